@@ -4,7 +4,7 @@ import type { Event, ModelError, StopReason, UserEvent } from './agent/event.js'
 import type { AssistantText, JsonObject, Message, ProviderMetadata, ReasoningPart } from './agent/message.js';
 import type { Settings } from './agent/settings.js';
 import type { State } from './agent/state.js';
-import type { Edge } from './kernel/machine.js';
+import type { Diagnostic, Edge } from './kernel/step.js';
 
 /** What the runtime asks of the world, and what the world may ask of a runtime. Types only. */
 
@@ -235,7 +235,7 @@ export type Stepped = {
   readonly state: State;
   readonly actions: readonly Action[];
   readonly path: readonly Edge[];
-  readonly diagnostics: readonly string[];
+  readonly diagnostics: readonly Diagnostic[];
 };
 
 /** Looks on: cannot block and cannot change anything. Called in order, after the event is durable. */

@@ -6,9 +6,19 @@ export type HookPhase = 'CheckingGitCommits' | 'RunningAutoformatters' | 'AutoCo
 /** Wishes for the runtime: plain JSON, performed in order; what comes of them returns as events. */
 export type Action =
   /** Send the first `length` messages of the conversation. */
-  | { readonly type: 'SendLlmRequest'; readonly requestId: string; readonly purpose: Purpose; readonly length: number }
+  | {
+      readonly type: 'SendLlmRequest';
+      readonly requestId: string;
+      readonly purpose: Purpose;
+      readonly length: number;
+    }
   | { readonly type: 'AbortLlmRequest'; readonly requestId: string }
-  | { readonly type: 'RequestApproval'; readonly batchId: string; readonly call: JudgedCall; readonly why: string }
+  | {
+      readonly type: 'RequestApproval';
+      readonly batchId: string;
+      readonly call: JudgedCall;
+      readonly why: string;
+    }
   | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }
   /** The calls to start now. */
   | { readonly type: 'ExecuteTools'; readonly batchId: string; readonly calls: readonly JudgedCall[] }

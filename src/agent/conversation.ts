@@ -1,5 +1,5 @@
 import { Log } from '../kernel/log.js';
-import type { Message, UserMessage } from './message.js';
+import type { AssistantMessage, Message, ResultPart, TextOrigin, UserMessage, UserText } from './message.js';
 
 /**
  * The conversation in O(1) per append, with old values staying valid.
@@ -21,6 +21,73 @@ export const messagesOf = (conversation: Conversation): readonly Message[] => {
   return conversation.open === null ? closed : [...closed, conversation.open];
 };
 
-/** The last message, or undefined of an empty conversation. */
-export const lastOf = (conversation: Conversation): Message | undefined =>
-  conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
+/** Adds text to the trailing user message, or begins one. */
+export const addTexts = (
+  conversation: Conversation,
+  origin: TextOrigin,
+  texts: readonly string[],
+): Conversation => {
+  if (texts.length === 0) return conversation;
+  const parts = texts.map((text): UserText => ({ type: 'text', origin, text }));
+  return { ...conversation, open: { role: 'user', parts: [...(conversation.open?.parts ?? []), ...parts] } };
+};
+
+/** Stores a reply; the trailing user message is closed by it. */
+export const addReply = (conversation: Conversation, reply: AssistantMessage): Conversation => {
+  const { closed, open } = conversation;
+  return { closed: (open === null ? closed : closed.append(open)).append(reply), open: null };
+};
+
+/** Begins the user message that answers the calls of the reply just stored. */
+export const addResults = (conversation: Conversation, results: readonly ResultPart[]): Conversation => ({
+  ...conversation,
+  open: { role: 'user', parts: results },
+});
+
+/** Whether the trailing user message answers calls. */
+export const holdsResults = (conversation: Conversation): boolean =>
+  conversation.open?.parts[0]?.type === 'result';
+
+/** How many messages a compaction would replace: all but the trailing user message and the calls it answers. */
+export const compactableLength = (conversation: Conversation): number =>
+  conversation.closed.length - (holdsResults(conversation) ? 1 : 0);
+
+/** The conversation with its first `length` messages replaced by a summary; calls and results stay together. */
+export const replaceBySummary = (
+  conversation: Conversation,
+  length: number,
+  summary: string,
+): Conversation => {
+  const first: UserText = { type: 'text', origin: 'summary', text: summary };
+  const kept = conversation.closed.toArray(length);
+  if (kept.length === 0) {
+    return {
+      closed: Log.empty(),
+      open: { role: 'user', parts: [first, ...(conversation.open?.parts ?? [])] },
+    };
+  }
+  return { closed: Log.from<Message>([{ role: 'user', parts: [first] }, ...kept]), open: conversation.open };
+};
+
+/** Takes the user's own text out of the trailing message: what it said, and what is left. */
+export const takeBackInput = (
+  conversation: Conversation,
+): { readonly texts: readonly string[]; readonly conversation: Conversation } => {
+  const parts = conversation.open?.parts ?? [];
+  const own = parts.filter((part) => part.type === 'text' && part.origin === 'user');
+  const left = parts.filter((part) => !own.includes(part));
+  const open: UserMessage | null = left.length === 0 ? null : { role: 'user', parts: left };
+  return { texts: own.map((part) => part.text), conversation: { ...conversation, open } };
+};
+
+/** A rough size in tokens: four characters each. */
+export const estimateTokens = (messages: readonly Message[]): number => {
+  let characters = 0;
+  for (const message of messages) {
+    for (const part of message.parts) {
+      characters +=
+        part.type === 'call' ? JSON.stringify(part.input).length + part.tool.length : part.text.length;
+    }
+  }
+  return Math.ceil(characters / 4);
+};

@@ -121,8 +121,14 @@ export type HookEvent =
 
 export type OtherEvent =
   | Of<'TimerFired', { readonly timerId: string }>
-  | Of<'CompactionCompleted', { readonly compactionId: string; readonly summary: string; readonly usage: Usage }>
-  | Of<'CompactionFailed', { readonly compactionId: string; readonly message: string; readonly usage: Usage | null }>
+  | Of<
+      'CompactionCompleted',
+      { readonly compactionId: string; readonly summary: string; readonly usage: Usage }
+    >
+  | Of<
+      'CompactionFailed',
+      { readonly compactionId: string; readonly message: string; readonly usage: Usage | null }
+    >
   /** Late usage of a request, compaction or hook, by its id. */
   | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage }>
   /** The session was opened again; `epoch` counts the openings. */

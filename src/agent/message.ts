@@ -27,8 +27,16 @@ export type UserMessage = { readonly role: 'user'; readonly parts: readonly (Res
 /** What a provider wants back unchanged with a part (signatures, encrypted reasoning); opaque to the machine. */
 export type ProviderMetadata = JsonObject;
 
-export type AssistantText = { readonly type: 'text'; readonly text: string; readonly metadata?: ProviderMetadata };
-export type ReasoningPart = { readonly type: 'reasoning'; readonly text: string; readonly metadata?: ProviderMetadata };
+export type AssistantText = {
+  readonly type: 'text';
+  readonly text: string;
+  readonly metadata?: ProviderMetadata;
+};
+export type ReasoningPart = {
+  readonly type: 'reasoning';
+  readonly text: string;
+  readonly metadata?: ProviderMetadata;
+};
 
 /** A tool the model asked for. `input` is `{}` where `rawInput` holds text that was no JSON object. */
 export type CallPart = {

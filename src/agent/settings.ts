@@ -43,6 +43,9 @@ export type Settings = {
   readonly workspace: string;
   readonly maxRetries: number;
   readonly retrySchedule: RetrySchedule;
+  /** At most this much is added to a delay, times the failure's jitter. */
+  readonly retryJitterMs: number;
+  /** A longer wait than this is not waited for: the call fails and says when to come back. */
   readonly retryAfterCapMs: number;
   readonly emptyRetries: number;
   readonly firstByteMs: number;
@@ -77,7 +80,13 @@ const EVERYTHING_OUTSIDE: Rule = {
   touches: 'anything',
   why: 'the path lies outside the workspace',
 };
-const READS: Rule = { decision: 'allow', tool: '*', where: 'inside', touches: 'reads', why: 'reading is allowed' };
+const READS: Rule = {
+  decision: 'allow',
+  tool: '*',
+  where: 'inside',
+  touches: 'reads',
+  why: 'reading is allowed',
+};
 
 /** The rules of each preset; what no rule fits is denied. */
 export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
@@ -89,15 +98,33 @@ export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
   careful: [
     EVERYTHING_OUTSIDE,
     READS,
-    { decision: 'ask', tool: '*', where: 'inside', touches: 'mutates', why: 'the preset careful asks before changes' },
+    {
+      decision: 'ask',
+      tool: '*',
+      where: 'inside',
+      touches: 'mutates',
+      why: 'the preset careful asks before changes',
+    },
   ],
   auto: [
     EVERYTHING_OUTSIDE,
-    { decision: 'allow', tool: '*', where: 'inside', touches: 'anything', why: 'the preset auto allows the workspace' },
+    {
+      decision: 'allow',
+      tool: '*',
+      where: 'inside',
+      touches: 'anything',
+      why: 'the preset auto allows the workspace',
+    },
   ],
   ci: [
     EVERYTHING_OUTSIDE,
-    { decision: 'allow', tool: '*', where: 'inside', touches: 'anything', why: 'the preset ci allows the workspace' },
+    {
+      decision: 'allow',
+      tool: '*',
+      where: 'inside',
+      touches: 'anything',
+      why: 'the preset ci allows the workspace',
+    },
   ],
 };
 
@@ -105,6 +132,7 @@ export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
 export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   maxRetries: 3,
   retrySchedule: { kind: 'linear', stepMs: 1_000 },
+  retryJitterMs: 0,
   retryAfterCapMs: 60_000,
   emptyRetries: 0,
   firstByteMs: 120_000,
@@ -127,4 +155,3 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   autoCommit: 'off',
   rules: presetRules.auto,
 };
-

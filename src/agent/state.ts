@@ -1,10 +1,9 @@
 import type { HookPhase } from './action.js';
-import type { Call } from './call.js';
+import type { Call, JudgedCall } from './call.js';
 import type { Conversation } from './conversation.js';
 import type { ModelError, QueuedInput, StopReason, Usage } from './event.js';
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
-import type { JudgedCall } from './call.js';
 
 export type Purpose = 'user' | 'toolResults';
 export type CancelCause = 'user' | 'time';
@@ -109,7 +108,11 @@ export type RestingState =
           | { readonly mode: 'running' }
           /** Denied for want of somebody to ask (onAsk stop): the turn ends after the batch. */
           | { readonly mode: 'stopping' }
-          | { readonly mode: 'cancelling'; readonly graceTimerId: string | null; readonly cause: CancelCause };
+          | {
+              readonly mode: 'cancelling';
+              readonly graceTimerId: string | null;
+              readonly cause: CancelCause;
+            };
       }
     >
   | Named<

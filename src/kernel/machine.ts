@@ -1,12 +1,39 @@
-/** An arrow of the table: frozen, made once, the same object in every step that takes it. */
-export type Edge = {
-  readonly id: string;
-  readonly from: string;
-  /** null: taken without an event. */
-  readonly event: string | null;
-  /** The guard's name; empty where there is none. */
-  readonly when: string;
-  readonly to: string;
-  /** The move's name. */
-  readonly then: string;
+import { compile } from './compile.js';
+import type { Edge, IgnoredPair, Step } from './step.js';
+import { stepper } from './stepper.js';
+import type { Named, Spec, Table, Typed } from './table.js';
+
+export type Machine<S extends Named, E extends Typed, A> = {
+  /** Pure and total: same state and event, same answer; never throws. */
+  step(state: S, event: E): Step<S, A>;
+  readonly edges: readonly Edge[];
+  readonly ignored: readonly IgnoredPair[];
+  readonly states: Readonly<Record<string, string>>;
+  readonly events: Readonly<Record<string, string>>;
+  readonly initial: string;
+  readonly transient: readonly string[];
+  readonly ends: readonly string[];
 };
+
+/**
+ * Makes a machine of a table. Curried, so that the names are fixed before the table is checked:
+ * `machine<State, Event, Action>()(spec)(table)`.
+ */
+export const machine =
+  <S extends Named, E extends Typed, A>() =>
+  <const Transient extends S['name'], const Default extends E['type']>(
+    spec: Spec<S, E, Transient, Default>,
+  ) =>
+  (table: Table<S, E, A, Transient, Default>): Machine<S, E, A> => {
+    // The one place where the table loses its types: `Table` has just proved that every cell fits its state and event.
+    const loose = table as never;
+    const compiled = compile<S, E, A>(
+      Object.keys(spec.states),
+      Object.keys(spec.events),
+      new Set<string>(spec.transient),
+      loose,
+    );
+    const { states, events, initial, transient, ends } = spec;
+    const { edges, ignored } = compiled;
+    return { step: stepper(compiled), edges, ignored, states, events, initial, transient, ends };
+  };

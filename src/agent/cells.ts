@@ -1,0 +1,58 @@
+import { fault, late } from '../kernel/table.js';
+import { countStale } from './moves/account.js';
+import { raiseLimit } from './moves/budget.js';
+import { editQueue, queueInput } from './moves/queue.js';
+
+/** Cells that many rows of the table share. A row spreads a group, and the compiler still counts every cell. */
+
+export const OPEN = late('the session is open already');
+export const NOT_OPEN = late('the session has not been opened');
+export const GONE = late('the session is over');
+export const BUSY = late('a turn is running');
+const NO_TOOLS = late('no tool is running');
+export const NO_APPROVAL = late('no call awaits approval');
+export const NOT_WAITING = late('nothing is waiting for a retry');
+export const NO_TIMER = late('stale: the wait was already over');
+const STALE_DELTA = late('stale: it belongs to an old request');
+const STALE_HOOK = late('stale: it belongs to an old hook');
+/** Usage counts, nothing else changes. */
+export const STALE = { stay: countStale };
+export const EDIT = { stay: editQueue };
+export const RAISE = { stay: raiseLimit };
+
+const noDelta = { TextDelta: STALE_DELTA, ReasoningDelta: STALE_DELTA, ToolCallDelta: STALE_DELTA };
+export const noCall = { ...noDelta, LlmCompleted: STALE, LlmFailed: STALE };
+export const noTools = {
+  CancelTool: NO_TOOLS,
+  ApprovalAnswered: NO_APPROVAL,
+  ToolStarted: NO_TOOLS,
+  ToolProgress: NO_TOOLS,
+  ToolCompleted: NO_TOOLS,
+  ToolsFailed: NO_TOOLS,
+};
+export const noHook = { HookCompleted: STALE, HookFailed: STALE_HOOK };
+export const noCompaction = { CompactionCompleted: STALE, CompactionFailed: STALE };
+/** What the user may do while a turn runs. */
+export const inTurn = {
+  Start: OPEN,
+  UserInput: { stay: queueInput },
+  RetryLast: BUSY,
+  EditQueue: EDIT,
+  CompactRequested: BUSY,
+  ApproveBudget: RAISE,
+  InputFailed: fault('input is read only between turns'),
+};
+
+/** After the end: the user's events, and what still comes of work that was stopped. */
+export const userGone = {
+  Start: GONE,
+  RetryLast: GONE,
+  RetryNow: GONE,
+  CancelTurn: GONE,
+  EditQueue: GONE,
+  CompactRequested: GONE,
+  ApproveBudget: GONE,
+  SettingsChanged: GONE,
+  InputFailed: GONE,
+  TimerFired: GONE,
+};

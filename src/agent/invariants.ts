@@ -1,0 +1,186 @@
+import type { Step } from '../kernel/step.js';
+import type { Action } from './action.js';
+import { type Conversation, lengthOf } from './conversation.js';
+import type { Event } from './event.js';
+import type { Message, UserMessage } from './message.js';
+import { isEnded, isRunning } from './moves/batch.js';
+import type { State } from './state.js';
+
+/**
+ * The numbered promises of any reachable state, as one function.
+ *
+ * 1 pairing · 2 alternation · 3 liveness · 4 one request · 5 bounded · 6 shutdown · 7 nothing typed is lost ·
+ * 9 no silent event · 10 append-only within a turn. (8, deterministic, is a property of two runs.)
+ */
+
+/** What a step breaks, each as a sentence that begins with the promise's number; empty where all hold. */
+export const violations = (before: State, event: Event, step: Step<State, Action>): readonly string[] => [
+  ...conversationFaults(before, step),
+  ...livenessFaults(step.state),
+  ...requestFaults(step),
+  ...boundFaults(step.state),
+  ...shutdownFaults(event, step.state),
+  ...lostInputs(before, event, step),
+  ...silence(before, event, step),
+  ...editedMessages(before.session.conversation, step.state.session.conversation, event),
+];
+
+const callIdsOf = (message: Message | undefined): readonly string[] =>
+  message?.role === 'assistant'
+    ? message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []))
+    : [];
+
+const resultIdsOf = (message: Message | undefined): readonly string[] =>
+  message?.role === 'user'
+    ? message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []))
+    : [];
+
+/** Whether a message may stand after another one (promises 1 and 2). */
+const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {
+  const faults: string[] = [];
+  if (message.parts.length === 0) faults.push('2: a message is empty');
+  if (
+    message.parts.some((part) => part.type === 'text' && message.role === 'user' && part.text.trim() === '')
+  ) {
+    faults.push('2: a user message holds blank text');
+  }
+  if (previous === undefined ? message.role !== 'user' : previous.role === message.role) {
+    faults.push(`2: roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`);
+  }
+  const calls = callIdsOf(previous);
+  const results = resultIdsOf(message);
+  if (calls.join() !== results.join()) faults.push(`1: calls [${calls}] are answered by [${results}]`);
+  const firstText = message.parts.findIndex((part) => part.type === 'text');
+  const lastResult = message.parts.map((part) => part.type).lastIndexOf('result');
+  if (firstText >= 0 && firstText < lastResult) faults.push('1: text stands before a result');
+  return faults;
+};
+
+/** The messages that are new or may have changed since `before`, with the one in front of them. */
+const newPart = (before: Conversation, after: Conversation): readonly (Message | undefined)[] => {
+  const from = after.closed.continues(before.closed) ? before.closed.length : 0;
+  const rest: Message[] = after.closed.toArray(from);
+  return [after.closed.at(from - 1), ...rest, ...(after.open === null ? [] : [after.open])];
+};
+
+const conversationFaults = (before: State, { state, actions }: Step<State, Action>): readonly string[] => {
+  const { conversation } = state.session;
+  const messages = newPart(before.session.conversation, conversation);
+  const faults = messages
+    .slice(1)
+    .flatMap((message, index) => (message === undefined ? [] : pairFaults(messages[index], message)));
+  const last = messages.at(-1);
+  const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
+  const sends = actions.find((action) => action.type === 'SendLlmRequest');
+  if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
+    faults.push('1: the last calls are not answered');
+  if (sends !== undefined && conversation.open === null)
+    faults.push('2: a request does not end with the user');
+  if (sends !== undefined && sends.length !== lengthOf(conversation))
+    faults.push('2: a request is not the whole conversation');
+  return faults;
+};
+
+const livenessFaults = (state: State): readonly string[] => {
+  switch (state.name) {
+    case 'ExecutingTools': {
+      if (state.calls.every(isEnded)) return ['3: a batch whose calls have all ended rests'];
+      const alive = state.calls.some((call) => isRunning(call) || call.status === 'awaitingApproval');
+      return alive ? [] : ['3: a batch waits for nothing'];
+    }
+    case 'CallingLlm':
+      return state.session.unaccounted.includes(state.requestId)
+        ? []
+        : ['3: the current request is booked already'];
+    case 'PostToolsHook':
+      return state.hookId === '' ? ['3: a hook rests without having been started'] : [];
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'Error':
+    case 'Compacting':
+    case 'ShuttingDown':
+      return [];
+    default:
+      return [`3: the transient state ${state.name} rests`];
+  }
+};
+
+const requestFaults = ({ state, actions }: Step<State, Action>): readonly string[] => {
+  const sends = actions.filter((action) => action.type === 'SendLlmRequest');
+  if (sends.length > 1) return ['4: a step sends two requests'];
+  const [sent] = sends;
+  if (sent === undefined) return [];
+  return state.name === 'CallingLlm' && state.requestId === sent.requestId
+    ? []
+    : ['4: a request is not the current one'];
+};
+
+const boundFaults = (state: State): readonly string[] => {
+  const { settings, turn } = state.session;
+  const faults: string[] = [];
+  if ((state.name === 'CallingLlm' || state.name === 'Error') && state.attempt > settings.maxRetries + 1) {
+    faults.push(`5: attempt ${state.attempt} of at most ${settings.maxRetries + 1}`);
+  }
+  const busy = state.name === 'CallingLlm';
+  const { rounds, truncation } = settings.limits;
+  if (busy && rounds > 0 && turn.rounds >= rounds) faults.push('5: a call beyond the limit of rounds');
+  if (busy && truncation > 0 && turn.truncations >= truncation)
+    faults.push('5: a call beyond the limit of cut replies');
+  if (state.name === 'ExecutingTools') {
+    const running = state.calls.filter(isRunning);
+    if (running.length > settings.maxParallel) faults.push('5: more calls run than may run at once');
+    if (running.length > 1 && running.some(({ judged }) => judged.traits.mutating))
+      faults.push('5: a mutating call has company');
+  }
+  return faults;
+};
+
+const shutdownFaults = (event: Event, state: State): readonly string[] =>
+  event.type === 'ShutdownRequested' && state.name !== 'ShuttingDown'
+    ? ['6: shutdown did not end the session']
+    : [];
+
+const textsOf = (message: UserMessage | null): readonly string[] =>
+  message?.parts.flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : [])) ?? [];
+
+/** Everything typed that is still somewhere: waiting, unanswered, or answered since. */
+const lostInputs = (
+  before: State,
+  event: Event,
+  { state, actions }: Step<State, Action>,
+): readonly string[] => {
+  const typed = event.type === 'UserInput' && event.text.trim() !== '' ? [event.text] : [];
+  const had = [
+    ...before.session.queue.map((item) => item.text),
+    ...textsOf(before.session.conversation.open),
+    ...typed,
+  ];
+  const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
+  const messages = newPart(before.session.conversation, state.session.conversation).slice(1);
+  const told = messages.flatMap((message) => (message?.role === 'user' ? textsOf(message) : []));
+  const has = [...state.session.queue.map((item) => item.text), ...told, ...restored];
+  if (event.type === 'EditQueue') return [];
+  for (const text of has) {
+    const index = had.indexOf(text);
+    if (index >= 0) had.splice(index, 1);
+  }
+  return had.map((text) => `7: "${text.slice(0, 40)}" is lost`);
+};
+
+const displayOnly = new Set<Event['type']>(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
+
+const silence = (
+  before: State,
+  event: Event,
+  { state, actions, diagnostics }: Step<State, Action>,
+): readonly string[] => {
+  if (state !== before || actions.length > 0 || diagnostics.length > 0 || displayOnly.has(event.type))
+    return [];
+  return [`9: ${event.type} in ${before.name} changed nothing and said nothing`];
+};
+
+/** Only compaction replaces what was answered (promise 10). */
+const editedMessages = (before: Conversation, after: Conversation, event: Event): readonly string[] =>
+  after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
+    ? []
+    : ['10: a message that was answered has been changed'];

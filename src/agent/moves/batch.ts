@@ -1,0 +1,185 @@
+import type { Action } from '../action.js';
+import type { Call, JudgedCall } from '../call.js';
+import type { Event } from '../event.js';
+import type { Next, Same } from '../move.js';
+import { go } from '../move.js';
+import { decide } from '../policy.js';
+import type { CancelCause, In, Reply, Session } from '../state.js';
+import { callLimit } from './budget.js';
+import {
+  deniedText,
+  type EndedCall,
+  invalidText,
+  neverRan,
+  noSuchToolText,
+  skippedText,
+  truncatedText,
+} from './outcomes.js';
+import { nextId } from './request.js';
+
+/**
+ * Which calls of a batch start, and when.
+ *
+ * 1. Calls start strictly in call order; at most `maxParallel` run at once.
+ * 2. A call that is not parallel-safe starts only when nothing runs, and nothing starts beside it.
+ * 3. A call that may not start yet holds back all behind it.
+ */
+
+export type Batch = In<'ExecutingTools'>;
+
+export const isEnded = (call: Call): call is EndedCall => 'completedAt' in call;
+/** Started and not ended: what a cancel has to stop. */
+export const isRunning = (call: Call): call is Extract<Call, { readonly status: 'starting' | 'running' }> =>
+  call.status === 'starting' || call.status === 'running';
+export const isWaiting = (
+  call: Call,
+): call is Extract<Call, { readonly status: 'queued' | 'awaitingApproval' }> =>
+  call.status === 'queued' || call.status === 'awaitingApproval';
+
+/** An event about one call. */
+export type Found = { readonly batchId: string; readonly callId: string };
+
+export const find = (state: Batch, event: Found): Call | undefined =>
+  event.batchId === state.batchId
+    ? state.calls.find((call) => call.judged.callId === event.callId)
+    : undefined;
+
+/** The batch with these calls changed. */
+export const put = (state: Batch, ...changed: readonly Call[]): Batch => ({
+  ...state,
+  calls: state.calls.map(
+    (call) => changed.find((other) => other.judged.callId === call.judged.callId) ?? call,
+  ),
+});
+
+export const cancelTimer = (timerId: string | null): readonly Action[] =>
+  timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
+
+export const causeOf = (state: Batch): CancelCause =>
+  state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
+
+const isExclusive = (call: JudgedCall): boolean => !call.traits.parallelSafe || call.traits.mutating;
+
+const requestApproval = (batchId: string, call: JudgedCall, why: string): Action => ({
+  type: 'RequestApproval',
+  batchId,
+  call,
+  why,
+});
+
+/** What policy makes of a call that has not started: queued, waiting for the user, or ended. */
+type Admitted = { readonly call: Call; readonly ask: string | null; readonly stops: boolean };
+
+const admit = (session: Session, judged: JudgedCall, requestedAt: number, at: number): Admitted => {
+  const { decision, why } = decide(session.settings, session.grants, judged);
+  const denied = (text: string, stops: boolean): Admitted => ({
+    call: neverRan(judged, requestedAt, at, 'denied', text),
+    ask: null,
+    stops,
+  });
+  switch (decision) {
+    case 'allow':
+      return {
+        call: { judged, requestedAt, status: 'queued', allowed: 'byPolicy' },
+        ask: null,
+        stops: false,
+      };
+    case 'deny':
+      return denied(deniedText(why), false);
+    case 'ask':
+      if (session.settings.onAsk === 'ask') {
+        return { call: { judged, requestedAt, status: 'awaitingApproval' }, ask: why, stops: false };
+      }
+      return denied(deniedText(`${why}, and nobody is there to ask`), session.settings.onAsk === 'stop');
+    default:
+      return decision satisfies never;
+  }
+};
+
+/** How a requested call enters the batch; precedence: not a call, cut off, no budget, policy (R16, R31). */
+const enter = (session: Session, judged: JudgedCall, reply: Reply, at: number): Admitted => {
+  const ended = (status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped', text: string): Admitted => ({
+    call: neverRan(judged, at, at, status, text),
+    ask: null,
+    stops: false,
+  });
+  if (judged.verdict.kind === 'noSuchTool') return ended('noSuchTool', noSuchToolText(judged));
+  if (judged.verdict.kind === 'invalid' && reply.stopReason !== 'maxTokens')
+    return ended('invalid', invalidText(judged));
+  if (reply.stopReason === 'maxTokens') return ended('truncated', truncatedText);
+  if (callLimit(session, at) !== null) return ended('skipped', skippedText);
+  return admit(session, judged, at, at);
+};
+
+/** CheckingForCancellation -> ExecutingTools: the batch, with all that can start started (R31, R33). */
+export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): Next<'ExecutingTools'> => {
+  const { reply } = state;
+  const [batchId, session] = nextId(state.session, 'batch');
+  const admitted = reply.calls.map((judged) => enter(session, judged, reply, event.at));
+  const asks = admitted.flatMap(({ call, ask }) =>
+    ask === null ? [] : [requestApproval(batchId, call.judged, ask)],
+  );
+  const mode = admitted.some(({ stops }) => stops) ? 'stopping' : 'running';
+  const batch: Batch = {
+    name: 'ExecutingTools',
+    session,
+    batchId,
+    calls: admitted.map(({ call }) => call),
+    phase: { mode },
+  };
+  const pumped = pump(batch, event.at);
+  return go(pumped.state, ...asks, ...pumped.actions);
+};
+
+/** Starts what may start now. Policy is asked again; of a call the user allowed only whether it is denied. */
+export const pump = (batch: Batch, at: number): Same<Batch> => {
+  if (batch.phase.mode === 'cancelling') return go(batch);
+  const calls = [...batch.calls];
+  const starting: JudgedCall[] = [];
+  const asks: Action[] = [];
+  let running = calls.filter(isRunning);
+  let stops = batch.phase.mode === 'stopping';
+  for (const [index, waiting] of calls.entries()) {
+    if (!isWaiting(waiting)) continue;
+    if (waiting.status === 'awaitingApproval') break;
+    const { call, ask, stops: stopsHere } = recheck(batch.session, waiting, at);
+    if (call.status !== 'queued') {
+      calls[index] = call;
+      stops ||= stopsHere;
+      if (ask === null) continue;
+      asks.push(requestApproval(batch.batchId, call.judged, ask));
+      break;
+    }
+    if (!hasRoom(batch.session, running, call.judged)) break;
+    const started: Call = {
+      judged: call.judged,
+      requestedAt: call.requestedAt,
+      status: 'starting',
+      graceTimerId: null,
+    };
+    calls[index] = started;
+    starting.push(call.judged);
+    running = [...running, started];
+  }
+  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
+  if (starting.length === 0) return go({ ...batch, calls, phase }, ...asks);
+  return go({ ...batch, calls, phase }, ...asks, {
+    type: 'ExecuteTools',
+    batchId: batch.batchId,
+    calls: starting,
+  });
+};
+
+type Queued = Extract<Call, { readonly status: 'queued' }>;
+
+const recheck = (session: Session, call: Queued, at: number): Admitted => {
+  const now = admit(session, call.judged, call.requestedAt, at);
+  const { decision } = decide(session.settings, session.grants, call.judged);
+  return call.allowed === 'byUser' && decision !== 'deny' ? { call, ask: null, stops: false } : now;
+};
+
+const hasRoom = (session: Session, running: readonly Call[], next: JudgedCall): boolean => {
+  if (running.length === 0) return true;
+  if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;
+  return running.length < session.settings.maxParallel;
+};

@@ -1,0 +1,151 @@
+import type { Action } from '../action.js';
+import type { Event, On } from '../event.js';
+import type { Next, Same } from '../move.js';
+import { go, withSession } from '../move.js';
+import type { Dimension, Limits } from '../settings.js';
+import type { In, Session, State } from '../state.js';
+
+/** What may be spent, in the order in which limits are looked at (R50). */
+const dimensions = ['usd', 'tokens', 'time', 'rounds', 'truncation'] as const satisfies readonly Dimension[];
+
+const limitOf = (limits: Limits, dimension: Dimension): number =>
+  dimension === 'time' ? limits.timeMs : limits[dimension];
+
+const spentOf = (session: Session, dimension: Dimension, at: number): number => {
+  const { usage, turn } = session;
+  switch (dimension) {
+    case 'usd':
+      return usage.costUsd;
+    case 'tokens':
+      return usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+    case 'time':
+      return at - turn.startedAt;
+    case 'rounds':
+      return turn.rounds;
+    case 'truncation':
+      return turn.truncations;
+    default:
+      return dimension satisfies never;
+  }
+};
+
+/** The first limit that is reached, or null. A limit of 0 is none. */
+const reached = (session: Session, among: readonly Dimension[], at: number): Dimension | null =>
+  among.find((dimension) => {
+    const limit = limitOf(session.settings.limits, dimension);
+    return limit > 0 && spentOf(session, dimension, at) >= limit;
+  }) ?? null;
+
+/** The session's own limits: dollars and tokens, which a new turn does not reset. */
+export const sessionLimit = (session: Session): 'usd' | 'tokens' | null => {
+  const found = reached(session, ['usd', 'tokens'], 0);
+  return found === 'usd' || found === 'tokens' ? found : null;
+};
+/** The limits that make a call pointless before it starts. */
+export const callLimit = (session: Session, at: number): Dimension | null =>
+  reached(session, ['usd', 'tokens', 'time'], at);
+
+const amount = (dimension: Dimension, value: number): string => {
+  switch (dimension) {
+    case 'usd':
+      return `$${value.toFixed(value < 1 ? 4 : 2)}`;
+    case 'tokens':
+      return `${value} tokens`;
+    case 'time':
+      return `${Math.round(value / 1_000)} s`;
+    case 'rounds':
+      return value === 1 ? '1 round' : `${value} rounds`;
+    case 'truncation':
+      return value === 1 ? '1 cut reply' : `${value} cut replies`;
+    default:
+      return dimension satisfies never;
+  }
+};
+
+/** "$1.1000 of $1.00 spent": for notices. */
+export const spentText = (session: Session, dimension: Dimension, at: number): string => {
+  const spent = amount(dimension, spentOf(session, dimension, at));
+  return `${spent} of ${amount(dimension, limitOf(session.settings.limits, dimension))} used`;
+};
+
+const setLimit = (session: Session, dimension: Dimension, limit: number): Session => {
+  const key = dimension === 'time' ? 'timeMs' : dimension;
+  const limits = { ...session.settings.limits, [key]: limit };
+  return {
+    ...session,
+    settings: { ...session.settings, limits },
+    turn: { ...session.turn, warned: session.turn.warned.filter((warned) => warned !== dimension) },
+  };
+};
+
+/** autoRearm: a dollar or token limit that was reached grows by its slice, with a notice. */
+export const rearm = (
+  session: Session,
+  dimension: Dimension,
+): { readonly session: Session; readonly actions: readonly Action[] } => {
+  if (session.settings.autoRearm === 'off' || (dimension !== 'usd' && dimension !== 'tokens'))
+    return { session, actions: [] };
+  const limit = spentOf(session, dimension, 0) + session.slices[dimension];
+  const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
+  return {
+    session: setLimit(session, dimension, limit),
+    actions: [{ type: 'DisplayNotice', kind: 'budget', text }],
+  };
+};
+
+/** Entry of CheckingBudget: one round of the turn is over. */
+export const countRound = (state: In<'CheckingBudget'>): Next<'CheckingBudget'> => {
+  const { session } = state;
+  return go({
+    ...state,
+    session: { ...session, turn: { ...session.turn, rounds: session.turn.rounds + 1 } },
+  });
+};
+
+export const limitReached = (state: In<'CheckingBudget'>, event: Event): boolean =>
+  reached(state.session, dimensions, event.at) !== null;
+
+export const exceedBudget = (state: In<'CheckingBudget'>, event: Event): Next<'BudgetExceeded'> => {
+  const dimension = reached(state.session, dimensions, event.at) ?? 'usd';
+  return go({ name: 'BudgetExceeded', session: state.session, dimension });
+};
+
+/** One warning per limit when the warn ratio is passed (R51). */
+export const warnOfBudget = (
+  state: In<'CheckingBudget'>,
+  event: Event,
+): Next<'GatheringAdditionalMessages'> => {
+  const { session } = state;
+  const { limits, budgetWarnRatio } = session.settings;
+  const near = dimensions.filter((dimension) => {
+    const limit = limitOf(limits, dimension);
+    if (limit === 0 || session.turn.warned.includes(dimension)) return false;
+    return spentOf(session, dimension, event.at) >= limit * budgetWarnRatio;
+  });
+  const warnings = near.map((dimension): Action => {
+    return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };
+  });
+  const turn = { ...session.turn, warned: [...session.turn.warned, ...near] };
+  return go({ name: 'GatheringAdditionalMessages', session: { ...session, turn } }, ...warnings);
+};
+
+/** BudgetExceeded -> WaitingForUserInput; the queue stays held (R69). */
+export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): Next<'WaitingForUserInput'> => {
+  const { dimension } = state;
+  const text = `stopped: ${spentText(state.session, dimension, event.at)}`;
+  const { session, actions } = rearm(state.session, dimension);
+  const reason = { kind: 'budget', dimension } as const;
+  return go(
+    { name: 'WaitingForUserInput', session, reason, next: 'rest' },
+    { type: 'DisplayNotice', kind: 'budget', text },
+    ...actions,
+  );
+};
+
+/** ApproveBudget where nothing else follows from it. */
+export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Same<S> => {
+  const session = setLimit(state.session, event.dimension, event.limit);
+  const text =
+    event.limit === 0 ? 'the limit is lifted' : `the limit is now ${amount(event.dimension, event.limit)}`;
+  return go(withSession(state, session), { type: 'DisplayNotice', kind: 'budget', text });
+};

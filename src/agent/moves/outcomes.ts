@@ -1,0 +1,92 @@
+import type { Call, CallOutcome, JudgedCall, NeverRanStatus } from '../call.js';
+import type { StopReason } from '../event.js';
+import type { ResultPart } from '../message.js';
+import type { CancelCause } from '../state.js';
+import { by } from './words.js';
+
+/** What the model reads of a call: each way of ending has a text of its own (2.10). */
+
+export type EndedCall = Extract<Call, { readonly completedAt: number }>;
+
+const rawMax = 400;
+const quoted = (raw: string): string => (raw.length > rawMax ? `${raw.slice(0, rawMax)}…` : raw);
+
+/** A call that never started. */
+export const neverRan = (
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+  status: NeverRanStatus,
+  text: string,
+): EndedCall => ({
+  judged,
+  requestedAt,
+  status,
+  startedAt: null,
+  completedAt: at,
+  outcome: { failed: true, text },
+});
+
+export const noSuchToolText = (judged: JudgedCall): string => {
+  const known = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
+  return `no such tool: ${judged.tool}; available: ${known}`;
+};
+
+export const invalidText = (judged: JudgedCall): string => {
+  const fault = judged.verdict.kind === 'invalid' ? `${judged.verdict.field}: ${judged.verdict.why}` : '';
+  const raw = judged.rawInput === undefined ? '' : `\nWhat you wrote: ${quoted(judged.rawInput)}`;
+  return `the arguments were not valid: ${fault}${raw}`;
+};
+
+export const truncatedText =
+  'not run: your reply was cut off at the output limit; nothing of it was executed';
+export const skippedText = 'skipped: the budget of this session is used up';
+export const closedText = 'not run: session closed';
+export const deniedText = (why: string): string => `denied by policy: ${why}`;
+export const refusedText = (reason: string): string =>
+  reason.trim() === '' ? 'refused by user' : `refused by user: ${reason.trim()}`;
+export const notRunText = (cause: CancelCause): string =>
+  cause === 'user' ? 'not run: cancelled by user' : 'not run: the time limit of the turn was reached';
+export const unknownText = (cause: CancelCause): string =>
+  `stopped while running ${by(cause)}, effects unknown`;
+
+const withOutput = (sentence: string, output: string): string =>
+  output.trim() === '' ? sentence : `${sentence}\n${output}`;
+
+/** What a call that ran reports, in words. */
+export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string => {
+  switch (outcome.status) {
+    case 'ok':
+      return outcome.text === '' ? '(no output)' : outcome.text;
+    case 'failed':
+      return outcome.text === '' ? 'failed without output' : `failed: ${outcome.text}`;
+    case 'timedOut':
+      return withOutput(
+        'stopped: the deadline of the call was reached; its effects may be incomplete',
+        outcome.text,
+      );
+    case 'cancelled':
+      return withOutput(unknownText(cause), outcome.text);
+    case 'lost':
+      return withOutput('outcome unknown after a crash', outcome.text);
+    default:
+      return outcome.status satisfies never;
+  }
+};
+
+const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart => ({
+  type: 'result',
+  callId: judged.callId,
+  tool: judged.tool,
+  failed,
+  text,
+});
+
+export const resultOfCall = (call: EndedCall): ResultPart =>
+  resultOf(call.judged, call.outcome.failed, call.outcome.text);
+
+export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultPart =>
+  resultOf(judged, true, notRunText(cause));
+
+export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
+  resultOf(judged, true, `not run: the reply ended with ${stopReason}`);

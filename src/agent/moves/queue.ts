@@ -1,0 +1,36 @@
+import type { On } from '../event.js';
+import type { Same } from '../move.js';
+import { go, ignore, withSession } from '../move.js';
+import type { Session, State } from '../state.js';
+
+/** What the user typed while the machine was busy. */
+
+export const isBlank = (_state: State, event: On<'UserInput'>): boolean => event.text.trim() === '';
+
+/** Puts a text at the end of the queue, under an id of its own. */
+export const enqueue = (session: Session, event: On<'UserInput'>): Session => {
+  const input = session.counters.input + 1;
+  const item = { inputId: `input-${input}`, text: event.text, mode: event.mode };
+  return { ...session, queue: [...session.queue, item], counters: { ...session.counters, input } };
+};
+
+/** UserInput in a busy state: queued, never dropped (R56). */
+export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): Same<S> => {
+  if (isBlank(state, event)) return ignore(state, 'the input was blank');
+  const session = enqueue(state.session, event);
+  const text = `queued (${session.queue.length})`;
+  return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
+};
+
+/** EditQueue: items keep their ids; unknown ids are not taken (R57). */
+export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Same<S> => {
+  const known = new Set(state.session.queue.map((item) => item.inputId));
+  const queue = event.items.filter((item) => known.has(item.inputId) && item.text.trim() !== '');
+  const same =
+    queue.length === state.session.queue.length &&
+    queue.every((item, index) => {
+      const old = state.session.queue[index];
+      return old?.inputId === item.inputId && old.text === item.text && old.mode === item.mode;
+    });
+  return same ? ignore(state, 'the queue is as it was') : go(withSession(state, { ...state.session, queue }));
+};

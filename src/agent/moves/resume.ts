@@ -1,0 +1,128 @@
+import type { Action } from '../action.js';
+import { lengthOf } from '../conversation.js';
+import type { On } from '../event.js';
+import type { Next, Same } from '../move.js';
+import { go, withSession } from '../move.js';
+import type { In, RestingState, Session } from '../state.js';
+import { type Batch, isRunning, pump, put } from './batch.js';
+import { forceBatch } from './cancel.js';
+import { hookAction } from './hooks.js';
+import { unknownText } from './outcomes.js';
+import { keepPartial } from './stop.js';
+
+/**
+ * The session was opened again (R83a-d). What was in flight follows from the state alone.
+ *
+ * Calls that were running are left to the runtime: it settles each by its effect class, as ordinary events.
+ */
+
+const opened = (session: Session, event: On<'Resumed'>): Session => ({ ...session, epoch: event.epoch });
+
+const clockOf = (session: Session): readonly Action[] =>
+  session.turn.timeLimit === null ? [] : [{ type: 'ScheduleTimer', ...session.turn.timeLimit }];
+
+/** What a state waits for, as the actions that start it again under the same ids. */
+const inFlight = (state: RestingState): readonly Action[] => {
+  switch (state.name) {
+    case 'Error':
+      return [{ type: 'ScheduleTimer', timerId: state.timerId, dueAt: state.dueAt }];
+    case 'Compacting':
+      return [{ type: 'StartCompaction', compactionId: state.compactionId, length: state.length }];
+    case 'PostToolsHook':
+      // A commit is not safe to repeat: the runtime reports that phase as interrupted.
+      return state.phase === 'AutoCommitting' ? [] : [hookAction(state)];
+    case 'CallingLlm':
+    case 'ExecutingTools':
+    case 'Ready':
+    case 'WaitingForUserInput':
+    case 'ShuttingDown':
+      return [];
+    default:
+      return state satisfies never;
+  }
+};
+
+/** Default: the state stays, what was in flight starts again (R83d). */
+export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Same<S> =>
+  go(withSession(state, opened(state.session, event)), ...clockOf(state.session), ...inFlight(state));
+
+/** Waiting: the user is asked again. */
+export const goOnWaiting = (
+  state: In<'WaitingForUserInput'>,
+  event: On<'Resumed'>,
+): Next<'WaitingForUserInput'> =>
+  go(withSession(state, opened(state.session, event)), { type: 'PromptForInput' });
+
+/** After a clean end (R83a). */
+export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): Next<'WaitingForUserInput'> => {
+  const session = opened(state.session, event);
+  return go({ name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' });
+};
+
+// ---- CallingLlm (R83b) ----
+
+const retract = (state: In<'CallingLlm'>): readonly Action[] =>
+  state.partial === '' ? [] : [{ type: 'RetractPartial', requestId: state.requestId }];
+
+/** The same request under the same id. */
+export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'CallingLlm'> => {
+  const { requestId, purpose } = state;
+  const session = opened(state.session, event);
+  const length = lengthOf(session.conversation);
+  return go({ ...state, session, partial: '' }, ...retract(state), ...clockOf(session), {
+    type: 'SendLlmRequest',
+    requestId,
+    purpose,
+    length,
+  });
+};
+/** It was cancelled already: nothing is sent. */
+export const endDrain = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'Cancelled'> => {
+  const { session, actions } = keepPartial(state, 'user');
+  return go({ name: 'Cancelled', session: opened(session, event), cause: 'user' }, ...actions);
+};
+export const endDrainForTime = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'BudgetExceeded'> => {
+  const { session, actions } = keepPartial(state, 'time');
+  return go({ name: 'BudgetExceeded', session: opened(session, event), dimension: 'time' }, ...actions);
+};
+
+// ---- ExecutingTools (R83c) ----
+
+/** It was being cancelled: as if the grace were over; nothing starts. */
+export const endBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> =>
+  forceBatch({ ...state, session: opened(state.session, event) }, event);
+
+/** Approvals are asked again; calls that never ran start; a call that was being cancelled ends. */
+export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> => {
+  const session = opened(state.session, event);
+  const { batchId } = state;
+  const cancelled = state.calls
+    .filter(isRunning)
+    .filter((call) => call.graceTimerId !== null)
+    .map(({ judged, requestedAt }) => {
+      const outcome = { failed: true, text: unknownText('user') };
+      return {
+        judged,
+        requestedAt,
+        status: 'cancelled',
+        startedAt: null,
+        completedAt: event.at,
+        outcome,
+      } as const;
+    });
+  const left = put({ ...state, session }, ...cancelled);
+  const asks = left.calls
+    .filter((call) => call.status === 'awaitingApproval')
+    .map(
+      ({ judged }): Action => ({
+        type: 'RequestApproval',
+        batchId,
+        call: judged,
+        why: 'asked before the session was opened again',
+      }),
+    );
+  const calls = left.calls.filter((call) => call.status === 'starting').map(({ judged }) => judged);
+  const starts: readonly Action[] = calls.length === 0 ? [] : [{ type: 'ExecuteTools', batchId, calls }];
+  const pumped = cancelled.length === 0 ? go(left) : pump(left, event.at);
+  return go(pumped.state, ...clockOf(session), ...asks, ...starts, ...pumped.actions);
+};

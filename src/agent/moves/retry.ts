@@ -1,0 +1,181 @@
+import { holdsResults, takeBackInput } from '../conversation.js';
+import type { On } from '../event.js';
+import type { UserMessage } from '../message.js';
+import type { Next } from '../move.js';
+import { go } from '../move.js';
+import type { RetrySchedule, Settings } from '../settings.js';
+import type { In, Session } from '../state.js';
+import { account } from './account.js';
+import { mayCompact, startCompaction } from './compaction.js';
+import { nextId, sendRequest } from './request.js';
+import { callWords, duration, resetWords } from './words.js';
+
+/** The only retry there is: user sees it, can cancel it and hurry it (R18-R23, 2.7). */
+
+type Calling = In<'CallingLlm'>;
+type Failure = On<'LlmFailed'>;
+
+/** Delay before retry `retry` (from 1) in milliseconds. */
+export const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
+  switch (schedule.kind) {
+    case 'linear':
+      return schedule.stepMs * retry;
+    case 'exponential':
+      return Math.min(schedule.baseMs * schedule.factor ** (retry - 1), schedule.capMs);
+    case 'list':
+      return schedule.delaysMs[Math.min(retry, schedule.delaysMs.length) - 1] ?? 0;
+    default:
+      return schedule satisfies never;
+  }
+};
+
+/** The larger of our schedule and the provider's wish. */
+const delayOf = (settings: Settings, retry: number, event: Failure): number => {
+  const own =
+    scheduledDelayMs(settings.retrySchedule, retry) + Math.round(event.jitter * settings.retryJitterMs);
+  return Math.max(own, event.error.retryAfterMs ?? 0);
+};
+
+const leave = (
+  state: Calling,
+): readonly [{ readonly type: 'RetractPartial'; readonly requestId: string }] | readonly [] =>
+  state.partial === '' ? [] : [{ type: 'RetractPartial', requestId: state.requestId }];
+
+export const isStaleReply = (
+  state: Calling,
+  event: Failure | On<'LlmCompleted'> | On<'TextDelta'>,
+): boolean => event.requestId !== state.requestId;
+
+export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
+  event.error.kind === 'contextOverflow' && mayCompact(state.session);
+
+export const compactOverflow = (state: Calling, event: Failure): Next<'Compacting'> => {
+  const session = account(state.session, event.requestId, event.usage);
+  const started = startCompaction(session, {
+    kind: 'overflow',
+    purpose: state.purpose,
+    attempt: state.attempt,
+  });
+  return go(started.state, ...leave(state), ...started.actions);
+};
+
+const longResults = (session: Session): boolean =>
+  session.conversation.open?.parts.some(
+    (part) => part.type === 'result' && part.text.length > session.settings.resultCutBytes,
+  ) ?? false;
+
+export const overflowMayCutResults = (state: Calling, event: Failure): boolean =>
+  event.error.kind === 'contextOverflow' &&
+  state.purpose === 'toolResults' &&
+  holdsResults(state.session.conversation) &&
+  longResults(state.session);
+
+/** The head and tail of a result, with a count of what is missing; never longer than `limit`. */
+const cutResult = (text: string, limit: number): string => {
+  if (text.length <= limit) return text;
+  const note = `\n[… ${text.length} characters in all, cut because the conversation was too long …]\n`;
+  const half = Math.max(0, Math.floor((limit - note.length) / 2));
+  return text.slice(0, half) + note + text.slice(text.length - half);
+};
+
+/** Second overflow: the last results are cut, and sent once more (R18b). */
+export const cutResultsAndSend = (state: Calling, event: Failure): Next<'CallingLlm'> => {
+  const session = account(state.session, event.requestId, event.usage);
+  const limit = session.settings.resultCutBytes;
+  const parts = (session.conversation.open?.parts ?? []).map((part) =>
+    part.type === 'result' ? { ...part, text: cutResult(part.text, limit) } : part,
+  );
+  const open: UserMessage = { role: 'user', parts };
+  const cut = { ...session, conversation: { ...session.conversation, open } };
+  const sent = sendRequest(cut, state.purpose, state.attempt);
+  const text = 'the conversation is too long for the model: the last results were cut';
+  return go(
+    sent.state,
+    ...leave(state),
+    { type: 'DisplayWarning', kind: 'compaction', text },
+    ...sent.actions,
+  );
+};
+
+export const inputOverflowed = (state: Calling, event: Failure): boolean =>
+  event.error.kind === 'contextOverflow' && state.purpose === 'user';
+
+/** Final overflow: the user's text goes back to the editor, so that the next input does not meet the same wall (R18c). */
+export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> => {
+  const session = account(state.session, event.requestId, event.usage);
+  const { texts, conversation } = takeBackInput(session.conversation);
+  const message = `the conversation is too long for the model: ${event.error.message}`;
+  const failed = {
+    name: 'Failed',
+    session: { ...session, conversation },
+    error: 'contextOverflow',
+    message,
+  } as const;
+  return texts.length === 0
+    ? go(failed, ...leave(state))
+    : go(failed, ...leave(state), { type: 'RestoreQueue', texts });
+};
+
+const withinCap = (state: Calling, event: Failure): boolean =>
+  (event.error.retryAfterMs ?? 0) <= state.session.settings.retryAfterCapMs;
+
+export const mayRetry = (state: Calling, event: Failure): boolean =>
+  event.error.retryable && state.attempt <= state.session.settings.maxRetries && withinCap(state, event);
+
+export const waitToRetry = (state: Calling, event: Failure): Next<'Error'> => {
+  const { maxRetries } = state.session.settings;
+  const delayMs = delayOf(state.session.settings, state.attempt, event);
+  const [timerId, session] = nextId(account(state.session, event.requestId, event.usage), 'timer');
+  const { purpose, attempt } = state;
+  const { kind, message } = event.error;
+  const dueAt = event.at + delayMs;
+  const text = `${callWords(kind)}: ${message}; trying again in ${duration(delayMs)} (retry ${attempt} of ${maxRetries})`;
+  return go(
+    { name: 'Error', session, purpose, attempt, error: { kind, message }, timerId, dueAt },
+    ...leave(state),
+    { type: 'DisplayWarning', kind: 'retry', text },
+    { type: 'ScheduleTimer', timerId, dueAt },
+  );
+};
+
+/** Not retryable, attempts used up, or a longer wait than we wait for (R20). */
+export const giveUp = (state: Calling, event: Failure): Next<'Failed'> => {
+  const session = account(state.session, event.requestId, event.usage);
+  const { kind, message, retryAfterMs } = event.error;
+  const tried =
+    state.attempt > 1 ? ` (after ${state.attempt - 1} ${state.attempt === 2 ? 'retry' : 'retries'})` : '';
+  const wait = withinCap(state, event) ? '' : `; ${resetWords(event.at, retryAfterMs ?? 0)}`;
+  const text = `${callWords(kind)}: ${message}${tried}${wait}`;
+  return go({ name: 'Failed', session, error: kind, message: text }, ...leave(state));
+};
+
+/** An empty reply is asked for again, if the settings say so; counted apart from attempts (R12). */
+export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): Next<'Error'> => {
+  const booked = account(state.session, event.requestId, event.usage);
+  const emptyReplies = booked.emptyReplies + 1;
+  const [timerId, numbered] = nextId({ ...booked, emptyReplies, mayCompact: 'yes' }, 'timer');
+  const dueAt = event.at + scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
+  const error = { kind: 'empty', message: 'the model sent an empty reply' } as const;
+  const text = `${error.message}; asking again in ${duration(dueAt - event.at)}`;
+  return go(
+    {
+      name: 'Error',
+      session: numbered,
+      purpose: state.purpose,
+      attempt: state.attempt,
+      error,
+      timerId,
+      dueAt,
+    },
+    ...leave(state),
+    { type: 'DisplayWarning', kind: 'empty', text },
+    { type: 'ScheduleTimer', timerId, dueAt },
+  );
+};
+
+export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boolean =>
+  event.timerId === state.timerId;
+
+/** The same messages under a new request id (R22, R23). */
+export const tryAgain = (state: In<'Error'>): Next<'CallingLlm'> =>
+  sendRequest(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1);

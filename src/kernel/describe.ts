@@ -1,0 +1,100 @@
+import type { Edge, IgnoredPair } from './step.js';
+
+/** Pictures of a machine, all from its one list of edges: nothing draws a machine by hand. */
+
+type Described = {
+  readonly edges: readonly Edge[];
+  readonly ignored: readonly IgnoredPair[];
+  readonly states: Readonly<Record<string, string>>;
+  readonly events: Readonly<Record<string, string>>;
+  readonly initial: string;
+  readonly transient: readonly string[];
+  readonly ends: readonly string[];
+};
+
+const labelsMax = 4;
+
+/** What stands on the line between two states: the events, or the guards where no event is needed. */
+const labelOf = (edges: readonly Edge[]): string => {
+  const words = [
+    ...new Set(edges.map((edge) => edge.event ?? (edge.when === '' ? 'otherwise' : `[${edge.when}]`))),
+  ];
+  if (words.length <= labelsMax) return words.join(', ');
+  return `${words.slice(0, labelsMax - 1).join(', ')}, … ${words.length - labelsMax + 1} more`;
+};
+
+/** A Mermaid state diagram: one line per pair of states; arrows that stay are left out. */
+export const mermaid = (machine: Described): string => {
+  const pairs = groupEdges(machine.edges);
+  const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
+  for (const edges of pairs.values()) {
+    const [first] = edges;
+    if (first !== undefined) lines.push(`  ${first.from} --> ${first.to}: ${labelOf(edges)}`);
+  }
+  for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
+  lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
+  return lines.join('\n');
+};
+
+const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]> => {
+  const groups = new Map<string, Edge[]>();
+  for (const edge of edges) {
+    if (edge.kind === 'stay') continue;
+    const key = `${edge.from} ${edge.to}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [edge]);
+    else group.push(edge);
+  }
+  return groups;
+};
+
+/** One row per arrow, in the order in which branches are tried; then the pairs that are ignored, and why. */
+export const markdownTable = (machine: Described): string => {
+  const rows = machine.edges.map((edge) => {
+    const to = edge.kind === 'stay' ? 'stays' : edge.to;
+    return `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} |`;
+  });
+  const ignored = machine.ignored.map(
+    (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
+  );
+  return [
+    '| in | event | when | goes to | does |',
+    '|---|---|---|---|---|',
+    ...rows,
+    '',
+    '| in | event | ignored as | because |',
+    '|---|---|---|---|',
+    ...ignored,
+  ].join('\n');
+};
+
+/** The edges as plain JSON, with the names and their one-line documentation. */
+export const edgesJson = (machine: Described) => ({
+  states: machine.states,
+  events: machine.events,
+  initial: machine.initial,
+  transient: machine.transient,
+  ends: machine.ends,
+  edges: machine.edges,
+  ignored: machine.ignored,
+});
+
+/** What a journal records of the machine that wrote it: the same for the same arrows. */
+export const fingerprint = (machine: Pick<Described, 'edges' | 'ignored'>): string => {
+  const lines = machine.edges.map(
+    (edge) => `${edge.id} ${edge.when} ${edge.to} ${edge.as} ${edge.then} ${edge.kind}`,
+  );
+  const ignored = machine.ignored.map((pair) => `${pair.state} ${pair.event} ${pair.ignore}`);
+  return fnv1a([...lines, ...ignored].join('\n'));
+};
+
+/** FNV-1a over UTF-16 units, twice with different offsets, as 16 hex digits: names a version, guards nothing. */
+const fnv1a = (text: string): string =>
+  [0x811c9dc5, 0x01000193]
+    .map((offset) => {
+      let hash = offset;
+      for (let index = 0; index < text.length; index++)
+        hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+      return (hash >>> 0).toString(16).padStart(8, '0');
+    })
+    .join('');
