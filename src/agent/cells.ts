@@ -6,17 +6,17 @@ import { editQueue, queueInput } from './moves/queue.js';
 /** Cells that many rows of the table share. A row spreads a group, and the compiler still counts every cell. */
 
 export const OPEN = late('the session is open already');
-export const NOT_OPEN = late('the session has not been opened');
-export const GONE = late('the session is over');
-export const BUSY = late('a turn is running');
+const NOT_OPEN = late('the session has not been opened');
+const GONE = late('the session is over');
+const BUSY = late('a turn is running');
 const NO_TOOLS = late('no tool is running');
-export const NO_APPROVAL = late('no call awaits approval');
+const NO_APPROVAL = late('no call awaits approval');
 export const NOT_WAITING = late('nothing is waiting for a retry');
-export const NO_TIMER = late('stale: the wait was already over');
+const NO_TIMER = late('stale: the wait was already over');
 const STALE_DELTA = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Usage counts, nothing else changes. */
-export const STALE = { stay: countStale };
+const STALE = { stay: countStale };
 export const EDIT = { stay: editQueue };
 export const RAISE = { stay: raiseLimit };
 
@@ -32,6 +32,10 @@ export const noTools = {
 };
 export const noHook = { HookCompleted: STALE, HookFailed: STALE_HOOK };
 export const noCompaction = { CompactionCompleted: STALE, CompactionFailed: STALE };
+/** Before the session is opened. */
+export const notOpen = { RetryLast: NOT_OPEN, CompactRequested: NOT_OPEN, InputFailed: NOT_OPEN };
+/** No timer runs. */
+export const noWait = { RetryNow: NOT_WAITING, TimerFired: NO_TIMER };
 /** What the user may do while a turn runs. */
 export const inTurn = {
   Start: OPEN,

@@ -88,14 +88,11 @@ const livenessFaults = (state: State): readonly string[] => {
       const alive = state.calls.some((call) => isRunning(call) || call.status === 'awaitingApproval');
       return alive ? [] : ['3: a batch waits for nothing'];
     }
-    case 'CallingLlm':
-      return state.session.unaccounted.includes(state.requestId)
-        ? []
-        : ['3: the current request is booked already'];
     case 'PostToolsHook':
       return state.hookId === '' ? ['3: a hook rests without having been started'] : [];
     case 'Ready':
     case 'WaitingForUserInput':
+    case 'CallingLlm':
     case 'Error':
     case 'Compacting':
     case 'ShuttingDown':

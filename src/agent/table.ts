@@ -1,18 +1,5 @@
 import { late } from '../kernel/table.js';
-import {
-  EDIT,
-  inTurn,
-  NO_TIMER,
-  NOT_OPEN,
-  NOT_WAITING,
-  noCall,
-  noCompaction,
-  noHook,
-  noTools,
-  OPEN,
-  RAISE,
-  userGone,
-} from './cells.js';
+import * as cells from './cells.js';
 import { countReported, countStale } from './moves/account.js';
 import { startBatch } from './moves/batch.js';
 import * as budget from './moves/budget.js';
@@ -36,31 +23,29 @@ import type { AgentTable } from './spec.js';
 export const table: AgentTable = {
   on: {
     Ready: {
-      ...noCall,
-      ...noTools,
-      ...noHook,
-      ...noCompaction,
+      ...cells.notOpen,
+      ...cells.noWait,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noHook,
+      ...cells.noCompaction,
       Start: { to: 'WaitingForUserInput', then: turn.startSession },
       UserInput: [
         { when: isBlank, stay: queueInput },
         { to: 'WaitingForUserInput', then: turn.releaseInput },
       ],
-      RetryLast: NOT_OPEN,
-      RetryNow: NOT_WAITING,
       CancelTurn: late('no turn is running'),
-      EditQueue: EDIT,
-      CompactRequested: NOT_OPEN,
-      ApproveBudget: RAISE,
-      InputFailed: NOT_OPEN,
-      TimerFired: NO_TIMER,
+      EditQueue: cells.EDIT,
+      ApproveBudget: cells.RAISE,
     },
 
     WaitingForUserInput: {
-      ...noCall,
-      ...noTools,
-      ...noHook,
-      ...noCompaction,
-      Start: OPEN,
+      ...cells.noWait,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noHook,
+      ...cells.noCompaction,
+      Start: cells.OPEN,
       UserInput: [
         { when: isBlank, to: 'WaitingForUserInput', then: turn.ignoreBlank },
         { to: 'WaitingForUserInput', then: turn.releaseInput },
@@ -69,9 +54,8 @@ export const table: AgentTable = {
         { when: turn.lastIsUsers, to: 'WaitingForUserInput', then: turn.releaseAgain },
         { to: 'WaitingForUserInput', then: turn.nothingToRetry },
       ],
-      RetryNow: NOT_WAITING,
       CancelTurn: { to: 'WaitingForUserInput', then: turn.nothingToCancel },
-      EditQueue: EDIT,
+      EditQueue: cells.EDIT,
       CompactRequested: [
         { when: turn.canCompact, to: 'Compacting', as: 'idle', then: compaction.compactNow },
         { to: 'WaitingForUserInput', then: turn.nothingToCompact },
@@ -82,24 +66,23 @@ export const table: AgentTable = {
         { to: 'WaitingForUserInput', then: turn.approveLimit },
       ],
       InputFailed: { to: 'Failed', then: turn.failInput },
-      TimerFired: NO_TIMER,
-      Resumed: { stay: resume.goOnWaiting },
+      Resumed: [{ when: resume.isOldEpoch, stay: resume.ignoreEpoch }, { stay: resume.goOnWaiting }],
     },
 
     CallingLlm: {
-      ...inTurn,
-      ...noTools,
-      ...noHook,
-      ...noCompaction,
-      RetryNow: NOT_WAITING,
+      ...cells.inTurn,
+      ...cells.noTools,
+      ...cells.noHook,
+      ...cells.noCompaction,
+      RetryNow: cells.NOT_WAITING,
       CancelTurn: [
         { when: stop.mustDrain, stay: stop.drainForUser },
         { when: stop.isDrainingByTime, to: 'BudgetExceeded', then: stop.stopReplyForTime },
         { to: 'Cancelled', then: stop.stopReply },
       ],
       TextDelta: [{ when: retry.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showDelta }],
-      ReasoningDelta: [{ when: reply.isStaleDisplay, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
-      ToolCallDelta: [{ when: reply.isStaleDisplay, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
+      ReasoningDelta: [{ when: retry.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
+      ToolCallDelta: [{ when: retry.isStaleReply, stay: reply.ignoreOldReply }, { stay: reply.showOnly }],
       LlmCompleted: [
         { when: retry.isStaleReply, stay: countStale },
         { when: reply.drainedByTime, to: 'BudgetExceeded', then: reply.keepDrainedForTime },
@@ -129,6 +112,7 @@ export const table: AgentTable = {
         { stay: stop.ignoreTimer },
       ],
       Resumed: [
+        { when: resume.isOldEpoch, stay: resume.ignoreEpoch },
         { when: stop.isDrainingByTime, to: 'BudgetExceeded', then: resume.endDrainForTime },
         { when: stop.isDraining, to: 'Cancelled', then: resume.endDrain },
         { stay: resume.sendSame },
@@ -136,11 +120,11 @@ export const table: AgentTable = {
     },
 
     Error: {
-      ...inTurn,
-      ...noCall,
-      ...noTools,
-      ...noHook,
-      ...noCompaction,
+      ...cells.inTurn,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noHook,
+      ...cells.noCompaction,
       RetryNow: { to: 'CallingLlm', then: retry.tryAgain },
       CancelTurn: { to: 'Cancelled', then: stop.stopRetrying },
       TimerFired: [
@@ -151,11 +135,11 @@ export const table: AgentTable = {
     },
 
     ExecutingTools: {
-      ...inTurn,
-      ...noCall,
-      ...noHook,
-      ...noCompaction,
-      RetryNow: NOT_WAITING,
+      ...cells.inTurn,
+      ...cells.noCall,
+      ...cells.noHook,
+      ...cells.noCompaction,
+      RetryNow: cells.NOT_WAITING,
       CancelTurn: [{ when: cancel.isCancelling, stay: cancel.forceBatch }, { stay: cancel.stopBatchForUser }],
       CancelTool: [
         { when: cancel.cancelsWaiting, stay: cancel.cancelWaitingCall },
@@ -181,15 +165,19 @@ export const table: AgentTable = {
         { when: stop.isTurnLimit, stay: cancel.stopBatchForTime },
         { stay: stop.ignoreTimer },
       ],
-      Resumed: [{ when: cancel.isCancelling, stay: resume.endBatch }, { stay: resume.goOnWithBatch }],
+      Resumed: [
+        { when: resume.isOldEpoch, stay: resume.ignoreEpoch },
+        { when: cancel.isCancelling, stay: resume.endBatch },
+        { stay: resume.goOnWithBatch },
+      ],
     },
 
     PostToolsHook: {
-      ...inTurn,
-      ...noCall,
-      ...noTools,
-      ...noCompaction,
-      RetryNow: NOT_WAITING,
+      ...cells.inTurn,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noCompaction,
+      RetryNow: cells.NOT_WAITING,
       CancelTurn: { to: 'Cancelled', then: stop.stopHook },
       HookCompleted: [
         { when: hooks.isStaleHook, stay: countStale },
@@ -220,11 +208,11 @@ export const table: AgentTable = {
     },
 
     Compacting: {
-      ...inTurn,
-      ...noCall,
-      ...noTools,
-      ...noHook,
-      RetryNow: NOT_WAITING,
+      ...cells.inTurn,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noHook,
+      RetryNow: cells.NOT_WAITING,
       CancelTurn: { to: 'Cancelled', then: compaction.cancelCompaction },
       TimerFired: [
         { when: stop.isTurnLimit, to: 'BudgetExceeded', then: compaction.stopCompactionForTime },
@@ -249,11 +237,11 @@ export const table: AgentTable = {
     },
 
     ShuttingDown: {
-      ...noCall,
-      ...noTools,
-      ...noHook,
-      ...noCompaction,
-      ...userGone,
+      ...cells.noCall,
+      ...cells.noTools,
+      ...cells.noHook,
+      ...cells.noCompaction,
+      ...cells.userGone,
       UserInput: { stay: shutdown.keepInput },
       ShutdownRequested: { stay: shutdown.sayGoodbye },
       Resumed: { to: 'WaitingForUserInput', then: resume.openAgain },

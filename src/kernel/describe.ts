@@ -78,23 +78,3 @@ export const edgesJson = (machine: Described) => ({
   edges: machine.edges,
   ignored: machine.ignored,
 });
-
-/** What a journal records of the machine that wrote it: the same for the same arrows. */
-export const fingerprint = (machine: Pick<Described, 'edges' | 'ignored'>): string => {
-  const lines = machine.edges.map(
-    (edge) => `${edge.id} ${edge.when} ${edge.to} ${edge.as} ${edge.then} ${edge.kind}`,
-  );
-  const ignored = machine.ignored.map((pair) => `${pair.state} ${pair.event} ${pair.ignore}`);
-  return fnv1a([...lines, ...ignored].join('\n'));
-};
-
-/** FNV-1a over UTF-16 units, twice with different offsets, as 16 hex digits: names a version, guards nothing. */
-const fnv1a = (text: string): string =>
-  [0x811c9dc5, 0x01000193]
-    .map((offset) => {
-      let hash = offset;
-      for (let index = 0; index < text.length; index++)
-        hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-      return (hash >>> 0).toString(16).padStart(8, '0');
-    })
-    .join('');

@@ -5,11 +5,10 @@ import type { Session, State } from '../state.js';
 
 /** Usage counts once per id (R0b), and stale events change nothing else (R0a). */
 
-/** Books the usage of a request, compaction or hook, if its id was not booked before. */
+/** Books the usage of a request, compaction or hook, unless its id was booked before. Without usage the id stays open: it may come late. */
 export const account = (session: Session, id: string, usage: Usage | null): Session => {
-  if (!session.unaccounted.includes(id)) return session;
+  if (usage === null || !session.unaccounted.includes(id)) return session;
   const unaccounted = session.unaccounted.filter((open) => open !== id);
-  if (usage === null) return { ...session, unaccounted };
   const total = session.usage;
   return {
     ...session,

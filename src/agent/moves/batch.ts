@@ -104,9 +104,11 @@ const enter = (session: Session, judged: JudgedCall, reply: Reply, at: number): 
     stops: false,
   });
   if (judged.verdict.kind === 'noSuchTool') return ended('noSuchTool', noSuchToolText(judged));
-  if (judged.verdict.kind === 'invalid' && reply.stopReason !== 'maxTokens')
-    return ended('invalid', invalidText(judged));
-  if (reply.stopReason === 'maxTokens') return ended('truncated', truncatedText);
+  const isCut = reply.stopReason === 'maxTokens';
+  if (judged.verdict.kind === 'invalid') {
+    return ended('invalid', isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged));
+  }
+  if (isCut) return ended('truncated', truncatedText);
   if (callLimit(session, at) !== null) return ended('skipped', skippedText);
   return admit(session, judged, at, at);
 };

@@ -114,7 +114,9 @@ const stopBatch = (state: Batch, cause: CancelCause, at: number): Same => {
   const ended = waiting.map((call) =>
     neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText(cause)),
   );
-  const left = put(state, ...ended);
+  // The batch's own grace takes over from that of single calls (R38).
+  const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
+  const left = put(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
   if (open.length === 0) {
     return go(
       { ...left, phase: { mode: 'cancelling', graceTimerId: null, cause } },
@@ -126,6 +128,7 @@ const stopBatch = (state: Batch, cause: CancelCause, at: number): Same => {
   return go(
     { ...left, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
     ...withdraw(state, waiting),
+    ...grace,
     ...cancelCalls(state, open, false),
     { type: 'ScheduleTimer', timerId, dueAt },
   );

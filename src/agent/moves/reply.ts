@@ -18,8 +18,6 @@ type Processing = In<'ProcessingLlmResponse'>;
 export const showDelta = (state: Calling, event: On<'TextDelta'>): Next<'CallingLlm'> =>
   go({ ...state, partial: state.partial + event.text }, { type: 'DisplayText', text: event.text });
 
-export const isStaleDisplay = (state: Calling, event: On<'ReasoningDelta'> | On<'ToolCallDelta'>): boolean =>
-  event.requestId !== state.requestId;
 /** Reasoning and half calls are shown by whoever looks on; the machine keeps nothing of them (R9). */
 export const showOnly = (state: Calling): Next<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): Next<'CallingLlm'> =>

@@ -2,7 +2,7 @@ import type { Action } from '../action.js';
 import { lengthOf } from '../conversation.js';
 import type { On } from '../event.js';
 import type { Next, Same } from '../move.js';
-import { go, withSession } from '../move.js';
+import { go, ignore, withSession } from '../move.js';
 import type { In, RestingState, Session } from '../state.js';
 import { type Batch, isRunning, pump, put } from './batch.js';
 import { forceBatch } from './cancel.js';
@@ -42,9 +42,17 @@ const inFlight = (state: RestingState): readonly Action[] => {
   }
 };
 
+/** Every opening counts one up: a Resumed of an epoch that was seen is a duplicate. */
+export const isOldEpoch = (state: RestingState, event: On<'Resumed'>): boolean =>
+  event.epoch <= state.session.epoch;
+export const ignoreEpoch = <S extends RestingState>(state: S): Same<S> =>
+  ignore(state, 'stale: the session was opened since');
+
 /** Default: the state stays, what was in flight starts again (R83d). */
 export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Same<S> =>
-  go(withSession(state, opened(state.session, event)), ...clockOf(state.session), ...inFlight(state));
+  isOldEpoch(state, event)
+    ? ignoreEpoch(state)
+    : go(withSession(state, opened(state.session, event)), ...clockOf(state.session), ...inFlight(state));
 
 /** Waiting: the user is asked again. */
 export const goOnWaiting = (

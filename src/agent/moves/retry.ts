@@ -7,6 +7,7 @@ import type { RetrySchedule, Settings } from '../settings.js';
 import type { In, Session } from '../state.js';
 import { account } from './account.js';
 import { mayCompact, startCompaction } from './compaction.js';
+import { cutMiddle, utf8Bytes } from './cut.js';
 import { nextId, sendRequest } from './request.js';
 import { callWords, duration, resetWords } from './words.js';
 
@@ -41,10 +42,8 @@ const leave = (
 ): readonly [{ readonly type: 'RetractPartial'; readonly requestId: string }] | readonly [] =>
   state.partial === '' ? [] : [{ type: 'RetractPartial', requestId: state.requestId }];
 
-export const isStaleReply = (
-  state: Calling,
-  event: Failure | On<'LlmCompleted'> | On<'TextDelta'>,
-): boolean => event.requestId !== state.requestId;
+export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
+  event.requestId !== state.requestId;
 
 export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && mayCompact(state.session);
@@ -61,7 +60,7 @@ export const compactOverflow = (state: Calling, event: Failure): Next<'Compactin
 
 const longResults = (session: Session): boolean =>
   session.conversation.open?.parts.some(
-    (part) => part.type === 'result' && part.text.length > session.settings.resultCutBytes,
+    (part) => part.type === 'result' && utf8Bytes(part.text) > session.settings.resultCutBytes,
   ) ?? false;
 
 export const overflowMayCutResults = (state: Calling, event: Failure): boolean =>
@@ -70,13 +69,12 @@ export const overflowMayCutResults = (state: Calling, event: Failure): boolean =
   holdsResults(state.session.conversation) &&
   longResults(state.session);
 
-/** The head and tail of a result, with a count of what is missing; never longer than `limit`. */
-const cutResult = (text: string, limit: number): string => {
-  if (text.length <= limit) return text;
-  const note = `\n[… ${text.length} characters in all, cut because the conversation was too long …]\n`;
-  const half = Math.max(0, Math.floor((limit - note.length) / 2));
-  return text.slice(0, half) + note + text.slice(text.length - half);
-};
+const cutResult = (text: string, limit: number): string =>
+  cutMiddle(
+    text,
+    limit,
+    `\n[… ${utf8Bytes(text)} bytes in all, cut because the conversation was too long …]\n`,
+  );
 
 /** Second overflow: the last results are cut, and sent once more (R18b). */
 export const cutResultsAndSend = (state: Calling, event: Failure): Next<'CallingLlm'> => {
@@ -120,7 +118,10 @@ const withinCap = (state: Calling, event: Failure): boolean =>
   (event.error.retryAfterMs ?? 0) <= state.session.settings.retryAfterCapMs;
 
 export const mayRetry = (state: Calling, event: Failure): boolean =>
-  event.error.retryable && state.attempt <= state.session.settings.maxRetries && withinCap(state, event);
+  event.error.retryable &&
+  event.error.kind !== 'contextOverflow' &&
+  state.attempt <= state.session.settings.maxRetries &&
+  withinCap(state, event);
 
 export const waitToRetry = (state: Calling, event: Failure): Next<'Error'> => {
   const { maxRetries } = state.session.settings;

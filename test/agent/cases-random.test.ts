@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { step } from '../../src/agent/machine.js';
+import type { State } from '../../src/agent/state.js';
+import { begun, forAll, roam } from './random.js';
+import { nameOf } from './shown.js';
+
+// Conformance cases 179 and 181: any sequence of events.
+
+test('case 179: a log of events replayed twice gives the same states, actions and ids', (t) => {
+  forAll(t, 60, (walked) => {
+    const walker = roam(walked);
+    let state: State = begun(walked.settings);
+    walker.events().forEach((event, index) => {
+      const taken = step(state, event);
+      assert.equal(JSON.stringify(taken), JSON.stringify(walker.steps()[index + 1]));
+      state = taken.state;
+    });
+  });
+});
+
+test('case 181: random, late, duplicate, stale and misplaced events break no invariant', (t) => {
+  const seen = new Set<string>();
+  forAll(t, 250, (walked) => {
+    for (const { state } of roam(walked).steps()) seen.add(nameOf(state));
+  });
+  // A walk that never leaves the first states would prove nothing.
+  for (const name of [
+    'C[t]',
+    'Er',
+    'X',
+    'X cancelling',
+    'H[c]',
+    'H[f]',
+    'H[a]',
+    'K[i]',
+    'K[m]',
+    'K[o]',
+    'Z',
+  ]) {
+    assert.ok(seen.has(name), `no walk came to ${name}; it came to ${[...seen]}`);
+  }
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import * as g from './given.js';
+import { check } from './rows.js';
+import { a, bad, note, summary, u, use } from './shown.js';
+import { bring } from './walker.js';
+
+// Rules R70-R74 where no case shows them.
+
+const { edit, grep } = g;
+/** A cancelled batch: its results wait in a nearly full window. */
+const waiting = (tokens: number) => {
+  const walker = bring('C[u] long');
+  walker.send(
+    g.completed({ calls: [edit('1')], usage: g.usage(0, tokens) }),
+    g.started('1'),
+    g.cancel,
+    g.ended('1', 'cancelled'),
+  );
+  return walker;
+};
+const cancelledResults = [bad('1'), note(/./)] as const;
+const failedLong = () => {
+  const walker = bring('C[u] long');
+  walker.send(g.refusedRequest);
+  return walker;
+};
+
+check([
+  {
+    case: 'R70',
+    title: 'a compaction before a turn keeps results that wait, with the calls they answer',
+    given: () => waiting(9_300),
+    send: [g.input('go on'), g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'K W C',
+    talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
+  },
+  {
+    case: 'R71',
+    title: 'a compaction by request ends in W',
+    given: 'W long',
+    send: [g.compact, g.compacts()],
+    state: 'W(compacted)',
+    does: [],
+    path: 'K W',
+    talk: [u(summary())],
+  },
+  {
+    case: 'R71',
+    title: 'text that was typed during a compaction by request is sent after it',
+    given: 'W long',
+    send: [g.compact, g.input('y'), g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'K W C',
+    talk: [u(summary(), 'y')],
+  },
+  {
+    case: 'R71',
+    title: 'a compaction by request keeps user text that was not answered',
+    given: failedLong,
+    send: [g.compact, g.compacts()],
+    state: 'W(compacted)',
+    talk: [u(summary(), 'x')],
+  },
+  {
+    case: 'R72',
+    title: 'after an overflow of a user turn waiting results stay with their calls',
+    given: () => waiting(10),
+    send: [g.input('go on'), g.overflows, g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
+  },
+  {
+    case: 'R72',
+    title: 'the attempt is the same after a compaction',
+    given: 'C[u] long',
+    send: [g.fails(), g.rings(), g.overflows, g.compacts()],
+    state: 'C[u] 2',
+    does: ['SendLlmRequest'],
+  },
+  {
+    case: 'R73',
+    title: 'a compaction on the way that fails below the window goes on without it',
+    given: 'K[m]',
+    send: [g.compactionFails],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    shows: ['DisplayWarning compaction'],
+  },
+  {
+    case: 'R73',
+    title: 'a compaction on the way that fails above the window ends the turn and keeps the results',
+    given: 'C[u] long',
+    send: [g.completed({ calls: [grep('1')], usage: g.usage(0, 11_000) }), g.ended('1'), g.compactionFails],
+    state: 'W(error compaction)',
+    does: [],
+    shows: ['DisplayWarning compaction', 'DisplayError'],
+    path: 'K Failed W',
+    also: (walker) => assert.equal(walker.state().session.conversation.open?.parts.length, 1),
+  },
+  {
+    case: 'R73',
+    title: 'a compaction for an overflow that fails ends the turn and keeps the user text',
+    given: 'K[o]',
+    send: [g.compactionFails],
+    state: 'W(error compaction)',
+    does: [],
+    path: 'K Failed W',
+    also: (walker) =>
+      assert.deepEqual(walker.state().session.conversation.open, {
+        role: 'user',
+        parts: [{ type: 'text', origin: 'user', text: 'x' }],
+      }),
+  },
+  {
+    case: 'R73',
+    title: 'a compaction by request that fails is an error and changes nothing',
+    given: 'W long',
+    send: [g.compact, g.compactionFails],
+    state: 'W(error compaction)',
+    does: [],
+    path: 'K Failed W',
+    also: (walker) => assert.equal(walker.state().session.conversation.closed.length, 6),
+  },
+  {
+    case: 'R74',
+    title: 'an overflow right after a compaction does not compact again',
+    given: 'K[i]',
+    send: [g.compacts(), g.overflows],
+    state: 'W(error contextOverflow)',
+    does: ['RestoreQueue x'],
+    talk: [u(summary())],
+  },
+  {
+    case: 'R74',
+    title: 'an overflow right after a failed compaction cuts the results instead',
+    given: 'C[u] long',
+    send: [
+      g.completed({ calls: [grep('1')], usage: g.usage(0, 8_200) }),
+      g.ended('1', 'ok', 'x'.repeat(5_000)),
+      g.compactionFails,
+      g.overflows,
+    ],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
+  {
+    case: 'R74',
+    title: 'new input allows a compaction again',
+    given: 'K[o]',
+    send: [g.compactionFails, g.input('again'), g.overflows],
+    state: 'K[o]',
+    does: ['StartCompaction'],
+  },
+]);

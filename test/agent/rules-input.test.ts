@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import * as g from './given.js';
+import { check, spentBy } from './rows.js';
+import { a, u } from './shown.js';
+import { bring } from './walker.js';
+
+// Rules R0a-R7 where no case shows them.
+
+/** Waits with a text that a cancel has left in the queue. */
+const holding = () => {
+  const walker = bring('C[u]');
+  walker.send(g.input('one'), g.cancel);
+  return walker;
+};
+
+check([
+  {
+    case: 'R0a',
+    title: 'the failure of an old request changes nothing but usage',
+    given: 'Er',
+    send: [g.rings(), g.fails({ requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'C[u] 2',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    case: 'R0b',
+    title: 'usage that is reported late counts once',
+    given: 'C[u]',
+    send: [g.cancel, g.reports('req-1', g.usage(0.3)), g.reports('req-1', g.usage(0.3))],
+    state: 'W(cancelled user)',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.3),
+  },
+  {
+    case: 'R0b',
+    title: 'usage of an id that was never asked for does not count',
+    given: 'W',
+    send: [g.reports('req-7', g.usage(0.3))],
+    state: 'W(start)',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0),
+  },
+  {
+    case: 'R0b',
+    title: 'a reply without a price is counted as unpriced',
+    given: 'C[u]',
+    send: [g.says('yo', g.usage(null))],
+    state: 'W(endOfTurn answer)',
+    also: (walker) => {
+      const { unpriced, inputTokens, costUsd } = walker.state().session.usage;
+      assert.deepEqual({ unpriced, inputTokens, costUsd }, { unpriced: 1, inputTokens: 10, costUsd: 0 });
+    },
+  },
+  {
+    case: 'R0b',
+    title: 'usage of a hook counts',
+    given: 'H[c]',
+    send: [g.hookDone({ usage: g.usage(0.3) })],
+    state: 'C[t]',
+    also: (walker) => assert.equal(spentBy(walker), 0.3),
+  },
+  {
+    case: 'R0c',
+    title: 'a held queue is not sent by a stale event',
+    given: holding,
+    send: [g.rings('timer-9')],
+    state: 'W(cancelled user)',
+    quiet: true,
+    queue: ['one'],
+  },
+  {
+    case: 'R0c',
+    title: 'a held queue is not sent by Resumed',
+    given: holding,
+    send: [g.resumed],
+    state: 'W(cancelled user)',
+    does: [],
+    shows: ['PromptForInput'],
+    queue: ['one'],
+  },
+  {
+    case: 'R3',
+    title: 'the held queue goes first, then the text, in one message',
+    given: holding,
+    send: [g.input('two')],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi', 'one', 'two')],
+    queue: [],
+  },
+  {
+    case: 'R5',
+    title: 'RetryLast sends the conversation as it stands and holds the queue',
+    given: holding,
+    send: [g.retryLast],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi')],
+    queue: ['one'],
+  },
+  {
+    case: 'R5',
+    title: 'RetryLast after an answer has nothing to send',
+    given: 'C[u]',
+    send: [g.says('yo'), g.retryLast],
+    state: 'W(endOfTurn answer)',
+    does: [],
+    shows: ['DisplayNotice', 'PromptForInput'],
+    talk: [u('hi'), a('yo')],
+  },
+  {
+    case: 'R0f',
+    title: 'a turn with a time limit schedules it',
+    given: 'W',
+    settings: { limits: { timeMs: 60_000 } },
+    send: [g.input('hi')],
+    state: 'C[u]',
+    does: ['SendLlmRequest', 'ScheduleTimer 60000'],
+  },
+  {
+    case: 'R0g',
+    title: 'the end of a turn cancels its time limit',
+    given: 'C[u]',
+    settings: { limits: { timeMs: 60_000 } },
+    send: [g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    does: ['CancelTimer'],
+  },
+  {
+    case: 'R0f',
+    title: 'input over the limit of tokens is held',
+    given: 'C[u]',
+    settings: { limits: { tokens: 5 }, autoRearm: 'off' },
+    send: [g.says('yo'), g.input('more')],
+    state: 'W(budget tokens)',
+    does: [],
+    shows: ['DisplayNotice'],
+    talk: [u('hi'), a('yo')],
+    queue: ['more'],
+  },
+  {
+    case: 'R7',
+    title: 'CompactRequested starts a compaction',
+    given: 'W long',
+    send: [g.compact],
+    state: 'K[i]',
+    does: ['StartCompaction'],
+  },
+]);

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { presetRules } from '../../src/agent/settings.js';
+import * as g from './given.js';
+import { check } from './rows.js';
+import type { SettingsPatch } from './settings.js';
+import { a, bad, note, u, use } from './shown.js';
+import { bring } from './walker.js';
+
+// Rules R75-R77 where no case shows them.
+
+const { edit, grep } = g;
+const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
+const asked = [u('hi'), a(use('1'), use('2'))];
+const draining = (patch: SettingsPatch = {}) => {
+  const walker = bring('C[u]', { ...patch, cancelMode: 'drain' });
+  walker.send(g.delta('so'), g.cancel);
+  return walker;
+};
+/** Stopped by a limit of 1 dollar, calls answered. */
+const overspent = () => {
+  const walker = bring('C[u]', { limits: { usd: 1 }, autoRearm: 'off' });
+  walker.send(g.completed({ calls: [grep('1')], usage: g.usage(2) }));
+  return walker;
+};
+const timeNote = note(/time limit/);
+
+check([
+  {
+    case: 'R75',
+    title: 'a limit can be raised at any time',
+    given: 'C[u]',
+    send: [g.approve('usd', 7)],
+    state: 'C[u]',
+    does: [],
+    shows: ['DisplayNotice budget'],
+    also: (walker) => assert.equal(walker.state().session.settings.limits.usd, 7),
+  },
+  {
+    case: 'R76',
+    title: 'raising the limit sends nothing by itself',
+    given: overspent,
+    send: [g.approve('usd', 5)],
+    state: 'W(budget usd)',
+    does: [],
+    shows: [/^DisplayNotice .*(RetryLast|retry)/i, 'PromptForInput'],
+    talk: [u('hi'), a(use('1')), u(bad('1'))],
+  },
+  {
+    case: 'R76',
+    title: 'RetryLast goes on after the limit was raised',
+    given: overspent,
+    send: [g.approve('usd', 5), g.retryLast],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi'), a(use('1')), u(bad('1'))],
+  },
+  {
+    case: 'R76',
+    title: 'raising the limit by too little holds the queue',
+    given: overspent,
+    send: [g.input('go on'), g.approve('usd', 1.5)],
+    state: 'W(budget usd)',
+    does: [],
+    queue: ['go on'],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit aborts a request and keeps its text',
+    given: 'C[u]',
+    settings: TIMED,
+    send: [g.delta('half'), g.timeIsUp],
+    state: 'W(budget time)',
+    shows: ['AbortLlmRequest', 'DisplayNotice budget', 'PromptForInput'],
+    path: 'C BudgetExceeded W',
+    talk: [u('hi'), a('half')],
+  },
+  {
+    case: 'R77',
+    title: 'the model learns of the time limit with the next message',
+    given: 'C[u]',
+    settings: TIMED,
+    send: [g.delta('half'), g.timeIsUp, g.input('go on')],
+    state: 'C[u]',
+    talk: [u('hi'), a('half'), u(timeNote, 'go on')],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit ends the wait for a retry',
+    given: 'Er',
+    settings: TIMED,
+    send: [g.timeIsUp],
+    state: 'W(budget time)',
+    shows: ['CancelTimer', 'DisplayNotice budget'],
+    path: 'Er BudgetExceeded W',
+    talk: [u('hi')],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit stops tools',
+    given: 'X',
+    settings: TIMED,
+    send: [g.timeIsUp],
+    state: 'X cancelling',
+    calls: '1 running, 2 cancelled',
+    shows: ['CancelTools 1', 'ScheduleTimer 5000'],
+  },
+  {
+    case: 'R77',
+    title: 'results of a batch that the time limit stopped say so',
+    given: 'X',
+    settings: TIMED,
+    send: [g.timeIsUp, g.ended('1', 'cancelled')],
+    state: 'W(budget time)',
+    path: 'X BudgetExceeded W',
+    talk: [...asked, u(bad('1', /time limit/), bad('2', /time limit/), timeNote)],
+  },
+  {
+    case: 'R77',
+    title: 'a cancel while the time limit waits for tools kills them',
+    given: 'X',
+    settings: TIMED,
+    send: [g.timeIsUp, g.cancel],
+    state: 'W(budget time)',
+    shows: ['CancelTools 1 force'],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit ends a wait for approval',
+    given: 'C[u]',
+    settings: { ...TIMED, rules: presetRules.careful },
+    send: [g.wants(edit('1')), g.timeIsUp],
+    state: 'W(budget time)',
+    shows: ['WithdrawApproval 1'],
+    path: 'X BudgetExceeded W',
+  },
+  {
+    case: 'R77',
+    title: 'the time limit aborts a hook',
+    given: 'H[f]',
+    settings: TIMED,
+    send: [g.timeIsUp],
+    state: 'W(budget time)',
+    shows: ['AbortHook'],
+    path: 'H BudgetExceeded W',
+  },
+  ...(['K[m]', 'K[o]'] as const).map((given) => ({
+    case: 'R77',
+    title: `the time limit aborts a compaction in ${given}`,
+    given,
+    settings: TIMED,
+    send: [g.timeIsUp],
+    state: 'W(budget time)',
+    shows: ['AbortCompaction'],
+    path: 'K BudgetExceeded W',
+  })),
+  {
+    case: 'R77',
+    title: 'the time limit changes nothing about a cancel that waits for tools',
+    given: 'X',
+    settings: TIMED,
+    send: [g.cancel, g.timeIsUp],
+    state: 'X cancelling',
+    says: true,
+    does: [],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit changes nothing about a cancel that waits for the reply',
+    given: () => draining(TIMED),
+    send: [g.timeIsUp],
+    state: 'C[u] draining',
+    says: true,
+    does: [],
+  },
+]);

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { presetRules } from '../../src/agent/settings.js';
+import * as g from './given.js';
+import { check, spentBy } from './rows.js';
+import type { SettingsPatch } from './settings.js';
+import { a, bad, note, u, use } from './shown.js';
+import { bring } from './walker.js';
+
+// Rules R80-R83d where no case shows them.
+
+const { edit, grep } = g;
+const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
+const STOPPED = /stopped while running.*effects unknown/i;
+const asked = [u('hi'), a(use('1'), use('2'))];
+const draining = (patch: SettingsPatch = {}) => {
+  const walker = bring('C[u]', { ...patch, cancelMode: 'drain' });
+  walker.send(g.delta('so'), g.cancel);
+  return walker;
+};
+
+check([
+  {
+    case: 'R80',
+    title: 'shutdown keeps what was streamed',
+    given: 'C[u]',
+    settings: TIMED,
+    send: [g.delta('half'), g.shutdown],
+    state: 'Z',
+    does: ['AbortLlmRequest', 'CancelTimer', 'Shutdown'],
+    talk: [u('hi'), a('half')],
+  },
+  {
+    case: 'R80',
+    title: 'shutdown while draining keeps what was streamed',
+    given: draining,
+    send: [g.shutdown],
+    state: 'Z',
+    shows: ['Shutdown'],
+    talk: [u('hi'), a('so')],
+  },
+  {
+    case: 'R80',
+    title: 'shutdown withdraws approvals',
+    given: 'C[u]',
+    settings: { rules: presetRules.careful },
+    send: [g.wants(edit('1'), grep('2')), g.shutdown],
+    state: 'Z',
+    does: ['WithdrawApproval 1', 'Shutdown'],
+    talk: [...asked, u(bad('1', /not run.*session closed/i), bad('2', /not run.*session closed/i))],
+  },
+  {
+    case: 'R80',
+    title: 'shutdown does not wait for the grace of a cancelled batch',
+    given: 'X',
+    send: [g.cancel, g.shutdown],
+    state: 'Z',
+    does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
+  },
+  {
+    case: 'R80',
+    title: 'shutdown does not wait for the grace of a call',
+    given: 'X',
+    send: [g.cancelTool('1'), g.shutdown],
+    state: 'Z',
+    does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
+  },
+  {
+    case: 'R80',
+    title: 'shutdown in a hook and in a compaction on the way keeps the results',
+    given: 'K[m]',
+    send: [g.shutdown],
+    state: 'Z',
+    does: ['AbortCompaction', 'Shutdown'],
+  },
+  {
+    case: 'R82',
+    title: 'usage that comes after the end counts',
+    given: 'C[u]',
+    send: [g.shutdown, g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'Z',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    case: 'R82',
+    title: 'blank input after the end is not queued',
+    given: 'Z',
+    send: [g.input(' ')],
+    state: 'Z',
+    quiet: true,
+  },
+  {
+    case: 'R83a',
+    title: 'a session that is opened again waits and holds its queue',
+    given: 'C[u]',
+    send: [g.input('later'), g.shutdown, g.resumed],
+    state: 'W(resumed)',
+    does: [],
+    shows: ['PromptForInput'],
+    path: 'Z W',
+    talk: [u('hi')],
+    queue: ['later'],
+  },
+  {
+    case: 'R83b',
+    title: 'a cancel that waited for a reply is over when the session is opened again',
+    given: draining,
+    send: [g.resumed],
+    state: 'W(cancelled user)',
+    does: [],
+    path: 'C Cancelled W',
+    talk: [u('hi'), a('so')],
+  },
+  {
+    case: 'R83c',
+    title: 'calls that had not started are started again, approvals are asked for again',
+    given: 'C[u]',
+    settings: { rules: presetRules.careful },
+    send: [g.wants(grep('1'), grep('2'), edit('3')), g.started('1'), g.resumed],
+    state: 'X',
+    calls: '1 running, 2 starting, 3 awaitingApproval',
+    does: ['ExecuteTools 2', 'RequestApproval 3'],
+  },
+  {
+    case: 'R83c',
+    title: 'a batch that was being cancelled is over when the session is opened again',
+    given: 'X',
+    send: [g.cancel, g.resumed],
+    state: 'W(cancelled user)',
+    path: 'X Cancelled W',
+    talk: [...asked, u(bad('1', STOPPED), bad('2', /not run/), note(/./))],
+  },
+  {
+    case: 'R83d',
+    title: 'Resumed leaves a waiting session as it is',
+    given: 'W',
+    send: [g.resumed],
+    state: 'W(start)',
+    does: [],
+    shows: ['PromptForInput'],
+  },
+]);

@@ -1,0 +1,250 @@
+import type { JudgedCall } from '../../src/agent/call.js';
+import { presetRules } from '../../src/agent/settings.js';
+import * as g from './given.js';
+import { check } from './rows.js';
+import type { SettingsPatch } from './settings.js';
+import { a, bad, good, u, use } from './shown.js';
+import { bring } from './walker.js';
+
+// Rules R33-R39 where no case shows them.
+
+const { edit, grep } = g;
+const careful: SettingsPatch = { rules: presetRules.careful };
+const STOPPED = /stopped while running.*effects unknown/i;
+const alone = (call: JudgedCall): JudgedCall => ({
+  ...call,
+  traits: { ...call.traits, parallelSafe: false },
+});
+const asked = [u('hi'), a(use('1'), use('2'))];
+/** 1 and 2 run, 1 was asked to stop. */
+const stopping = () => {
+  const walker = bring('C[u]');
+  walker.send(g.wants(grep('1'), grep('2')), g.started('1'), g.started('2'), g.cancelTool('1'));
+  return walker;
+};
+
+check([
+  {
+    case: 'R33',
+    title: 'a rule that denies holds for a call that the user has allowed but that has not started',
+    given: 'C[u]',
+    settings: careful,
+    send: [
+      g.wants(edit('1'), edit('2')),
+      g.allows('1'),
+      g.allows('2'),
+      g.change({ rules: presetRules.plan }),
+      g.ended('1'),
+    ],
+    state: 'H[c]',
+    talk: [...asked, u(good('1'), bad('2', /the preset plan only reads/))],
+  },
+  {
+    case: 'R33',
+    title: 'a rule that asks does not ask again about a call that the user has allowed',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1'), edit('2')), g.allows('1'), g.allows('2'), g.ended('1')],
+    state: 'X',
+    calls: '1 ok, 2 starting',
+    does: ['ExecuteTools 2'],
+  },
+  {
+    case: 'R33',
+    title: 'the policy is asked again when a queued call would start',
+    given: 'X',
+    send: [g.change({ rules: presetRules.careful }), g.ended('1')],
+    state: 'X',
+    calls: '1 ok, 2 awaitingApproval',
+    does: ['RequestApproval 2'],
+  },
+  {
+    case: 'R33',
+    title: 'a read that is not safe beside others runs alone',
+    given: 'C[u]',
+    send: [g.wants(alone(grep('1')), grep('2'))],
+    state: 'X',
+    calls: '1 starting, 2 queued',
+    does: ['ExecuteTools 1'],
+  },
+  {
+    case: 'R34',
+    title: 'ToolStarted makes a call run',
+    given: 'X',
+    state: 'X',
+    calls: '1 running, 2 queued',
+    does: [],
+  },
+  {
+    case: 'R34',
+    title: 'a second ToolStarted changes nothing',
+    given: 'X',
+    send: [g.started('1')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R34',
+    title: 'a queued call cannot have started',
+    given: 'X',
+    send: [g.started('2')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R34',
+    title: 'progress is for display',
+    given: 'X',
+    send: [g.progress('1')],
+    state: 'X',
+    does: [],
+  },
+  {
+    case: 'R36',
+    title: 'a queued call cannot have ended',
+    given: 'X',
+    send: [g.ended('2')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R36',
+    title: 'an unknown call cannot have ended',
+    given: 'X',
+    send: [g.ended('9')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R36',
+    title: 'an awaiting call cannot have ended',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.ended('1')],
+    state: 'X',
+    calls: '1 awaitingApproval',
+    quiet: true,
+  },
+  {
+    case: 'R38',
+    title: 'cancelling an awaiting call withdraws its approval and lets the next one start',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1'), grep('2')), g.cancelTool('1')],
+    state: 'X',
+    calls: '1 cancelled, 2 starting',
+    does: ['WithdrawApproval 1', 'ExecuteTools 2'],
+  },
+  {
+    case: 'R38',
+    title: 'the grace timer of a call is cancelled when the call ends',
+    given: stopping,
+    send: [g.ended('1', 'cancelled')],
+    state: 'X',
+    does: ['CancelTimer'],
+  },
+  {
+    case: 'R38',
+    title: 'when the grace of a call is over it is killed, the others go on',
+    given: stopping,
+    send: [g.rings()],
+    state: 'X',
+    does: ['CancelTools 1 force'],
+  },
+  {
+    case: 'R38',
+    title: 'a second CancelTool kills at once',
+    given: stopping,
+    send: [g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1 force', 'CancelTimer'],
+  },
+  {
+    case: 'R38',
+    title: 'the model learns that the effects of a killed call are unknown',
+    given: stopping,
+    send: [g.rings(), g.ended('2')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    talk: [...asked, u(bad('1', STOPPED), good('2'))],
+  },
+  {
+    case: 'R38',
+    title: 'killing an exclusive call lets the next one start',
+    given: 'X',
+    send: [g.cancelTool('1'), g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1 force', 'CancelTimer', 'ExecuteTools 2'],
+  },
+  {
+    case: 'R38',
+    title: 'killing the last call settles',
+    given: 'C[u]',
+    send: [g.wants(grep('1')), g.started('1'), g.cancelTool('1'), g.rings()],
+    state: 'C[t]',
+    does: ['CancelTools 1 force', 'SendLlmRequest'],
+    talk: [u('hi'), a(use('1')), u(bad('1', STOPPED))],
+  },
+  {
+    case: 'R38',
+    title: 'a call that is starting is cancelled like one that runs',
+    given: 'C[u]',
+    send: [g.wants(grep('1'), grep('2')), g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1', 'ScheduleTimer 5000'],
+  },
+  {
+    case: 'R38',
+    title: 'while the turn is being cancelled CancelTool is late',
+    given: 'X',
+    send: [g.cancel, g.cancelTool('1')],
+    state: 'X cancelling',
+    quiet: true,
+  },
+  {
+    case: 'R38',
+    title: 'a call that has ended cannot be cancelled',
+    given: 'C[u]',
+    send: [g.wants(grep('1'), grep('2')), g.ended('1'), g.cancelTool('1')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R39',
+    title: 'when the tools fail as a whole every call is answered and the turn ends',
+    given: 'X',
+    send: [g.toolsFail],
+    state: 'W(error tools)',
+    does: ['CancelTools 1 force'],
+    shows: [/^DisplayError .*the runner is gone/],
+    path: 'X Failed W',
+    talk: [...asked, u(bad('1'), bad('2'))],
+  },
+  {
+    case: 'R39',
+    title: 'results that had come before the tools failed are kept',
+    given: stopping,
+    send: [g.ended('2'), g.toolsFail],
+    state: 'W(error tools)',
+    does: ['CancelTools 1 force', 'CancelTimer'],
+    talk: [...asked, u(bad('1'), good('2'))],
+  },
+  {
+    case: 'R39',
+    title: 'the failure of an older batch is stale',
+    given: 'X',
+    send: [{ type: 'ToolsFailed', at: g.NOW, batchId: 'batch-0', message: 'old' }],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R39',
+    title: 'approvals are withdrawn when the tools fail',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.toolsFail],
+    state: 'W(error tools)',
+    does: ['WithdrawApproval 1'],
+    talk: [u('hi'), a(use('1')), u(bad('1'))],
+  },
+]);
