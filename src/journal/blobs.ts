@@ -1,0 +1,55 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Blobs } from '../needs.js';
+import { cannotRead, cannotWrite, codeOf, JournalError } from './error.js';
+import { blobPath, makeFolder, syncFolder, writeWhole } from './layout.js';
+
+const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+const sizeOf = async (path: string): Promise<number | undefined> => {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+};
+
+const put = async (folder: string, text: string): Promise<string> => {
+  const bytes = Buffer.from(text);
+  const sha256 = sha256Of(bytes);
+  const path = blobPath(folder, sha256);
+  try {
+    if ((await sizeOf(path)) === bytes.length) {
+      // Whoever wrote it may not have come to this yet.
+      await syncFolder(dirname(path));
+      return sha256;
+    }
+    await makeFolder(dirname(path));
+    await writeWhole(path, `${path}.${randomUUID()}`, [bytes]);
+    return sha256;
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+};
+
+const get = async (folder: string, sha256: string): Promise<string | undefined> => {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  const path = blobPath(folder, sha256);
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw cannotRead(path, error);
+  }
+  if (sha256Of(bytes) === sha256) return bytes.toString();
+  throw new JournalError('damaged', path, `The blob ${path} is damaged: its content does not fit its name.`);
+};
+
+/** Texts as files named by their sha256. `get` rejects with `damaged` if the content no longer fits the name. */
+export const fileBlobs = (folder: string): Blobs => ({
+  put: (text) => put(folder, text),
+  get: (sha256) => get(folder, sha256),
+});

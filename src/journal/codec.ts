@@ -1,0 +1,102 @@
+import type { Entry, Header } from '../needs.js';
+import { crc32c } from './crc32c.js';
+
+/**
+ * The lines of a journal: JSON, UTF-8, one line feed after each.
+ *
+ * 1. The first line is the header, every other one an entry: seq, event (its time `at` inside), sometimes `check`.
+ * 2. Every line ends in `,"crc":"xxxxxxxx"}`: CRC-32C of all bytes before that, seeded with the sum of the line
+ *    before (0 for the header). A line that is changed, cut out, put in or moved makes itself or the next one wrong.
+ * 3. A line feed appears at the end of a line only: JSON text has none inside.
+ */
+const VERSION = 1;
+export const NEWLINE = 0x0a;
+
+const OPENING = ',"crc":"';
+const TRAILER_BYTES = OPENING.length + 8 + 2;
+
+/** An entry with the state check written beside it, if there is one. */
+export type Recorded = { readonly entry: Entry; readonly check: string | null };
+
+/** A line ready to be written, its line feed included, and the sum that seeds the next one. */
+export type Line = { readonly bytes: Buffer; readonly crc: number };
+
+const hexOf = (crc: number): string => crc.toString(16).padStart(8, '0');
+
+const seal = (json: string, seed: number): Line => {
+  const body = json.slice(0, -1);
+  const size = Buffer.byteLength(body);
+  const bytes = Buffer.allocUnsafe(size + TRAILER_BYTES + 1);
+  bytes.write(body);
+  const crc = crc32c(bytes.subarray(0, size), seed);
+  bytes.write(`${OPENING}${hexOf(crc)}"}\n`, size, 'latin1');
+  return { bytes, crc };
+};
+
+export const encodeHeader = (header: Header): Line => seal(JSON.stringify(header), 0);
+
+export const encodeRecord = ({ entry, check }: Recorded, seed: number): Line =>
+  seal(JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }), seed);
+
+/** The sum of a line (without its line feed) if it is what was written after `seed`; otherwise null. */
+const verify = (line: Buffer, seed: number): number | null => {
+  const size = line.length - TRAILER_BYTES;
+  if (size < 1) return null;
+  const crc = crc32c(line.subarray(0, size), seed);
+  return line.toString('latin1', size) === `${OPENING}${hexOf(crc)}"}` ? crc : null;
+};
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Nothing is lost: the caller reports undefined as damage, and JSON has no undefined.
+    return undefined;
+  }
+};
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+type DecodedHeader =
+  | { readonly kind: 'header'; readonly header: Header; readonly crc: number }
+  | { readonly kind: 'newer'; readonly version: number }
+  | { readonly kind: 'bad'; readonly why: string };
+
+/** The version is looked at before the sum, because a later version may sum up in another way. */
+export const decodeHeader = (line: Buffer): DecodedHeader => {
+  const value = parse(line.toString());
+  if (!isRecord(value)) return { kind: 'bad', why: 'the header is not a JSON object' };
+  if (typeof value.version === 'number' && value.version > VERSION) {
+    return { kind: 'newer', version: value.version };
+  }
+  const crc = verify(line, 0);
+  if (crc === null) return { kind: 'bad', why: 'the checksum of the header does not fit' };
+  const { crc: _sum, ...header } = value;
+  // Safe: the sum proves that these are the bytes that encodeHeader made of a Header.
+  return { kind: 'header', header: header as unknown as Header, crc };
+};
+
+type DecodedRecord =
+  | { readonly kind: 'record'; readonly recorded: Recorded; readonly crc: number }
+  | { readonly kind: 'bad'; readonly why: string };
+
+export const decodeRecord = (line: Buffer, seed: number, seq: number): DecodedRecord => {
+  const crc = verify(line, seed);
+  if (crc === null) {
+    return {
+      kind: 'bad',
+      why: 'its checksum does not fit: it was changed, or lines were cut out, put in or moved',
+    };
+  }
+  const value = parse(line.toString());
+  if (!isRecord(value) || value.seq !== seq)
+    return { kind: 'bad', why: `it is not the entry with seq ${seq}` };
+  const check = typeof value.check === 'string' ? value.check : null;
+  // Safe: the sum proves that these are the bytes that encodeRecord made of an Entry.
+  return {
+    kind: 'record',
+    recorded: { entry: { seq, event: value.event as Entry['event'] }, check },
+    crc,
+  };
+};

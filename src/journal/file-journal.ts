@@ -1,0 +1,98 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import type { Blobs, Draft, Entry, Header, Journal } from '../needs.js';
+import { wantsCheck } from './check.js';
+import { encodeRecord } from './codec.js';
+import { cannotRead, cannotWrite } from './error.js';
+import { GroupWriter } from './group-writer.js';
+import type { Lock } from './lock.js';
+import type { Fold } from './replay.js';
+import { Scan } from './scan.js';
+
+/** Yields the entries of the first `end` bytes from seq `from` on; throws `damaged` where they end before that. */
+export async function* readEntries(
+  path: string,
+  from: number,
+  end?: number,
+): AsyncGenerator<Entry, undefined> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, 'r');
+    const scan = await Scan.begin(handle, path, end ?? (await handle.stat()).size);
+    for await (const records of scan.records()) {
+      for (const { entry } of records) if (entry.seq >= from) yield entry;
+    }
+    if (scan.ending.kind === 'damaged') throw scan.ending.error;
+  } catch (error) {
+    throw cannotRead(path, error);
+  } finally {
+    await handle?.close();
+  }
+}
+
+type FileJournalParts = {
+  readonly path: string;
+  readonly handle: FileHandle;
+  readonly lock: Lock;
+  readonly header: Header;
+  readonly blobs: Blobs;
+  readonly checkEvery: number;
+  /** The last good line: its sum, and where it ends. */
+  readonly crc: number;
+  readonly size: number;
+  /** The fold of what is in the file. */
+  readonly fold: Fold;
+};
+
+/** An open journal. It owns its file handle and its lock until it is closed. */
+export const openFileJournal = (parts: FileJournalParts): Journal => {
+  const { path, header, blobs, checkEvery, lock } = parts;
+  const { check } = parts.fold;
+  const writer = new GroupWriter(parts.handle, path, parts.size);
+  // Of the last line handed to the writer, and of the last one that is durable.
+  let issued = { seq: parts.fold.seq, crc: parts.crc };
+  let durable = parts.fold.seq;
+  let closing: Promise<void> | undefined;
+
+  const append = async (drafts: readonly Draft[]): Promise<void> => {
+    if (drafts.length === 0) return;
+    const lines: Buffer[] = [];
+    let { seq, crc } = issued;
+    for (const { event, state } of drafts) {
+      seq += 1;
+      const recorded = {
+        entry: { seq, event },
+        check: wantsCheck(seq, state, checkEvery) ? check(state) : null,
+      };
+      const line = encodeRecord(recorded, crc);
+      lines.push(line.bytes);
+      crc = line.crc;
+    }
+    issued = { seq, crc };
+    await writer.write(Buffer.concat(lines));
+    durable = seq;
+  };
+
+  const close = async (): Promise<void> => {
+    try {
+      await writer.close();
+    } catch (error) {
+      throw cannotWrite(path, error);
+    } finally {
+      await lock.release();
+    }
+  };
+
+  return {
+    header,
+    get seq() {
+      return durable;
+    },
+    append,
+    read: (from = 1) => readEntries(path, from, writer.size),
+    blobs,
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+};

@@ -1,0 +1,56 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { Header, OpenJournal } from '../needs.js';
+import { misnamed } from './error.js';
+import { beginFold, explainMismatch, type Fold, foldEntry, type Machine } from './replay.js';
+import { Scan } from './scan.js';
+import { cutTail } from './torn.js';
+
+/** What opening a journal for writing found, with the file ready for the next line. */
+type Recovered = {
+  readonly header: Header;
+  readonly fold: Fold;
+  /** The last good line: its sum, and where it ends. */
+  readonly crc: number;
+  readonly size: number;
+  readonly tornTail: OpenJournal['tornTail'];
+};
+
+const repairEnd = async (
+  handle: FileHandle,
+  path: string,
+  { ending, size }: Scan,
+): Promise<Pick<Recovered, 'size' | 'tornTail'>> => {
+  switch (ending.kind) {
+    case 'torn':
+      return { size, tornTail: await cutTail(handle, path, size, ending.bytes) };
+    case 'unended':
+      await handle.write('\n', size);
+      await handle.sync();
+      return { size: size + 1, tornTail: null };
+    case 'whole':
+      return { size, tornTail: null };
+    case 'damaged':
+      throw ending.error;
+    default:
+      return ending satisfies never;
+  }
+};
+
+/** Reads, verifies and folds a whole journal and repairs its end; damage anywhere else is thrown, never repaired. */
+export const recover = async (
+  handle: FileHandle,
+  path: string,
+  sessionId: string,
+  machine: Machine,
+): Promise<Recovered> => {
+  const scan = await Scan.begin(handle, path, (await handle.stat()).size);
+  if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
+  const fold = beginFold(scan.header, machine);
+  for await (const records of scan.records()) {
+    for (const recorded of records) foldEntry(fold, recorded, machine);
+  }
+  const wrong = fold.mismatches[0];
+  if (wrong !== undefined) throw explainMismatch(path, wrong, scan.header.machine, machine.fingerprint);
+  const repaired = await repairEnd(handle, path, scan);
+  return { header: scan.header, fold, crc: scan.crc, ...repaired };
+};

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { Message } from '../../src/agent/message.js';
+import type { State } from '../../src/agent/state.js';
+import { createStateCheck, wantsCheck } from '../../src/journal/check.js';
+import { Log } from '../../src/kernel/log.js';
+import { headerOf, tellFrom } from './story.js';
+
+const drafts = tellFrom(headerOf('a'), 30);
+const stateAt = (seq: number): State => {
+  const draft = drafts[seq - 1];
+  assert.ok(draft);
+  return draft.state;
+};
+const fresh = (state: State): string => createStateCheck()(state);
+
+/** Counts how often its field is read, which happens when it is written as JSON. */
+const counted = (text: string, reads: { count: number }): Message => ({
+  role: 'user',
+  get parts() {
+    reads.count += 1;
+    return [{ type: 'text' as const, origin: 'user' as const, text }];
+  },
+});
+
+const withMessages = (closed: Log<Message>): State => {
+  const state = stateAt(1);
+  return { ...state, session: { ...state.session, conversation: { closed, open: null } } };
+};
+
+test('the same state has the same check, whether its messages were summed at once or one by one', () => {
+  const check = createStateCheck();
+  for (const { state } of drafts) assert.equal(check(state), fresh(state));
+});
+
+test('states that follow one another all have different checks', () => {
+  assert.equal(new Set(drafts.map(({ state }) => fresh(state))).size, drafts.length);
+});
+
+test('the order in which fields were set does not count', () => {
+  const state = stateAt(3);
+  const reversed = Object.fromEntries(Object.entries(state).reverse()) as State; // the same fields
+  assert.equal(fresh(reversed), fresh(state));
+});
+
+test('another setting, and the same settings again, are seen', () => {
+  const check = createStateCheck();
+  const state = stateAt(3);
+  const { session } = state;
+  const other: State = {
+    ...state,
+    session: { ...session, settings: { ...session.settings, maxRetries: 9 } },
+  };
+  const before = check(state);
+  assert.notEqual(check(other), before);
+  assert.equal(check(other), fresh(other));
+  assert.equal(check(state), before);
+});
+
+test('a field that is undefined counts as one that is missing, as it will be when it is read again', () => {
+  const state = stateAt(3);
+  const extra: object = { extra: undefined };
+  const more: State = { ...state, session: { ...state.session, ...extra } };
+  assert.equal(fresh(more), fresh(state));
+});
+
+test('a check costs the new messages only', () => {
+  const reads = { count: 0 };
+  const check = createStateCheck();
+  let closed = Log.empty<Message>();
+  for (let index = 0; index < 100; index++) {
+    closed = closed.append(counted(`${index}`, reads));
+    check(withMessages(closed));
+  }
+  assert.equal(reads.count, 100);
+});
+
+test('a conversation that was replaced is summed from its beginning', () => {
+  const check = createStateCheck();
+  const message = (text: string): Message => counted(text, { count: 0 });
+  check(withMessages(Log.from([message('a'), message('b'), message('c')])));
+  const replaced = withMessages(Log.from([message('summary'), message('c')]));
+  assert.equal(check(replaced), fresh(replaced));
+  const branch = Log.from([message('summary')]);
+  branch.append(message('left'));
+  const right = withMessages(branch.append(message('right')));
+  assert.equal(check(right), fresh(right));
+});
+
+test('moving text from one message to the next changes the check', () => {
+  const message = (text: string): Message => counted(text, { count: 0 });
+  const left = withMessages(Log.from([message('ab'), message('c')]));
+  const right = withMessages(Log.from([message('a'), message('bc')]));
+  assert.notEqual(fresh(left), fresh(right));
+});
+
+const rows = [
+  // given seq, and the state after it,   then a check is due
+  [64, 'CallingLlm', true],
+  [63, 'CallingLlm', false],
+  [63, 'WaitingForUserInput', true],
+  [1, 'ShuttingDown', true],
+  [128, 'Ready', true],
+] as const;
+for (const [seq, name, due] of rows) {
+  test(`entry ${seq} in ${name} has ${due ? 'a' : 'no'} check`, () => {
+    // Only the name counts here.
+    assert.equal(wantsCheck(seq, { ...stateAt(1), name } as State, 64), due);
+  });
+}

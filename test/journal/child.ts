@@ -1,0 +1,81 @@
+import { initialState } from '../../src/agent/machine.js';
+import type { State } from '../../src/agent/state.js';
+import { fileJournals } from '../../src/journal/file.js';
+import { acquireLock } from '../../src/journal/lock.js';
+import { headerOf, tell } from './story.js';
+
+/**
+ * A process of its own, to be killed. Prints a line for everything that was promised to it.
+ *
+ * hold FILE PLATFORM     takes a lock and keeps it
+ * append FOLDER          appends to session "a" for ever, one line a seq that was acknowledged
+ * fill FOLDER            the same until the disk refuses; then says what a journal says, and what a blob says
+ * create FOLDER          makes a session
+ */
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+const hold = async (file: string, platform: string): Promise<void> => {
+  await acquireLock(file, platform);
+  say('held');
+  setInterval(() => undefined, 1_000);
+};
+
+const appendForEver = async (folder: string): Promise<void> => {
+  const journal = await fileJournals({ folder }).create(headerOf('a'));
+  let state: State = initialState(journal.header.settings);
+  for (;;) {
+    const drafts = tell(8, state, (index) => `${index} `.repeat(200));
+    await Promise.all(
+      drafts.map(async (draft, index) => {
+        const seq = journal.seq + index + 1;
+        await journal.append([draft]);
+        say(String(seq));
+      }),
+    );
+    state = drafts.at(-1)?.state ?? state;
+  }
+};
+
+const kindOf = (error: unknown): string =>
+  error instanceof Error && 'kind' in error ? `${String(error.kind)}: ${error.message}` : String(error);
+
+const fill = async (folder: string): Promise<void> => {
+  const store = fileJournals({ folder });
+  const journal = await store.create(headerOf('a'));
+  let state: State = initialState(journal.header.settings);
+  for (;;) {
+    const drafts = tell(4, state, () => 'x'.repeat(3_000));
+    const failure = await journal.append(drafts).then(() => undefined, kindOf);
+    if (failure !== undefined) {
+      say(`append ${failure}`);
+      break;
+    }
+    state = drafts.at(-1)?.state ?? state;
+  }
+  say(`seq ${journal.seq}`);
+  say(`again ${await journal.append(tell(1, state)).then(() => 'was accepted', kindOf)}`);
+  say(`blob ${await journal.blobs.put('y'.repeat(500_000)).then(() => 'was accepted', kindOf)}`);
+  await journal.close();
+  const opened = await store.open('a');
+  say(`opened ${opened.journal.seq} ${opened.tornTail === null ? 'whole' : 'torn'}`);
+  await opened.journal.close();
+};
+
+const create = async (folder: string): Promise<void> => {
+  say(
+    `create ${await fileJournals({ folder })
+      .create(headerOf('b'))
+      .then(() => 'was accepted', kindOf)}`,
+  );
+};
+
+const [, , task = '', where = '', platform = process.platform] = process.argv;
+const tasks: Readonly<Record<string, (where: string, platform: string) => Promise<void>>> = {
+  hold,
+  append: appendForEver,
+  fill,
+  create,
+};
+await tasks[task]?.(where, platform);

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import test from 'node:test';
+import { startChild } from './start-child.js';
+import { makeFolder } from './story.js';
+
+/** Mounts a disk of its own over a folder, in a mount namespace of its own, and goes on with the words behind it. */
+const onDisk = (folder: string, mount: string): readonly string[] => {
+  const script = `mount ${mount} "$0" && exec "$@"`;
+  return ['unshare', ...(process.getuid?.() === 0 ? [] : ['-Ur']), '-m', 'sh', '-c', script, folder];
+};
+
+const requireUnshare = (): void => {
+  const { status, stderr } = spawnSync('unshare', [
+    ...(process.getuid?.() === 0 ? [] : ['-Ur']),
+    '-m',
+    'true',
+  ]);
+  assert.equal(
+    status,
+    0,
+    `This test needs unshare and mount namespaces: "apt-get install util-linux", and allow user namespaces. ${String(stderr)}`,
+  );
+};
+
+const linesOf = async (child: ReturnType<typeof startChild>): Promise<ReadonlyMap<string, string>> => {
+  const lines = new Map<string, string>();
+  for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine()) {
+    const [word = '', ...rest] = line.split(' ');
+    lines.set(word, rest.join(' '));
+  }
+  return lines;
+};
+
+test('a full disk refuses the append, says so, keeps what was durable, and nothing of the rest', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['fill', folder], onDisk(folder, '-t tmpfs -o size=256k none'));
+  const said = await linesOf(child);
+  assert.match(
+    said.get('append') ?? '',
+    /^cannotWrite: .*ENOSPC.*disk is full: free some space/,
+    child.complaints(),
+  );
+  const seq = Number(said.get('seq'));
+  assert.ok(seq > 4);
+  assert.match(said.get('again') ?? '', /^cannotWrite: /);
+  assert.match(said.get('blob') ?? '', /^cannotWrite: .*ENOSPC/);
+  assert.equal(said.get('opened'), `${seq} whole`);
+});
+
+test('a read-only disk refuses a new session and says so', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['create', folder], onDisk(folder, '-t tmpfs -o ro none'));
+  const said = await linesOf(child);
+  assert.match(
+    said.get('create') ?? '',
+    /^cannotWrite: .*EROFS.*read-only.*XDG_STATE_HOME/,
+    child.complaints(),
+  );
+});

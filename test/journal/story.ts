@@ -1,0 +1,94 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { Event } from '../../src/agent/event.js';
+import { initialState, step } from '../../src/agent/machine.js';
+import { defaultSettings } from '../../src/agent/settings.js';
+import type { State } from '../../src/agent/state.js';
+import { agentMachine } from '../../src/journal/replay.js';
+import type { Draft, Entry, Header, Journal } from '../../src/needs.js';
+
+/** A folder of the test's own, removed when it ends. */
+export const makeFolder = async (context: TestContext): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-journal-'));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+export const headerOf = (sessionId: string, createdAt = 1_000): Header => ({
+  version: 1,
+  sessionId,
+  createdAt,
+  workspace: '/somewhere',
+  parent: null,
+  machine: agentMachine.fingerprint,
+  settings: { ...defaultSettings, model: 'scripted/test', workspace: '/somewhere', hooks: 'never' },
+  instructions: 'a'.repeat(64),
+  tools: 'b'.repeat(64),
+  prices: null,
+});
+
+const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0.5 };
+
+/** What happens next in a plain session: start, then the user asks and the model answers, again and again. */
+export const nextEvent = (state: State, at: number, text: string): Event => {
+  switch (state.name) {
+    case 'Ready':
+      return { type: 'Start', at };
+    case 'CallingLlm': {
+      const message = {
+        role: 'assistant',
+        model: 'scripted/test',
+        cut: false,
+        parts: [{ type: 'text', text }],
+      } as const;
+      return {
+        type: 'LlmCompleted',
+        at,
+        requestId: state.requestId,
+        message,
+        calls: [],
+        stopReason: 'end',
+        usage,
+      };
+    }
+    default:
+      return { type: 'UserInput', at, text, mode: 'steer' };
+  }
+};
+
+/** `count` drafts that go on from `state`, as the runtime would hand them to the journal. */
+export const tell = (
+  count: number,
+  state: State,
+  text = (index: number) => `words ${index} äöü €`,
+): Draft[] => {
+  const drafts: Draft[] = [];
+  for (let index = 1; index <= count; index++) {
+    const from = drafts.at(-1)?.state ?? state;
+    const event = nextEvent(from, 1_000 + index, text(index));
+    drafts.push({ event, state: step(from, event).state });
+  }
+  return drafts;
+};
+
+export const tellFrom = (header: Header, count: number): Draft[] =>
+  tell(count, initialState(header.settings));
+
+export const eventsOf = (drafts: readonly Draft[]): readonly Event[] => drafts.map(({ event }) => event);
+
+export const collect = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+};
+
+export const readEvents = async (journal: Pick<Journal, 'read'>): Promise<readonly Event[]> =>
+  (await collect<Entry>(journal.read())).map(({ event }) => event);
+
+/** The state without views and identities, for comparing. */
+export const plain = (state: State | undefined): unknown => JSON.parse(JSON.stringify(state ?? null));
+
+export const linesOf = async (path: string): Promise<string[]> =>
+  (await readFile(path, 'utf8')).split('\n').slice(0, -1);
