@@ -1,0 +1,128 @@
+import type { JudgedCall } from '../agent/call.js';
+import type { AssistantPart } from '../agent/message.js';
+import { requestMessages } from '../agent/request.js';
+import type { Session } from '../agent/state.js';
+import type { Model, ModelPiece, RawCall } from '../needs.js';
+import type { Equipment } from './equipment.js';
+import { createJoiner } from './join.js';
+import { judgeCall } from './judge.js';
+import { type Ending, type Listening, listen, type Streamed } from './listen.js';
+import type { Post } from './posted.js';
+import { priceUsage } from './price.js';
+import { attempt } from './wall.js';
+
+type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
+
+const keyOf = (piece: Streamed): string =>
+  piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
+
+const postDelta = (post: Post, requestId: string, key: string, text: string): void => {
+  if (key === 'text') post({ type: 'TextDelta', requestId, text });
+  else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
+  else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
+};
+
+/** The part as it is stored; a call gets its parsed input from its judgement. */
+const storePart = (
+  part: Completed['parts'][number],
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): AssistantPart => {
+  if (part.type !== 'call') return part;
+  const { callId, tool, metadata } = part;
+  const { input = {}, rawInput } = judged.get(part) ?? {};
+  return {
+    type: 'call',
+    callId,
+    tool,
+    input,
+    ...(rawInput === undefined ? {} : { rawInput }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+};
+
+const isEmptyText = (part: Completed['parts'][number]): boolean =>
+  part.type === 'text' && part.text === '' && part.metadata === undefined;
+
+const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>): readonly AssistantPart[] =>
+  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
+
+/** Performs SendLlmRequest and AbortLlmRequest. */
+export class ModelCalls {
+  readonly #equipment: Equipment;
+  readonly #post: Post;
+  readonly #open = new Map<string, Listening>();
+
+  constructor(equipment: Equipment, post: Post) {
+    this.#equipment = equipment;
+    this.#post = post;
+  }
+
+  /** Sends the first `length` messages of the conversation; what comes of it is posted under `requestId`. */
+  send(requestId: string, length: number, session: Session): void {
+    void attempt(() => this.#converse(requestId, length, session)).then((sent) => {
+      if (sent.kind === 'done') return;
+      const message = `the request could not be made: ${sent.fault.message}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
+    });
+  }
+
+  abort(requestId: string): void {
+    this.#open.get(requestId)?.abort();
+  }
+
+  abortAll(): void {
+    for (const listening of this.#open.values()) listening.abort();
+  }
+
+  async #converse(requestId: string, length: number, session: Session): Promise<void> {
+    const { settings, conversation } = session;
+    const model = this.#equipment.model(settings.model);
+    const joiner = createJoiner(this.#equipment.clock, (key, text) =>
+      postDelta(this.#post, requestId, key, text),
+    );
+    const listening = listen({
+      model,
+      request: {
+        instructions: this.#equipment.instructions,
+        tools: this.#equipment.declarations,
+        messages: requestMessages(conversation, length, model.id),
+      },
+      clock: this.#equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: (piece) => joiner.add(keyOf(piece), piece.text),
+      onLateUsage: (tokens) =>
+        this.#post({
+          type: 'UsageReported',
+          usageId: requestId,
+          usage: priceUsage(tokens, model.facts.prices),
+        }),
+    });
+    this.#open.set(requestId, listening);
+    const ending = await listening.ended;
+    if (this.#open.get(requestId) === listening) this.#open.delete(requestId);
+    if (ending.type === 'aborted') return joiner.drop();
+    joiner.flush();
+    if (ending.type === 'failed') this.#fail(requestId, ending, model);
+    else await this.#complete(requestId, ending, model, settings.workspace);
+  }
+
+  #fail(requestId: string, ending: Extract<Ending, { readonly type: 'failed' }>, model: Model): void {
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
+    const jitter = this.#equipment.random();
+    this.#post({ type: 'LlmFailed', requestId, error: ending.error, usage, jitter });
+  }
+
+  async #complete(requestId: string, reply: Completed, model: Model, workspace: string): Promise<void> {
+    const judged = new Map<RawCall, JudgedCall>();
+    for (const part of reply.parts) {
+      if (part.type === 'call') judged.set(part, await judgeCall(part, this.#equipment.tools, workspace));
+    }
+    const { stopReason } = reply;
+    const cut = stopReason !== 'end' && stopReason !== 'toolUse';
+    const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
+    const usage = priceUsage(reply.usage, model.facts.prices);
+    this.#post({ type: 'LlmCompleted', requestId, message, calls: [...judged.values()], stopReason, usage });
+  }
+}

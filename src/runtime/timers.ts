@@ -1,0 +1,31 @@
+import type { Clock } from '../needs.js';
+import type { Post } from './posted.js';
+
+export type Timers = {
+  schedule(timerId: string, dueAt: number): void;
+  cancel(timerId: string): void;
+  cancelAll(): void;
+};
+
+/** Performs ScheduleTimer and CancelTimer: a timer whose time has passed rings at once. */
+export const createTimers = (clock: Clock, post: Post): Timers => {
+  const waiting = new Map<string, () => void>();
+  const cancel = (timerId: string): void => {
+    waiting.get(timerId)?.();
+    waiting.delete(timerId);
+  };
+  return {
+    schedule(timerId, dueAt) {
+      cancel(timerId);
+      const ring = (): void => {
+        waiting.delete(timerId);
+        post({ type: 'TimerFired', timerId });
+      };
+      waiting.set(timerId, clock.after(Math.max(0, dueAt - clock.now()), ring));
+    },
+    cancel,
+    cancelAll() {
+      for (const timerId of [...waiting.keys()]) cancel(timerId);
+    },
+  };
+};

@@ -1,0 +1,226 @@
+import type { JudgedCall } from '../agent/call.js';
+import type { Settings } from '../agent/settings.js';
+import type { Blobs, Clock, Tool, ToolContext, ToolOutcome } from '../needs.js';
+import { cutOutcome } from './cut.js';
+import type { Equipment } from './equipment.js';
+import { createJoiner, type Joiner } from './join.js';
+import type { Applied, Post } from './posted.js';
+import { attempt } from './wall.js';
+
+/**
+ * Tool calls in flight: performs ExecuteTools and CancelTools.
+ *
+ * 1. The effect begins when its ToolStarted is durable and the machine has accepted it, never before.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force): the machine has settled it.
+ * 3. A tool that ignores its deadline is given up after two grace times, so that the batch always ends.
+ */
+
+type StopReason = 'cancelled' | 'timedOut';
+
+type Run = {
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  readonly joiner: Joiner;
+  readonly gaveUp: Promise<ToolOutcome>;
+  giveUp(outcome: ToolOutcome): void;
+  /** Ends the watch over its deadline. */
+  stopWatching: () => void;
+  /** The machine no longer asks what becomes of it. */
+  forgotten: boolean;
+};
+
+/** Looks at a call that was running when the session ended: its outcome, or null to run it again. */
+export type Recover = (look: () => Promise<string | undefined>) => Promise<ToolOutcome | null>;
+
+// only this file aborts, with one of the two reasons
+const reasonOf = (run: Run): StopReason => run.signal.signal.reason as StopReason;
+
+const neverRan = (run: Run): ToolOutcome =>
+  reasonOf(run) === 'cancelled'
+    ? { status: 'cancelled', text: 'cancelled before it had run' }
+    : { status: 'timedOut', text: 'time was up before it had run' };
+
+/** Aborts the run at its deadline, forces it a grace time later, gives it up after another. */
+const watchDeadline = (run: Run, clock: Clock, graceMs: number): (() => void) => {
+  const { deadlineMs } = run.call.traits;
+  if (deadlineMs <= 0) return () => undefined;
+  const seconds = `${deadlineMs / 1000} s`;
+  const abandon = (): void =>
+    run.giveUp({ status: 'timedOut', text: `time limit of ${seconds} reached; the tool did not stop` });
+  const force = (): void => {
+    run.force.abort('timedOut');
+    cancel = clock.after(graceMs, abandon);
+  };
+  const stop = (): void => {
+    if (!run.signal.signal.aborted) run.signal.abort('timedOut');
+    cancel = clock.after(graceMs, force);
+  };
+  let cancel = clock.after(deadlineMs, stop);
+  return () => cancel();
+};
+
+const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
+export class ToolRuns {
+  readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
+  readonly #settings: () => Settings;
+  readonly #post: Post;
+  readonly #runs = new Map<string, Run>();
+  readonly #returning = new Set<Promise<void>>();
+
+  /** `settings` are asked for whenever they matter, since they may change. */
+  constructor(equipment: Equipment, blobs: Blobs, settings: () => Settings, post: Post) {
+    this.#equipment = equipment;
+    this.#blobs = blobs;
+    this.#settings = settings;
+    this.#post = post;
+  }
+
+  /**
+   * Posts ToolStarted, now or later, and runs the call as soon as that is durable. A call that is on its way is not
+   * started twice.
+   */
+  prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
+    if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
+    const run = this.#add(batchId, call);
+    const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
+    if (call.traits.effect !== 'probeable') {
+      this.#post(started, this.#begin(run));
+      return 'posted';
+    }
+    void this.#look(run).then((before) =>
+      this.#post(before === undefined ? started : { ...started, before }, this.#begin(run)),
+    );
+    return 'later';
+  }
+
+  /** Settles a call whose ToolStarted is in the journal of an earlier life. */
+  recover(batchId: string, call: JudgedCall, judge: Recover): void {
+    const run = this.#add(batchId, call);
+    void judge(() => this.#look(run)).then((outcome) =>
+      outcome === null ? this.#finish(run) : this.#report(run, outcome),
+    );
+  }
+
+  /** With `force` the machine has settled the calls: they end at once and nothing more is posted of them. */
+  cancel(batchId: string, callIds: readonly string[], force: boolean): void {
+    for (const callId of callIds) {
+      const run = this.#runs.get(keyOf(batchId, callId));
+      if (run !== undefined) this.#stop(run, force);
+    }
+  }
+
+  /** Ends everything by force; resolves when the last tool has returned. */
+  async stopAll(): Promise<void> {
+    for (const run of this.#runs.values()) this.#stop(run, true);
+    await Promise.all(this.#returning);
+  }
+
+  #add(batchId: string, call: JudgedCall): Run {
+    const { callId } = call;
+    let giveUp: (outcome: ToolOutcome) => void = () => undefined;
+    const gaveUp = new Promise<ToolOutcome>((resolve) => {
+      giveUp = resolve;
+    });
+    const show = (_key: string, text: string): void =>
+      this.#post({ type: 'ToolProgress', batchId, callId, text });
+    const joiner = createJoiner(this.#equipment.clock, show);
+    const abortions = { signal: new AbortController(), force: new AbortController() };
+    const run: Run = {
+      ...{ batchId, call, joiner, gaveUp, giveUp },
+      ...abortions,
+      stopWatching: () => undefined,
+      forgotten: false,
+    };
+    this.#runs.set(keyOf(batchId, callId), run);
+    return run;
+  }
+
+  #drop(run: Run): void {
+    const key = keyOf(run.batchId, run.call.callId);
+    if (this.#runs.get(key) === run) this.#runs.delete(key);
+  }
+
+  #stop(run: Run, force: boolean): void {
+    if (!run.signal.signal.aborted) run.signal.abort('cancelled');
+    if (!force) return;
+    run.forgotten = true;
+    run.stopWatching();
+    run.joiner.drop();
+    run.force.abort('cancelled');
+  }
+
+  #contextOf(run: Run): ToolContext {
+    const { files, jobs } = this.#equipment;
+    return {
+      workspace: this.#settings().workspace,
+      callId: run.call.callId,
+      signal: run.signal.signal,
+      force: run.force.signal,
+      files,
+      jobs,
+      blobs: this.#blobs,
+      progress: (text) => {
+        if (!run.forgotten) run.joiner.add('progress', text);
+      },
+    };
+  }
+
+  async #look(run: Run): Promise<string | undefined> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool?.before === undefined) return undefined;
+    const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
+    // without a hash nothing is lost: the run itself reports what is wrong, and recovery takes it for unknown
+    return looked.kind === 'done' ? looked.value : undefined;
+  }
+
+  /** Rule 1: what the loop calls once ToolStarted is durable. */
+  #begin(run: Run): Applied {
+    return (_stepped, accepted) => {
+      if (accepted) void this.#finish(run);
+      else this.#drop(run);
+    };
+  }
+
+  async #finish(run: Run): Promise<void> {
+    run.stopWatching = watchDeadline(run, this.#equipment.clock, this.#settings().graceMs);
+    const outcome = await this.#outcomeOf(run);
+    run.stopWatching();
+    await this.#report(run, outcome);
+  }
+
+  async #outcomeOf(run: Run): Promise<ToolOutcome> {
+    if (run.signal.signal.aborted) return neverRan(run);
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool === undefined)
+      return { status: 'failed', text: `the tool ${run.call.tool} is not there any more` };
+    const performed = this.#perform(run, tool);
+    const returned: Promise<void> = performed.then(() => void this.#returning.delete(returned));
+    this.#returning.add(returned);
+    return Promise.race([performed, run.gaveUp]);
+  }
+
+  /** Runs the tool through the wall. */
+  async #perform(run: Run, tool: Tool): Promise<ToolOutcome> {
+    const ran = await attempt(() => tool.run(run.call.input, this.#contextOf(run)));
+    if (ran.kind === 'done') return ran.value;
+    const status = run.signal.signal.aborted ? reasonOf(run) : 'failed';
+    return { status, text: `the tool itself failed: ${ran.fault.message}` };
+  }
+
+  /** Rule 2. */
+  async #report(run: Run, outcome: ToolOutcome): Promise<void> {
+    const { batchId, call } = run;
+    const cut = run.forgotten
+      ? outcome
+      : await cutOutcome(outcome, this.#settings().outputCutBytes, this.#blobs);
+    this.#drop(run);
+    if (run.forgotten) return;
+    run.joiner.flush();
+    run.forgotten = true;
+    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: cut });
+  }
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JudgedCall } from '../../src/agent/call.js';
+import type { Tool } from '../../src/needs.js';
+import { judgeCall } from '../../src/runtime/judge.js';
+import { ok, rawCall, tool } from './stage.js';
+
+const facts = { argv: [], paths: ['/workspace/a'], hosts: [], shape: 'read a' };
+const read: Tool = {
+  ...tool('read', () => ok('')),
+  judge: (input) =>
+    typeof input.path === 'string'
+      ? { kind: 'ok', input: { path: input.path }, facts, deadlineMs: 7 }
+      : { kind: 'invalid', field: 'path', why: 'a text is expected' },
+};
+const broken: Tool = {
+  ...tool('broken', () => ok('')),
+  judge: () => {
+    throw new Error('oh');
+  },
+};
+const plain = tool('plain', () => ok(''));
+const tools = new Map([read, broken, plain].map((each) => [each.name, each]));
+
+type Row = {
+  readonly given: string;
+  readonly tool: string;
+  readonly input: string;
+  readonly then: Partial<JudgedCall>;
+};
+const rows: readonly Row[] = [
+  {
+    given: 'input that fits is passed on as the tool understood it, with the deadline it asked for',
+    tool: 'read',
+    input: '{"path":"a","more":1}',
+    then: { input: { path: 'a' }, verdict: { kind: 'ok' }, facts, traits: { ...read.traits, deadlineMs: 7 } },
+  },
+  {
+    given: 'a field that does not fit is named',
+    tool: 'read',
+    input: '{"path":1}',
+    then: { input: { path: 1 }, verdict: { kind: 'invalid', field: 'path', why: 'a text is expected' } },
+  },
+  {
+    given: 'case 73: no arguments at all are the empty object',
+    tool: 'plain',
+    input: '',
+    then: { input: {}, verdict: { kind: 'ok' } },
+  },
+  {
+    given: 'case 71: arguments that are no JSON are quoted and never repaired',
+    tool: 'plain',
+    input: '{"path": "a',
+    then: {
+      input: {},
+      rawInput: '{"path": "a',
+      verdict: { kind: 'invalid', field: 'input', why: 'the arguments were not valid JSON: {"path": "a' },
+    },
+  },
+  {
+    given: 'JSON that is no object is not taken for one',
+    tool: 'plain',
+    input: '[1]',
+    then: {
+      input: {},
+      rawInput: '[1]',
+      verdict: { kind: 'invalid', field: 'input', why: 'the arguments were not valid JSON: [1]' },
+    },
+  },
+  {
+    given: 'an unknown tool is answered with the names that exist',
+    tool: 'raed',
+    input: '{}',
+    then: { verdict: { kind: 'noSuchTool', known: ['read', 'broken', 'plain'] } },
+  },
+  {
+    given: 'a tool that throws while it judges makes the call invalid and nothing else',
+    tool: 'broken',
+    input: '{}',
+    then: { verdict: { kind: 'invalid', field: 'input', why: 'the tool could not judge it: oh' } },
+  },
+];
+
+for (const row of rows) {
+  test(row.given, async () => {
+    const judged = await judgeCall(rawCall('1', row.tool, row.input), tools, '/workspace');
+    assert.deepEqual({ ...judged, ...row.then }, judged);
+    assert.equal('rawInput' in judged, 'rawInput' in row.then);
+  });
+}
+
+test('long text that is no JSON is quoted in part, but kept whole', async () => {
+  const raw = `{"text": "${'x'.repeat(5_000)}`;
+  const judged = await judgeCall(rawCall('1', 'plain', raw), tools, '/workspace');
+  assert.equal(judged.rawInput, raw);
+  assert.ok(judged.verdict.kind === 'invalid' && judged.verdict.why.length < 600);
+});
