@@ -1,0 +1,102 @@
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+
+/**
+ * A name for commits where nobody has configured one. Looks at git's files and starts no process; whenever in
+ * doubt, something is configured, and git decides.
+ */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const NAME = 'Pawl';
+const EMAIL = 'pawl@localhost';
+const PARTS = ['name', 'email'] as const;
+type Part = (typeof PARTS)[number];
+
+const readOrEmpty = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return ''; // git would not read it either
+  }
+};
+
+/** The folder with the repository's config; worktrees and submodules point to it by a file. */
+const repositoryOf = (workspace: string): string | null => {
+  for (let folder = workspace; ; folder = path.dirname(folder)) {
+    const place = path.join(folder, '.git');
+    const status = statSync(place, { throwIfNoEntry: false });
+    if (status?.isDirectory()) return place;
+    if (status !== undefined) {
+      const own = path.resolve(
+        folder,
+        readOrEmpty(place)
+          .replace(/^gitdir:\s*/, '')
+          .trim(),
+      );
+      return path.resolve(own, readOrEmpty(path.join(own, 'commondir')).trim());
+    }
+    if (path.dirname(folder) === folder) return null;
+  }
+};
+
+const configFiles = (environment: Environment, workspace: string): readonly string[] => {
+  const home = environment.HOME ?? '';
+  const global =
+    environment.GIT_CONFIG_GLOBAL === undefined
+      ? [
+          path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
+          path.join(home, '.gitconfig'),
+        ]
+      : [environment.GIT_CONFIG_GLOBAL];
+  const repository = repositoryOf(workspace);
+  const own = repository === null ? [] : [path.join(repository, 'config')];
+  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
+};
+
+/** The parts that a config file sets; both if it includes other files, which are not followed. */
+const partsIn = (config: string): readonly Part[] => {
+  if (/^\s*\[\s*include/im.test(config)) return PARTS;
+  const sections = config
+    .split(/^\s*(?=\[)/m)
+    .filter((section) => /^\[\s*(user|author|committer)\s*\]/i.test(section));
+  return PARTS.filter((part) =>
+    sections.some((section) => new RegExp(`^[^#;]*\\b${part}\\s*=`, 'im').test(section)),
+  );
+};
+
+const variablesOf: Readonly<Record<Part, { readonly names: readonly string[]; readonly value: string }>> = {
+  name: { names: ['GIT_AUTHOR_NAME', 'GIT_COMMITTER_NAME'], value: NAME },
+  email: { names: ['GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_EMAIL'], value: EMAIL },
+};
+
+/** Variables for the parts of an identity that neither the environment nor git's files have. */
+const missingIdentity = (environment: Environment, workspace: string): Readonly<Record<string, string>> => {
+  const set = new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+  const variables: Record<string, string> = {};
+  for (const part of PARTS) {
+    if (set.has(part)) continue;
+    for (const name of variablesOf[part].names) {
+      if (environment[name] === undefined) variables[name] = variablesOf[part].value;
+    }
+  }
+  return variables;
+};
+
+const NONE: Readonly<Record<string, string>> = {};
+
+/**
+ * A finder for one session. Once an identity was found it looks no more; until then it looks before each command,
+ * since the last one may have configured it. A command that configures one itself is left alone.
+ */
+export const createIdentityFinder = (
+  environment: Environment,
+): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
+  let found = false;
+  return (workspace, command) => {
+    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
+    const missing = missingIdentity(environment, workspace);
+    found = Object.keys(missing).length === 0;
+    return missing;
+  };
+};

@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import * as v from 'valibot';
+import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
+import { failed } from './change.js';
+import { judgePath, realPathOf, showPath } from './paths.js';
+import { defineTool } from './schema.js';
+
+const LINES_DEFAULT = 200;
+const LINES_MAX = 2_000;
+const SHOWN_BYTES = 28_000;
+const COLUMNS_MAX = 400;
+const ERROR_CHARACTERS_MAX = 2_000;
+
+const whole = (most: number) =>
+  v.pipe(
+    v.number(),
+    v.integer('must be a whole number'),
+    v.minValue(0, 'must not be negative'),
+    v.maxValue(most, `must be at most ${most}`),
+  );
+
+const schema = v.strictObject({
+  pattern: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.description('Regular expression (ripgrep).'),
+  ),
+  path: v.exactOptional(
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.description('File or folder; default: the workspace.'),
+    ),
+  ),
+  glob: v.exactOptional(
+    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('e.g. *.ts or !test/**')),
+  ),
+  ignoreCase: v.exactOptional(v.boolean()),
+  context: v.exactOptional(v.pipe(whole(20), v.description('Lines around each match.'))),
+  filesOnly: v.exactOptional(v.boolean()),
+  limit: v.exactOptional(
+    v.pipe(
+      whole(LINES_MAX),
+      v.minValue(1, 'must be at least 1'),
+      v.description(`Lines shown, default ${LINES_DEFAULT}.`),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+const flagsOf = (input: Input): readonly string[] => [
+  '--no-config',
+  '--color=never',
+  '--no-heading',
+  '--with-filename',
+  '--hidden',
+  '--no-require-git',
+  '--glob=!.git',
+  '--sort=path',
+  ...(input.filesOnly === true
+    ? ['--files-with-matches']
+    : [
+        '--line-number',
+        `--max-columns=${COLUMNS_MAX}`,
+        '--max-columns-preview',
+        `--context=${input.context ?? 0}`,
+      ]),
+  ...(input.ignoreCase === true ? ['--ignore-case'] : []),
+  ...(input.glob === undefined ? [] : [`--glob=${input.glob}`]),
+  `--regexp=${input.pattern}`,
+];
+
+type Searched = {
+  readonly lines: readonly string[];
+  /** Lines that would have followed were not waited for. */
+  readonly more: boolean;
+  readonly code: number | null;
+  readonly error: string;
+};
+
+/** Runs ripgrep until it ends, has filled `limit`, or is stopped. Symlinks are not followed. */
+const runRipgrep = (
+  program: string,
+  words: readonly string[],
+  workspace: string,
+  limit: number,
+  signal: AbortSignal,
+): Promise<Searched> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(program, words, { cwd: workspace, stdio: ['ignore', 'pipe', 'pipe'] });
+    const stop = (): void => {
+      child.kill('SIGKILL'); // it changes nothing, so there is nothing to end in order
+    };
+    const lines: string[] = [];
+    let more = false;
+    let bytes = 0;
+    let error = '';
+    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
+      if (more) return;
+      bytes += Buffer.byteLength(line) + 1;
+      more = lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0);
+      if (more) stop();
+      else lines.push(line);
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      error = (error + text).slice(0, ERROR_CHARACTERS_MAX);
+    });
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    child.once('error', reject);
+    child.once('close', (code) => {
+      signal.removeEventListener('abort', stop);
+      resolve({ lines, more, code, error: error.trim() });
+    });
+  });
+
+const describe = ({ lines, more, code, error }: Searched, signal: AbortSignal): ToolOutcome => {
+  const found = lines.join('\n');
+  if (signal.aborted) {
+    const timedOut = signal.reason === 'timedOut';
+    const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
+    return { status: timedOut ? 'timedOut' : 'cancelled', text: found === '' ? note : `${found}\n${note}` };
+  }
+  if (more)
+    return {
+      status: 'ok',
+      text: `${found}\n[only the first ${lines.length} lines; narrow the search or raise limit]`,
+    };
+  if (code === 0) return { status: 'ok', text: found };
+  if (code === 1) return { status: 'ok', text: 'No matches.' };
+  if (lines.length > 0)
+    return { status: 'ok', text: `${found}\n[not everything could be searched: ${error}]` };
+  return failed(`The search failed: ${error || 'ripgrep ended without a message'}`);
+};
+
+const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const real = await realPathOf(input.path ?? '.', context.workspace);
+  const words = [...flagsOf(input), '--', showPath(real, context.workspace)];
+  try {
+    const { rgPath } = await import('@vscode/ripgrep');
+    const searched = await runRipgrep(
+      rgPath,
+      words,
+      context.workspace,
+      input.limit ?? LINES_DEFAULT,
+      context.signal,
+    );
+    const outcome = describe(searched, context.signal);
+    return { ...outcome, text: outcome.text.replace(/^\.\//gm, '') };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return failed(
+      `ripgrep can't be started: ${why} Install it again with the package, optional dependencies included.`,
+    );
+  }
+};
+
+export const searchTool: Tool = defineTool({
+  name: 'search',
+  description: 'Searches file contents with ripgrep; files that .gitignore names are left out.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  run: search,
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import { makePlace, type Place } from './context.js';
+import { processesWith, until } from './processes.js';
+
+/** Commands of which some part does not want to die. `ready` is written when all of it runs. */
+const stubborn: readonly { readonly title: string; readonly command: string }[] = [
+  { title: 'a child in the foreground', command: 'echo out; echo >ready; sleep 1000' },
+  { title: 'grandchildren', command: '(bash -c "sleep 1000 & wait" & wait) & echo out; echo >ready; wait' },
+  {
+    title: 'a daemon in a session of its own',
+    command: 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo out; echo >ready; sleep 1000',
+  },
+  {
+    title: 'a daemon that forked twice',
+    command:
+      '(setsid bash -c "sleep 1000 & exit" </dev/null >/dev/null 2>&1 &) ; echo out; sleep 0.1; echo >ready; sleep 1000',
+  },
+  {
+    title: 'a daemon with an empty environment',
+    command: 'setsid env -i sleep 1000 </dev/null >/dev/null 2>&1 & echo out; echo >ready; sleep 1000',
+  },
+  {
+    title: 'a shell that ignores TERM',
+    command: 'trap "" TERM INT HUP; echo out; echo >ready; while :; do sleep 1000; done',
+  },
+  {
+    title: 'children that ignore TERM',
+    command: 'for i in 1 2 3; do (trap "" TERM; sleep 1000) & done; echo out; echo >ready; wait',
+  },
+];
+
+const markOf = (place: Place): string => place.callId;
+
+for (const { title, command } of stubborn) {
+  test(`bash: when it is cancelled and then forced, nothing is left of ${title}, and its output stays`, async (t) => {
+    const place = await makePlace(t);
+    const [signal, force] = [new AbortController(), new AbortController()];
+    // Not to be seen by other tests: the marker is lost with an empty environment, a number of seconds is not.
+    const seconds = `1${process.pid}${place.callId.split('-').at(-1)}`;
+    const stop = { signal: signal.signal, force: force.signal };
+    const running = place.run('bash', { command: command.replaceAll('1000', seconds) }, stop);
+    await until('the command is up', () => processesWith(seconds).length > 0);
+    await until('the command says so', () => place.progress.join('').includes('out'));
+    while ((await stat(place.path('ready')).catch(() => null)) === null)
+      await new Promise((done) => setTimeout(done, 10));
+    signal.abort('cancelled');
+    await new Promise((done) => setTimeout(done, 50));
+    force.abort('cancelled');
+    const outcome = await running;
+    assert.equal(outcome.status, 'cancelled');
+    assert.match(outcome.text, /^out\n\[cancelled after .*what it did until then stands\]$/);
+    assert.deepEqual(processesWith(seconds), []);
+    assert.deepEqual(processesWith(markOf(place)), []);
+  });
+}
+
+test('bash: a time limit ends the command in order, and its output stays', async (t) => {
+  const place = await makePlace(t);
+  const signal = new AbortController();
+  const command = 'trap "echo cleaning up; exit 1" TERM; echo out; while :; do sleep 0.05; done';
+  const running = place.run('bash', { command }, { signal: signal.signal });
+  await until('the command is up', () => place.progress.join('').includes('out'));
+  signal.abort('timedOut');
+  const outcome = await running;
+  assert.equal(outcome.status, 'timedOut');
+  assert.match(outcome.text, /^out\n(Terminated\n)?cleaning up\n\[timed out after /);
+  assert.deepEqual(processesWith(markOf(place)), []);
+});
+
+test('bash: a call that is already cancelled leaves nothing', async (t) => {
+  const place = await makePlace(t);
+  const aborted = AbortSignal.abort('cancelled');
+  const outcome = await place.run('bash', { command: 'sleep 1000' }, { signal: aborted, force: aborted });
+  assert.equal(outcome.status, 'cancelled');
+  assert.deepEqual(processesWith(markOf(place)), []);
+});
+
+test('bash: what a command leaves in the background is ended, and the model is told', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', { command: 'sleep 1000 & sleep 1000 >/dev/null 2>&1 & echo out' });
+  assert.equal(outcome.status, 'ok');
+  assert.match(
+    outcome.text,
+    /^out\n\[exit code 0.*\]\n\[processes that it left in the background were ended/,
+  );
+  await until('the group is gone', () => processesWith(markOf(place)).length === 0);
+});
+
+test('bash: a daemon that holds the output open does not hold the command, and the model is told', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', {
+    command:
+      'setsid sleep 1000 & echo $! >pid; until [ -e /proc/$!/stat ] && [ "$(cut -d" " -f6 /proc/$!/stat)" = $! ]; do sleep 0.02; done; echo out',
+  });
+  const pid = Number(await readFile(place.path('pid'), 'utf8'));
+  t.after(() => process.kill(pid, 'SIGKILL'));
+  assert.equal(outcome.status, 'ok');
+  assert.match(outcome.text, /^out\n\[exit code 0.*\]\n\[a process that it detached still runs\]$/);
+  assert.equal(process.kill(pid, 0), true);
+});
+
+test('bash: a program that ends while commands and jobs run takes them along', async (t) => {
+  const place = await makePlace(t);
+  const seconds = `2${process.pid}`;
+  const source = `
+    import { builtinTools } from ${JSON.stringify(path.resolve('src/tools/builtin.ts'))};
+    import { createJobs } from ${JSON.stringify(path.resolve('src/tools/jobs.ts'))};
+    const tool = builtinTools().find((each) => each.name === 'bash');
+    const never = new AbortController().signal;
+    const files = { get: () => undefined, set: () => undefined };
+    const blobs = { get: async () => undefined, put: async () => '' };
+    const context = { workspace: process.cwd(), callId: 'x', signal: never, force: never, files, blobs, jobs: createJobs(), progress: () => process.exit(7) };
+    await tool.run({ command: 'setsid sleep ${seconds} </dev/null >/dev/null 2>&1', background: true }, context);
+    await tool.run({ command: 'sleep ${seconds} & echo up; sleep ${seconds}' }, context);
+  `;
+  await writeFile(place.path('program.mts'), source);
+  const loader = import.meta.resolve('tsx');
+  const child = spawn(process.execPath, ['--import', loader, 'program.mts'], {
+    cwd: place.workspace,
+    stdio: 'inherit',
+  });
+  const code = await new Promise((resolve) => child.once('exit', resolve));
+  assert.equal(code, 7);
+  await until('all are gone', () => processesWith(seconds).length === 0);
+});
