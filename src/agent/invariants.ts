@@ -18,7 +18,7 @@ export const violations = (before: State, event: Event, step: Step<State, Action
   ...conversationFaults(before, step),
   ...livenessFaults(step.state),
   ...requestFaults(step),
-  ...boundFaults(step.state),
+  ...boundFaults(before, step.state),
   ...shutdownFaults(event, step.state),
   ...lostInputs(before, event, step),
   ...silence(before, event, step),
@@ -112,20 +112,27 @@ const requestFaults = ({ state, actions }: Step<State, Action>): readonly string
     : ['4: a request is not the current one'];
 };
 
-const boundFaults = (state: State): readonly string[] => {
+/** What has just grown beyond its bound; a bound that was lowered under way holds from the next decision. */
+const boundFaults = (before: State, state: State): readonly string[] => {
   const { settings, turn } = state.session;
   const faults: string[] = [];
-  if ((state.name === 'CallingLlm' || state.name === 'Error') && state.attempt > settings.maxRetries + 1) {
+  const attemptBefore = 'attempt' in before ? before.attempt : 0;
+  if (
+    (state.name === 'CallingLlm' || state.name === 'Error') &&
+    state.attempt > Math.max(attemptBefore, settings.maxRetries + 1)
+  ) {
     faults.push(`5: attempt ${state.attempt} of at most ${settings.maxRetries + 1}`);
   }
-  const busy = state.name === 'CallingLlm';
+  const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm';
   const { rounds, truncation } = settings.limits;
   if (busy && rounds > 0 && turn.rounds >= rounds) faults.push('5: a call beyond the limit of rounds');
   if (busy && truncation > 0 && turn.truncations >= truncation)
     faults.push('5: a call beyond the limit of cut replies');
   if (state.name === 'ExecutingTools') {
     const running = state.calls.filter(isRunning);
-    if (running.length > settings.maxParallel) faults.push('5: more calls run than may run at once');
+    const ranBefore = before.name === 'ExecutingTools' ? before.calls.filter(isRunning).length : 0;
+    if (running.length > Math.max(ranBefore, settings.maxParallel))
+      faults.push('5: more calls run than may run at once');
     if (running.length > 1 && running.some(({ judged }) => judged.traits.mutating))
       faults.push('5: a mutating call has company');
   }

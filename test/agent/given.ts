@@ -38,7 +38,7 @@ export const unknownTool = (callId: string): JudgedCall => ({
   ...call('teleport', callId, false),
   verdict: { kind: 'noSuchTool', known: ['grep', 'edit'] },
 });
-export const RAW = '{"path": "a.t';
+const RAW = '{"path": "a.t';
 export const notJson = (callId: string): JudgedCall => ({
   ...call('edit', callId, true),
   input: {},
@@ -248,8 +248,8 @@ export const compact: Event = { type: 'CompactRequested', at: NOW };
 export const inputFails: Event = { type: 'InputFailed', at: NOW, message: 'the terminal is gone' };
 export const resumed: Event = { type: 'Resumed', at: NOW, epoch: 2 };
 export const cancelTool =
-  (callId: string): Given =>
-  (state) => ({ type: 'CancelTool', at: NOW, batchId: batchOf(state), callId });
+  (callId: string, batchId?: string): Given =>
+  (state) => ({ type: 'CancelTool', at: NOW, batchId: batchId ?? batchOf(state), callId });
 export const approve = (dimension: Dimension, limit: number): Event => ({
   type: 'ApproveBudget',
   at: NOW,
@@ -273,11 +273,11 @@ export const unqueue =
   });
 
 export const allows =
-  (callId: string, scope: On<'ApprovalAnswered'>['scope'] = 'once'): Given =>
+  (callId: string, scope: On<'ApprovalAnswered'>['scope'] = 'once', batchId?: string): Given =>
   (state) => ({
     type: 'ApprovalAnswered',
     at: NOW,
-    batchId: batchOf(state),
+    batchId: batchId ?? batchOf(state),
     callId,
     answer: { kind: 'allow' },
     scope,

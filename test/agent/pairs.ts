@@ -1,8 +1,9 @@
+import { presetRules } from '../../src/agent/settings.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
 
 /** Events by weight: what answers the state, and what is late, duplicate, stale or misplaced. */
-export type Label = { readonly weight: number; readonly name: string; readonly given: Given };
+type Label = { readonly weight: number; readonly name: string; readonly given: Given };
 
 const label = (weight: number, name: string, given: Given): Label => ({ weight, name, given });
 const calls = [g.grep('1'), g.edit('2'), g.edit('3'), g.unknownTool('4'), g.notJson('5')];
@@ -38,7 +39,8 @@ export const labels: readonly Label[] = [
   label(1, 'ApprovalAnswered session', g.allows('2', 'session')),
   label(2, 'ApprovalAnswered deny', g.denies('3')),
   label(1, 'ApprovalAnswered unknown', g.allows('9')),
-  label(1, 'SettingsChanged', g.change({ maxRetries: 1 })),
+  label(1, 'SettingsChanged', g.change({ maxRetries: 5, maxParallel: 6 })),
+  label(1, 'SettingsChanged rules', g.change({ rules: presetRules.careful })),
   label(1, 'ShutdownRequested', g.shutdown),
   label(1, 'InputFailed', g.inputFails),
   label(4, 'TextDelta', g.delta('y')),

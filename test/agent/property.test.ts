@@ -77,6 +77,7 @@ const usageOf = (event: Event): { readonly id: string; readonly usage: Usage } |
 test('R0b: usage counts once per id, whatever comes late or twice', (t) => {
   forAll(t, 120, (walked) => {
     const walker = roam(walked);
+    const known = new Set<string>();
     const open = new Set<string>();
     let tokens = 0;
     let cents = 0;
@@ -87,8 +88,10 @@ test('R0b: usage counts once per id, whatever comes late or twice', (t) => {
         tokens += spent.usage.inputTokens;
         cents += Math.round((spent.usage.costUsd ?? 0) * 100);
       }
-      const again = event?.type === 'Resumed';
-      for (const id of actions.flatMap(idOf)) if (!again) open.add(id);
+      for (const id of actions.flatMap(idOf)) {
+        if (!known.has(id)) open.add(id);
+        known.add(id);
+      }
       assert.equal(state.session.usage.inputTokens, tokens);
       assert.equal(Math.round(state.session.usage.costUsd * 100), cents);
     });

@@ -69,7 +69,7 @@ const mark = (event: Event, index: number): Event => {
   return { ...event, at: g.NOW + index * 10 };
 };
 
-export type Walked = { readonly settings: SettingsPatch; readonly rolls: readonly number[] };
+type Walked = { readonly settings: SettingsPatch; readonly rolls: readonly number[] };
 const walks: fc.Arbitrary<Walked> = fc.record({
   settings: fc.constantFrom(...VARIANTS),
   rolls: fc.array(

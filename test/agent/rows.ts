@@ -8,7 +8,7 @@ import { assertTalk, callsOf, type Expected, isShown, lineOf, nameOf, pathOf } f
 import { bring, type Place, type Walker } from './walker.js';
 
 /** Given, when, then. What is left out is not looked at; `does` lists all actions that are not for display. */
-export type Row = {
+type Row = {
   readonly case: string;
   readonly title: string;
   readonly given: Place | (() => Walker);
@@ -61,7 +61,7 @@ const assertShown = (row: Row, actions: readonly Action[]): void => {
 };
 
 /** Looks at a walk the way a row says. */
-export const assertRow = (row: Row, walker: Walker): void => {
+const assertRow = (row: Row, walker: Walker): void => {
   const { state, actions, path, diagnostics } = walker.last();
   assert.equal(nameOf(state), row.state);
   if (row.calls !== undefined) assert.equal(callsOf(state), row.calls);

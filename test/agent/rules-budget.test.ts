@@ -148,4 +148,48 @@ check([
     state: 'W(error overloaded)',
     does: [],
   },
+  {
+    case: 'R57',
+    title: 'an item that an edit names twice is there once',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      (state) => ({ type: 'EditQueue', at: g.NOW, items: [...state.session.queue, ...state.session.queue] }),
+    ],
+    state: 'C[u]',
+    queue: ['one'],
+  },
+  {
+    case: 'R57',
+    title: 'an edit cannot add items or blank texts',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      (state) => ({
+        type: 'EditQueue',
+        at: g.NOW,
+        items: [
+          ...state.session.queue.map((item) => ({ ...item, text: ' ' })),
+          { inputId: 'input-9', text: 'ghost', mode: 'steer' },
+        ],
+      }),
+    ],
+    state: 'C[u]',
+    queue: [],
+  },
+  {
+    case: 'R59',
+    title: 'settings that are tightened under way break nothing that runs',
+    given: 'C[u]',
+    send: [
+      g.fails(),
+      g.rings(),
+      g.change({ maxRetries: 0 }),
+      g.wants(grep('1'), grep('2')),
+      g.change({ maxParallel: 1 }),
+    ],
+    state: 'X',
+    calls: '1 starting, 2 starting',
+    does: [],
+  },
 ]);

@@ -10,6 +10,13 @@ import { bring, type Walker } from './walker.js';
 
 const { edit, grep } = g;
 const cut = (...calls: readonly ReturnType<typeof grep>[]) => g.completed({ calls, stopReason: 'maxTokens' });
+/** The same of the first request. */
+const old =
+  (given: g.Given): g.Given =>
+  (state) => {
+    const event = g.eventOf(given, state);
+    return 'requestId' in event ? { ...event, requestId: 'req-1' } : event;
+  };
 const draining = () => {
   const walker = bring('C[u]', { cancelMode: 'drain' });
   walker.send(g.cancel);
@@ -261,6 +268,14 @@ check([
     path: `${WAY_OUT} Cancelled W`,
     talk: [u('hi'), a('I will', use('1')), u(bad('1', /cancelled by user/))],
   },
+  ...[g.thought, g.halfCall].map((given) => ({
+    case: 'R9',
+    title: 'pieces for display of an old request are not shown',
+    given: 'Er' as const,
+    send: [g.rings(), old(given)],
+    state: 'C[u] 2',
+    quiet: true as const,
+  })),
 ]);
 
 test('R13b: reasoning is stored with its metadata and its model', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { compactionOf } from './flight.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { a, bad, note, summary, u, use } from './shown.js';
@@ -154,5 +155,33 @@ check([
     send: [g.compactionFails, g.input('again'), g.overflows],
     state: 'K[o]',
     does: ['StartCompaction'],
+  },
+  {
+    case: 'R73',
+    title: 'the failure of another compaction is stale',
+    given: 'K[i]',
+    send: [
+      { type: 'CompactionFailed', at: g.NOW, compactionId: 'compaction-9', message: 'late', usage: null },
+    ],
+    state: 'K[i]',
+    quiet: true,
+    queue: ['x'],
+  },
+  {
+    case: 'R70',
+    title: 'a blank summary leaves a conversation that can be sent',
+    given: 'K[i]',
+    send: [
+      (state) => ({
+        type: 'CompactionCompleted',
+        at: g.NOW,
+        compactionId: compactionOf(state),
+        summary: ' ',
+        usage: g.usage(),
+      }),
+    ],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    queue: [],
   },
 ]);

@@ -116,4 +116,20 @@ check([
     does: [],
     talk: [...asked, u(good('1'), note(/formatted a\.ts/))],
   },
+  {
+    case: 'R45',
+    title: 'the failure of an earlier phase is stale',
+    given: 'H[f]',
+    send: [{ type: 'HookFailed', at: g.NOW, hookId: 'hook-1', message: 'late' }],
+    state: 'H[f]',
+    quiet: true,
+  },
+  {
+    case: 'R44',
+    title: 'a blank note is none',
+    given: 'H[c]',
+    send: [g.hookDone({ note: ' \n' })],
+    state: 'C[t]',
+    talk: [...asked, u(good('1'))],
+  },
 ]);

@@ -16,6 +16,12 @@ const draining = (patch: SettingsPatch = {}) => {
   walker.send(g.delta('so'), g.cancel);
   return walker;
 };
+/** Waits for a reply whose turn has run out of time. */
+const timedOut = () => {
+  const walker = bring('C[u]', { ...TIMED, cancelMode: 'drain' });
+  walker.send(g.delta('so'), g.timeIsUp);
+  return walker;
+};
 /** Stopped by a limit of 1 dollar, calls answered. */
 const overspent = () => {
   const walker = bring('C[u]', { limits: { usd: 1 }, autoRearm: 'off' });
@@ -171,5 +177,42 @@ check([
     state: 'C[u] draining',
     says: true,
     does: [],
+  },
+  {
+    case: 'R77',
+    title: 'the time limit waits for the reply of a provider that cannot abort',
+    given: 'C[u]',
+    settings: { ...TIMED, cancelMode: 'drain' },
+    send: [g.timeIsUp],
+    state: 'C[u] draining',
+    hides: ['AbortLlmRequest'],
+  },
+  ...(
+    [
+      ['a reply', g.says('so it is'), a('so it is')],
+      ['a failure', g.fails(), a('so')],
+      ['a cancel', g.cancel, a('so')],
+      ['Resumed', g.resumed, a('so')],
+    ] as const
+  ).map(([what, given, kept]) => ({
+    case: 'R77',
+    title: `after the time limit ${what} ends the wait for the reply`,
+    given: timedOut,
+    send: [given],
+    state: 'W(budget time)',
+    hides: ['SendLlmRequest'],
+    path: 'C BudgetExceeded W',
+    talk: [u('hi'), kept],
+  })),
+  {
+    case: 'R77',
+    title: 'calls of a reply that came after the time limit are answered, not executed',
+    given: timedOut,
+    send: [g.wants(edit('1'))],
+    state: 'W(budget time)',
+    shows: ['RetractPartial'],
+    hides: ['ExecuteTools', 'SendLlmRequest'],
+    path: 'C Processing ToolUseRequested CheckingForCancellation BudgetExceeded W',
+    talk: [u('hi'), a(use('1')), u(bad('1', /time limit/))],
   },
 ]);

@@ -139,4 +139,15 @@ check([
     does: [],
     shows: ['PromptForInput'],
   },
+  ...(['W', 'C[u]', 'X', 'H[c]'] as const).map((given) => ({
+    case: 'R83',
+    title: `a Resumed of an older epoch in ${given} starts nothing again`,
+    given: () => {
+      const walker = bring(given);
+      walker.send(g.resumed, { type: 'Resumed', at: g.NOW, epoch: 1 });
+      return walker;
+    },
+    state: { W: 'W(start)', 'C[u]': 'C[u]', X: 'X', 'H[c]': 'H[c]' }[given],
+    quiet: true as const,
+  })),
 ]);

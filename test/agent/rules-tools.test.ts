@@ -153,6 +153,22 @@ check([
   },
   {
     case: 'R38',
+    title: 'another timer kills nothing',
+    given: stopping,
+    send: [g.rings('timer-9')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    case: 'R38',
+    title: 'each call has a grace of its own',
+    given: stopping,
+    send: [g.cancelTool('2'), g.rings('timer-2')],
+    state: 'X',
+    does: ['CancelTools 2 force'],
+  },
+  {
+    case: 'R38',
     title: 'a second CancelTool kills at once',
     given: stopping,
     send: [g.cancelTool('1')],

@@ -115,7 +115,7 @@ export const isShown = (action: Action): boolean =>
 // ---- Conversations ----
 
 /** A string is meant word by word, an expression as key words. */
-export type Text = string | RegExp;
+type Text = string | RegExp;
 type ExpectedPart =
   | { readonly type: 'text'; readonly origin: string; readonly text: Text }
   | { readonly type: 'reasoning'; readonly text: Text }

@@ -144,6 +144,7 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
   for (const [index, waiting] of calls.entries()) {
     if (!isWaiting(waiting)) continue;
     if (waiting.status === 'awaitingApproval') break;
+    if (!hasRoom(batch.session, running, waiting.judged)) break;
     const { call, ask, stops: stopsHere } = recheck(batch.session, waiting, at);
     if (call.status !== 'queued') {
       calls[index] = call;
@@ -152,7 +153,6 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
       asks.push(requestApproval(batch.batchId, call.judged, ask));
       break;
     }
-    if (!hasRoom(batch.session, running, call.judged)) break;
     const started: Call = {
       judged: call.judged,
       requestedAt: call.requestedAt,

@@ -58,9 +58,12 @@ export const beforeWaitingTurn = (state: Compacting): boolean =>
 export const midTurnAndFits = (state: Compacting): boolean =>
   midTurn(state) && state.session.contextTokens < state.session.settings.windowTokens;
 
+const noSummary = '[earlier messages were dropped; their summary is empty]';
+
 const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Session => {
   const session = account(state.session, event.compactionId, event.usage);
-  const conversation = replaceBySummary(session.conversation, state.length, event.summary);
+  const summary = event.summary.trim() === '' ? noSummary : event.summary;
+  const conversation = replaceBySummary(session.conversation, state.length, summary);
   // At most the summary, one call message and its results are left to measure.
   const contextTokens = estimateTokens(messagesOf(conversation));
   return { ...session, conversation, contextTokens };

@@ -64,7 +64,7 @@ const finished = (
   event: Completed,
 ): { readonly session: Session; readonly actions: readonly Action[] } => {
   const booked = account(state.session, event.hookId, event.usage);
-  const session = event.note === '' ? booked : tell(booked, 'note', [event.note]);
+  const session = event.note.trim() === '' ? booked : tell(booked, 'note', [event.note]);
   const commits: readonly Action[] =
     event.commits.length === 0
       ? []

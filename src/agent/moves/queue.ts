@@ -1,4 +1,4 @@
-import type { On } from '../event.js';
+import type { On, QueuedInput } from '../event.js';
 import type { Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
 import type { Session, State } from '../state.js';
@@ -22,10 +22,14 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
   return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
 };
 
-/** EditQueue: items keep their ids; unknown ids are not taken (R57). */
+/** EditQueue: items keep their ids; unknown ids and repetitions are not taken (R57). */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Same<S> => {
   const known = new Set(state.session.queue.map((item) => item.inputId));
-  const queue = event.items.filter((item) => known.has(item.inputId) && item.text.trim() !== '');
+  const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
+    event.items.findIndex((other) => other.inputId === inputId) === index;
+  const queue = event.items.filter(
+    (item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '',
+  );
   const same =
     queue.length === state.session.queue.length &&
     queue.every((item, index) => {

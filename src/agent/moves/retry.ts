@@ -1,5 +1,5 @@
 import { holdsResults, takeBackInput } from '../conversation.js';
-import type { On } from '../event.js';
+import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
@@ -117,9 +117,18 @@ export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> =>
 const withinCap = (state: Calling, event: Failure): boolean =>
   (event.error.retryAfterMs ?? 0) <= state.session.settings.retryAfterCapMs;
 
+/** Trying again cannot help, whatever the provider's edge says (2.7). */
+const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
+  'auth',
+  'badRequest',
+  'refused',
+  'quotaExhausted',
+  'contextOverflow',
+]);
+
 export const mayRetry = (state: Calling, event: Failure): boolean =>
   event.error.retryable &&
-  event.error.kind !== 'contextOverflow' &&
+  !neverRetried.has(event.error.kind) &&
   state.attempt <= state.session.settings.maxRetries &&
   withinCap(state, event);
 
