@@ -88,8 +88,8 @@ export type AnthropicServer = {
   /** Without a version, as ANTHROPIC_BASE_URL takes it. */
   readonly url: string;
   readonly requests: readonly SeenRequest[];
-  /** How many connections were made. */
-  connections(): number;
+  /** How many connections were made, and how many of them are open. */
+  connections(): { readonly made: number; readonly open: number };
   close(): Promise<void>;
 };
 
@@ -236,9 +236,14 @@ export const startAnthropicServer = async ({
       else out.destroy();
     });
   });
-  let connections = 0;
-  server.on('connection', () => {
-    connections++;
+  let made = 0;
+  let open = 0;
+  server.on('connection', (socket) => {
+    made++;
+    open++;
+    socket.once('close', () => {
+      open--;
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
@@ -246,7 +251,7 @@ export const startAnthropicServer = async ({
   return {
     url: `http://127.0.0.1:${port}`,
     requests,
-    connections: () => connections,
+    connections: () => ({ made, open }),
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());

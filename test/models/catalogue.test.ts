@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DEFAULT_MODEL, factsOf, thinksByItself } from '../../src/models/catalogue.js';
+
+const names = [
+  'claude-fable-5-1',
+  'claude-opus-5-5',
+  'claude-opus-4-8',
+  'claude-opus-4-5',
+  'claude-sonnet-5-5',
+  'claude-sonnet-4-5',
+  'claude-haiku-5-5',
+  'claude-haiku-4-5',
+];
+
+for (const name of names) {
+  test(`the facts of ${name} are plausible and have a source`, () => {
+    const { windowTokens, outputTokensMax, prices, source, tools } = factsOf(`anthropic/${name}`);
+    assert.ok(windowTokens >= 100_000 && windowTokens <= 1_000_000);
+    assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
+    assert.match(source ?? '', /\d{4}-\d\d-\d\d/);
+    assert.equal(tools, 'yes');
+    assert.ok(prices);
+    assert.ok(
+      prices.cacheRead < prices.input &&
+        prices.input < prices.cacheWrite &&
+        prices.cacheWrite < prices.output,
+    );
+    assert.equal(prices.output, prices.input * 5);
+    assert.equal(prices.cacheWrite, prices.input * 1.25);
+  });
+}
+
+test('a dated name is the same model', () => {
+  assert.deepEqual(factsOf('anthropic/claude-haiku-4-5-20251001'), factsOf('anthropic/claude-haiku-4-5'));
+});
+
+for (const id of [
+  'anthropic/claude-unknown',
+  'anthropic/toString',
+  'openai/claude-sonnet-5-5',
+  'claude-sonnet-5-5',
+  '',
+]) {
+  test(`"${id}" is unknown: careful assumptions, no price, no source`, () => {
+    assert.deepEqual(factsOf(id), {
+      windowTokens: 128_000,
+      outputTokensMax: 8_192,
+      thinking: 'no',
+      tools: 'yes',
+      prices: null,
+      source: null,
+    });
+    assert.equal(thinksByItself(id), false);
+  });
+}
+
+test('the default model is known and thinks by itself', () => {
+  assert.notEqual(factsOf(DEFAULT_MODEL).source, null);
+  assert.equal(thinksByItself(DEFAULT_MODEL), true);
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import type { Message } from '../../src/agent/message.js';
+import { anthropicModel } from '../../src/models/anthropic.js';
+import { factsOf } from '../../src/models/catalogue.js';
+import type { ModelPiece, ModelRequest } from '../../src/needs.js';
+import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
+
+/** One request to the strict server, and what comes of it. */
+
+export type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
+export type Failed = Extract<ModelPiece, { readonly type: 'failed' }>;
+
+export const userSays = (text: string): Message => ({
+  role: 'user',
+  parts: [{ type: 'text', origin: 'user', text }],
+});
+const read = {
+  name: 'read',
+  description: 'Reads a file.',
+  inputSchema: { type: 'object', properties: {} },
+};
+export const ask = (...messages: readonly Message[]): ModelRequest => ({
+  instructions: 'Be brief.',
+  tools: [read],
+  messages,
+});
+export const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+export const modelAt = (baseUrl: string, apiKey = 'key') =>
+  anthropicModel({
+    name: 'claude-sonnet-5-5',
+    apiKey,
+    baseUrl,
+    facts: factsOf('anthropic/claude-sonnet-5-5'),
+  });
+
+export const collect = async (pieces: AsyncIterable<ModelPiece>): Promise<readonly ModelPiece[]> => {
+  const all: ModelPiece[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return all;
+};
+
+export const endingOf = (pieces: readonly ModelPiece[]): Completed | Failed => {
+  const endings = pieces.filter((piece) => piece.type === 'completed' || piece.type === 'failed');
+  const [ending] = endings;
+  assert.equal(endings.length, 1, 'exactly one ending');
+  assert.equal(pieces.at(-1), ending, 'nothing after the ending');
+  assert.ok(ending);
+  return ending;
+};
+
+/** One request against a server that has this one reply. */
+export const converse = async (reply: ServerReply): Promise<Completed | Failed> => {
+  const server = await startAnthropicServer({ replies: [reply] });
+  try {
+    const pieces = await collect(
+      modelAt(server.url).stream(ask(userSays('hello')), new AbortController().signal),
+    );
+    assert.equal(server.requests.length, 1, 'nothing is retried');
+    return endingOf(pieces);
+  } finally {
+    await server.close();
+  }
+};
+
+export const text = (words: string) => ({ type: 'text' as const, text: words });
+export const call = (id: string, rest: { rawInput?: string; input?: object; half?: boolean } = {}) => ({
+  type: 'call' as const,
+  id,
+  name: 'read',
+  ...rest,
+});
+export const message = (
+  parts: Extract<ServerReply, { type: 'message' }>['parts'],
+  rest: object = {},
+): ServerReply => ({
+  type: 'message',
+  parts,
+  ...rest,
+});
