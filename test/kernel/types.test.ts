@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { machine } from '../../src/kernel/machine.js';
+import { late, type Next } from '../../src/kernel/table.js';
+
+/**
+ * What does not compile. Each line marked `@ts-expect-error` has to be an error of its own: `npm run types` complains
+ * about a mark without one. The functions are never called.
+ */
+
+type Idle = { readonly name: 'Idle' };
+type Busy = { readonly name: 'Busy'; readonly count: number };
+type Pick = { readonly name: 'Pick'; readonly count: number };
+type End = { readonly name: 'End' };
+type State = Idle | Busy | Pick | End;
+type Go = { readonly type: 'Go'; readonly count: number };
+type Stop = { readonly type: 'Stop' };
+type Die = { readonly type: 'Die' };
+type Event = Go | Stop | Die;
+type Log = { readonly type: 'Log'; readonly text: string };
+
+const declare = machine<State, Event, Log>();
+const spec = {
+  initial: 'Idle',
+  transient: ['Pick'],
+  defaults: ['Die'],
+  ends: ['End'],
+  states: { Idle: 'idle', Busy: 'busy', Pick: 'picks', End: 'over' },
+  events: { Go: 'go', Stop: 'stop', Die: 'die' },
+} as const;
+const make = declare(spec);
+
+const no = late('nothing to do');
+const pick = (_state: State, { count }: Go): Next<Pick, Log> => ({
+  state: { name: 'Pick', count },
+  actions: [],
+});
+const rest = (_state: Busy): Next<Idle, Log> => ({
+  state: { name: 'Idle' },
+  actions: [{ type: 'Log', text: 'rested' }],
+});
+const relax = (): Next<Idle, Log> => ({ state: { name: 'Idle' }, actions: [] });
+const work = ({ count }: Pick): Next<Busy, Log> => ({ state: { name: 'Busy', count }, actions: [] });
+const end = (): Next<End, Log> => ({ state: { name: 'End' }, actions: [] });
+const isMany = ({ count }: Pick): boolean => count > 1;
+const isBig = (_state: Idle, event: Go): boolean => event.count > 9;
+
+const idle = { Go: { to: 'Pick', then: pick }, Stop: no } as const;
+const busy = { Go: no, Stop: { to: 'Idle', then: rest } } as const;
+const over = { Go: no, Stop: no } as const;
+const on = { Idle: idle, Busy: busy, End: over } as const;
+const any = { Die: { to: 'End', then: end } } as const;
+const transient = {
+  Pick: [
+    { when: isMany, to: 'Busy', then: work },
+    { to: 'Idle', then: relax },
+  ],
+} as const;
+
+const back = { to: 'Idle', then: relax } as const;
+
+const good = make({ on, any, transient });
+
+// ---- Functions that are wrong in one way each ----
+const forget = () => ({ state: { name: 'Busy' } as const, actions: [] });
+const shout = () => ({ state: { name: 'Idle' } as const, actions: [{ type: 'Shout' as const, text: 'a' }] });
+const later = async (): Promise<Next<Idle, Log>> => relax();
+const onStop = (_state: Idle, event: Stop & { readonly reason: string }): Next<Idle, Log> => ({
+  state: { name: 'Idle' },
+  actions: [{ type: 'Log', text: event.reason }],
+});
+const stayElsewhere = (): Next<Busy, Log> => ({ state: { name: 'Busy', count: 0 }, actions: [] });
+const maybe = (): Promise<boolean> => Promise.resolve(true);
+
+export const wrong: readonly (() => unknown)[] = [
+  // @ts-expect-error a missing cell: Busy does not answer Stop
+  () => make({ any, transient, on: { ...on, Busy: { Go: no } } }),
+  // @ts-expect-error a missing state
+  () => make({ any, transient, on: { Idle: idle, End: over } }),
+  // @ts-expect-error the move returns another state than the target
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: { to: 'Busy', then: relax } } } }),
+  // @ts-expect-error the move forgets a field of the target
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: { to: 'Busy', then: forget } } } }),
+  // @ts-expect-error a list that can fall through: its last branch has a guard
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: [{ when: isBig, ...back }] } } }),
+  // @ts-expect-error an open branch before the last one hides the rest
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: [back, back] } } }),
+  // @ts-expect-error an empty list of branches
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: [] } } }),
+  // @ts-expect-error an unknown target
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: { to: 'Away', then: relax } } } }),
+  // @ts-expect-error an unknown event
+  () => make({ any, transient, on: { Idle: { Go: no, Stop: no, Fly: no }, Busy: busy, End: over } }),
+  // @ts-expect-error a foreign move: it wants Busy and stands in Idle
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { to: 'Idle', then: rest } } } }),
+  // @ts-expect-error a move that wants more of the event than it has
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { to: 'Idle', then: onStop } } } }),
+  // @ts-expect-error a guard of another state
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Go: [{ when: isMany, ...back }, back] } } }),
+  // @ts-expect-error a guard that is not yet decided
+  () => make({ any, transient: { Pick: [{ when: maybe, ...back }, back] }, on }),
+  // @ts-expect-error a row for a transient state: it never rests, so it meets no event
+  () => make({ any, transient, on: { Idle: idle, Busy: busy, End: over, Pick: { Go: no, Stop: no } } }),
+  // @ts-expect-error an unknown action
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { to: 'Idle', then: shout } } } }),
+  // @ts-expect-error a move that stays and returns another state
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { stay: stayElsewhere } } } }),
+  // @ts-expect-error an arrow that goes and stays
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { ...back, stay: relax } } } }),
+  // @ts-expect-error a target without a move
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { to: 'Idle' } } } }),
+  // @ts-expect-error a move that is not finished
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { to: 'Idle', then: later } } } }),
+  // @ts-expect-error an ignored cell without a reason
+  () => make({ any, transient, on: { ...on, Idle: { ...idle, Stop: { ignore: 'late' } } } }),
+  // @ts-expect-error a transient state without a decision
+  () => make({ any, transient: {}, on }),
+  // @ts-expect-error a transient state that can fall through
+  () => make({ any, transient: { Pick: [{ when: isMany, to: 'Busy', then: work }] }, on }),
+  // @ts-expect-error the default row is missing, and Busy has no cell of its own
+  () => make({ any: {}, transient, on }),
+  // @ts-expect-error a default row whose move stands for one state only
+  () => make({ any: { Die: { to: 'Idle', then: rest } }, transient, on }),
+  // @ts-expect-error a passed state whose branches need a guard
+  () => make({ any, transient, on, passed: { Idle: { tried: 'always', branches: [back] } } }),
+  // @ts-expect-error a transient state does not rest
+  () => make({ any, transient, on, rest: { Pick: work } }),
+  // @ts-expect-error an entry that turns the state into another one
+  () => make({ any, transient, on, entry: { Busy: relax } }),
+  // @ts-expect-error an undocumented state
+  () => declare({ ...spec, states: { Idle: 'idle', Busy: 'busy', Pick: 'picks' } }),
+  // @ts-expect-error an undocumented event
+  () => declare({ ...spec, events: { Go: 'go', Stop: 'stop' } }),
+  // @ts-expect-error a documented state that does not exist
+  () => declare({ ...spec, states: { ...spec.states, Gone: 'gone' } }),
+  // @ts-expect-error an initial state that does not exist
+  () => declare({ ...spec, initial: 'Gone' }),
+  // @ts-expect-error a default for an event that does not exist
+  () => declare({ ...spec, defaults: ['Fly'] }),
+];
+
+test('the table that all wrong ones differ from is a good one', () => {
+  const { state, path } = good.step({ name: 'Idle' }, { type: 'Go', count: 2 });
+  assert.deepEqual(state, { name: 'Busy', count: 2 });
+  assert.equal(path.length, 2);
+  assert.equal(good.step(state, { type: 'Die' }).state.name, 'End');
+});
