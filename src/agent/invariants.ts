@@ -116,7 +116,9 @@ const requestFaults = ({ state, actions }: Step<State, Action>): readonly string
 const boundFaults = (before: State, state: State): readonly string[] => {
   const { settings, turn } = state.session;
   const faults: string[] = [];
-  const attemptBefore = 'attempt' in before ? before.attempt : 0;
+  // A retry that was promised is kept.
+  const attemptBefore =
+    before.name === 'Error' ? before.attempt + 1 : before.name === 'CallingLlm' ? before.attempt : 0;
   if (
     (state.name === 'CallingLlm' || state.name === 'Error') &&
     state.attempt > Math.max(attemptBefore, settings.maxRetries + 1)

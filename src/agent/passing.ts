@@ -1,4 +1,5 @@
 import * as budget from './moves/budget.js';
+import { stopClock } from './moves/clock.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import * as settle from './moves/settle.js';
@@ -34,8 +35,8 @@ export const passing: Pick<AgentTable, 'passed' | 'entry' | 'exit' | 'rest'> = {
     },
   },
   entry: {
-    WaitingForUserInput: turn.stopClock,
-    ShuttingDown: turn.stopClock,
+    WaitingForUserInput: stopClock,
+    ShuttingDown: stopClock,
     CheckingBudget: budget.countRound,
     GatheringAdditionalMessages: compaction.gatherSteers,
   },

@@ -4,6 +4,7 @@ import type { Next, Same } from '../move.js';
 import { go, withSession } from '../move.js';
 import type { Dimension, Limits } from '../settings.js';
 import type { In, Session, State } from '../state.js';
+import { resetClock } from './clock.js';
 
 /** What may be spent, in the order in which limits are looked at (R50). */
 const dimensions = ['usd', 'tokens', 'time', 'rounds', 'truncation'] as const satisfies readonly Dimension[];
@@ -144,8 +145,9 @@ export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): Next<'
 
 /** ApproveBudget where nothing else follows from it. */
 export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Same<S> => {
-  const session = setLimit(state.session, event.dimension, event.limit);
+  const raised = setLimit(state.session, event.dimension, event.limit);
+  const { session, actions } = resetClock(state, state.session, raised);
   const text =
     event.limit === 0 ? 'the limit is lifted' : `the limit is now ${amount(event.dimension, event.limit)}`;
-  return go(withSession(state, session), { type: 'DisplayNotice', kind: 'budget', text });
+  return go(withSession(state, session), ...actions, { type: 'DisplayNotice', kind: 'budget', text });
 };

@@ -3,6 +3,7 @@ import type { Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
 import type { Settings } from '../settings.js';
 import type { State } from '../state.js';
+import { resetClock } from './clock.js';
 
 const isSame = (settings: Settings, patch: Partial<Settings>): boolean =>
   JSON.stringify({ ...settings, ...patch }) === JSON.stringify(settings);
@@ -13,5 +14,6 @@ export const changeSettings = <S extends State>(state: S, event: On<'SettingsCha
   const settings = { ...state.session.settings, ...event.patch };
   const { usd, tokens } = settings.limits;
   const slices = event.patch.limits === undefined ? state.session.slices : { usd, tokens };
-  return go(withSession(state, { ...state.session, settings, slices }));
+  const { session, actions } = resetClock(state, state.session, { ...state.session, settings, slices });
+  return go(withSession(state, session), ...actions);
 };

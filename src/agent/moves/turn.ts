@@ -1,8 +1,9 @@
 import type { Event, On } from '../event.js';
-import type { Next, Same } from '../move.js';
+import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
 import type { In, Session } from '../state.js';
 import { raiseLimit, rearm, sessionLimit, spentText } from './budget.js';
+import { startClock } from './clock.js';
 import { enoughToCompact, needsCompaction, startCompaction } from './compaction.js';
 import { enqueue } from './queue.js';
 import { nextId, sendRequest } from './request.js';
@@ -115,35 +116,21 @@ export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
     queue.map((item) => item.text),
   );
   const [turnId, numbered] = nextId(told, 'turn');
-  const { timeMs } = numbered.settings.limits;
-  const [timerId, timed] = timeMs > 0 ? nextId(numbered, 'timer') : ['', numbered];
-  const timeLimit = timeMs > 0 ? { timerId, dueAt: event.at + timeMs } : null;
-  const session: Session = {
-    ...timed,
-    queue: state.next === 'sendQueue' ? [] : timed.queue,
-    turn: {
-      turnId,
-      rounds: 0,
-      truncations: 0,
-      startedAt: event.at,
-      timeLimit,
-      warned: timed.turn.warned.filter(perSession),
-    },
+  const turn = {
+    turnId,
+    rounds: 0,
+    truncations: 0,
+    startedAt: event.at,
+    timeLimit: null,
+    warned: numbered.turn.warned.filter(perSession),
   };
-  const sent = sendRequest(session, 'user', 1);
-  if (timeLimit === null) return sent;
-  return go(sent.state, { type: 'ScheduleTimer', ...timeLimit }, ...sent.actions);
+  const left = state.next === 'sendQueue' ? [] : numbered.queue;
+  const clock = startClock({ ...numbered, queue: left, turn });
+  const sent = sendRequest(clock.session, 'user', 1);
+  return go(sent.state, ...clock.actions, ...sent.actions);
 };
 
 const perSession = (dimension: string): boolean => dimension === 'usd' || dimension === 'tokens';
-
-/** Entry of WaitingForUserInput and ShuttingDown: the turn's time limit ends with the turn (R0g). */
-export const stopClock = <S extends Waiting | In<'ShuttingDown'>>(state: S): Same<S> => {
-  const { timeLimit } = state.session.turn;
-  if (timeLimit === null) return go(state);
-  const session = { ...state.session, turn: { ...state.session.turn, timeLimit: null } };
-  return go({ ...state, session }, { type: 'CancelTimer', timerId: timeLimit.timerId });
-};
 
 /** Rest of WaitingForUserInput: the queue is held again, the user is asked. */
 export const promptForInput = (state: Waiting): Next<'WaitingForUserInput'> =>
