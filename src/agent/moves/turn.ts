@@ -26,12 +26,10 @@ export const releaseInput = (
   return go({ name: 'WaitingForUserInput', session, reason, next: 'sendQueue' });
 };
 
-const waitOn =
-  (why: string) =>
-  (state: Waiting): Next<'WaitingForUserInput'> =>
-    ignore(state, why);
-export const ignoreBlank = waitOn('the input was blank');
-export const nothingToCancel = waitOn('no turn is running');
+export const ignoreBlank = (state: Waiting): Next<'WaitingForUserInput'> =>
+  ignore(state, 'the input was blank');
+export const nothingToCancel = (state: Waiting): Next<'WaitingForUserInput'> =>
+  ignore(state, 'no turn is running');
 
 export const lastIsUsers = (state: Waiting): boolean => state.session.conversation.open !== null;
 
