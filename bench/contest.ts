@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { type SeenRequest, startAnthropicServer } from '../test/servers/anthropic.js';
+import { type SeenRequest, type ServerReply, startAnthropicServer } from '../test/servers/anthropic.js';
 
 const run = promisify(execFile);
 
@@ -12,6 +12,12 @@ const run = promisify(execFile);
 
 export type Contestant = 'minimal loop' | 'pawl';
 export const contestants: readonly Contestant[] = ['minimal loop', 'pawl'];
+
+export type Task = {
+  readonly rounds: number;
+  /** `fresh`: as on the first start ever, without compiled code from an earlier one. */
+  readonly caches: 'kept' | 'fresh';
+};
 
 export type Heat = {
   /** Milliseconds from the end of reply i to the arrival of request i + 1. */
@@ -23,18 +29,32 @@ export type Heat = {
   readonly peakMegabytes: number;
 };
 
-export type Arena = { heat(contestant: Contestant, rounds: number): Promise<Heat>; close(): Promise<void> };
+export type Arena = {
+  heat(contestant: Contestant, task: Task): Promise<Heat>;
+  close(): Promise<void>;
+};
 
 const gapsOf = (requests: readonly SeenRequest[]): readonly number[] =>
   requests.slice(1).map((request, index) => request.arrivedAt - (requests[index]?.answeredAt ?? Number.NaN));
 
-/** Bundles the minimal loop as the product is bundled, and makes a folder for each heat. */
-export const openArena = async (): Promise<Arena> => {
-  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-contest-'));
-  const minimal = path.join(folder, 'minimal-loop.mjs');
-  await build({
+const replyTo = (index: number, rounds: number): ServerReply =>
+  index < rounds
+    ? {
+        type: 'message',
+        parts: [
+          { type: 'call', id: `call_${index}`, name: 'bash', input: { command: `echo step-${index}` } },
+        ],
+      }
+    : { type: 'message', parts: [{ type: 'text', text: 'done' }] };
+
+const PEAK =
+  "process.on('exit', () => require('node:fs').writeFileSync(process.env.BENCH_PEAK, String(process.resourceUsage().maxRSS)));";
+
+/** The minimal loop, bundled as the product is. */
+const bundleMinimal = (outfile: string) =>
+  build({
     entryPoints: ['bench/minimal-loop.ts'],
-    outfile: minimal,
+    outfile,
     bundle: true,
     minify: true,
     platform: 'node',
@@ -42,67 +62,62 @@ export const openArena = async (): Promise<Arena> => {
     target: 'node20',
     logLevel: 'error',
   });
+
+const heatOf = (
+  contestant: Contestant,
+  startedAt: number,
+  requests: readonly SeenRequest[],
+  { rounds }: Task,
+) => {
+  const [first] = requests;
+  if (first === undefined || requests.length !== rounds + 1) {
+    throw new Error(`${contestant} sent ${requests.length} requests in place of ${rounds + 1}`);
+  }
+  return {
+    gapsMs: gapsOf(requests),
+    firstRequestMs: first.arrivedAt - startedAt,
+    firstRequestBytes: Buffer.byteLength(first.text),
+    requests: requests.length,
+  };
+};
+
+/** A folder for all heats, with one of its own for each. */
+export const openArena = async (): Promise<Arena> => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-contest-'));
+  const minimal = path.join(folder, 'minimal-loop.mjs');
   const peak = path.join(folder, 'peak.cjs');
-  const { writeFile, mkdir } = await import('node:fs/promises');
-  await writeFile(
-    peak,
-    "process.on('exit', () => require('node:fs').writeFileSync(process.env.BENCH_PEAK, String(process.resourceUsage().maxRSS)));",
-  );
+  await Promise.all([bundleMinimal(minimal), writeFile(peak, PEAK)]);
+  const pawl = [
+    path.resolve('bin/pawl.js'),
+    '-p',
+    'go',
+    '--model',
+    'anthropic/bench',
+    '--max-rounds',
+    '1000',
+  ];
   let heats = 0;
 
-  const words = (contestant: Contestant, place: string): readonly string[] =>
-    contestant === 'pawl'
-      ? [
-          path.resolve('bin/pawl.js'),
-          '-p',
-          'go',
-          '--model',
-          'anthropic/bench',
-          '--workspace',
-          place,
-          '--max-rounds',
-          '1000',
-        ]
-      : [minimal, path.join(place, 'minimal.jsonl'), 'go'];
-
-  const heat = async (contestant: Contestant, rounds: number): Promise<Heat> => {
+  const heat = async (contestant: Contestant, task: Task): Promise<Heat> => {
     const place = path.join(folder, `heat-${heats++}`);
     await mkdir(place);
-    const server = await startAnthropicServer({
-      replies: (_body, index) =>
-        index < rounds
-          ? {
-              type: 'message',
-              parts: [
-                { type: 'call', id: `call_${index}`, name: 'bash', input: { command: `echo step-${index}` } },
-              ],
-            }
-          : { type: 'message', parts: [{ type: 'text', text: 'done' }] },
-    });
-    const peakFile = path.join(place, 'peak');
-    const environment = {
-      PATH: process.env['PATH'],
+    const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task.rounds) });
+    const env = {
+      PATH: process.env.PATH,
       HOME: place,
       XDG_STATE_HOME: place,
+      XDG_CACHE_HOME: task.caches === 'kept' ? folder : place,
       ANTHROPIC_API_KEY: 'bench',
       ANTHROPIC_BASE_URL: server.url,
       NODE_OPTIONS: `--require ${peak}`,
-      BENCH_PEAK: peakFile,
+      BENCH_PEAK: path.join(place, 'peak'),
     };
+    const words = contestant === 'pawl' ? pawl : [minimal, path.join(place, 'minimal.jsonl'), 'go'];
     const startedAt = performance.now();
-    await run(process.execPath, words(contestant, place), { env: environment, cwd: place });
-    const [first] = server.requests;
-    if (first === undefined || server.requests.length !== rounds + 1) {
-      throw new Error(`${contestant} sent ${server.requests.length} requests in place of ${rounds + 1}`);
-    }
+    await run(process.execPath, words, { env, cwd: place });
     await server.close();
-    return {
-      gapsMs: gapsOf(server.requests),
-      firstRequestMs: first.arrivedAt - startedAt,
-      firstRequestBytes: Buffer.byteLength(first.text),
-      requests: server.requests.length,
-      peakMegabytes: Number(await readFile(peakFile, 'utf8')) / 1_024,
-    };
+    const peakMegabytes = Number(await readFile(env.BENCH_PEAK, 'utf8')) / 1_024;
+    return { ...heatOf(contestant, startedAt, server.requests, task), peakMegabytes };
   };
   return { heat, close: () => rm(folder, { recursive: true, force: true }) };
 };

@@ -1,4 +1,4 @@
-import { type Contestant, contestants, type Heat, openArena } from './contest.js';
+import { type Contestant, contestants, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
 
 /** Overhead of a tool round, start to the first request, and peak memory, against the minimal loop. */
@@ -14,16 +14,13 @@ const table = (head: string, rows: readonly (readonly [string, number, number])[
   ].join('\n');
 
 /** Heats in alternation, so that both meet the same machine. */
-const race = async (
-  rounds: number,
-  times: number,
-): Promise<Readonly<Record<Contestant, readonly Heat[]>>> => {
+const race = async (task: Task, times: number): Promise<Readonly<Record<Contestant, readonly Heat[]>>> => {
   const arena = await openArena();
   const heats: Record<Contestant, Heat[]> = { 'minimal loop': [], pawl: [] };
   try {
-    for (const contestant of contestants) await arena.heat(contestant, 2);
+    for (const contestant of contestants) await arena.heat(contestant, { rounds: 2, caches: 'kept' });
     for (let time = 0; time < times; time++) {
-      for (const contestant of contestants) heats[contestant].push(await arena.heat(contestant, rounds));
+      for (const contestant of contestants) heats[contestant].push(await arena.heat(contestant, task));
     }
   } finally {
     await arena.close();
@@ -35,8 +32,8 @@ const medianGap = (heats: readonly Heat[], from = 0, to?: number): number =>
   median(heats.flatMap((heat) => heat.gapsMs.slice(from, to)));
 
 export const benchRounds = async (): Promise<string> => {
-  const short = await race(20, 7);
-  const long = await race(200, 3);
+  const short = await race({ rounds: 20, caches: 'kept' }, 7);
+  const long = await race({ rounds: 200, caches: 'kept' }, 3);
   const row = (name: string, figure: (heats: readonly Heat[]) => number, of = long) =>
     [name, figure(of['minimal loop']), figure(of.pawl)] as const;
   const early = row('rounds 10–29 of 200', (heats) => medianGap(heats, 9, 29));
@@ -59,9 +56,11 @@ export const benchRounds = async (): Promise<string> => {
 };
 
 export const benchFirstRequest = async (): Promise<string> => {
-  const heats = await race(0, 15);
-  const figure = (of: readonly Heat[]) => median(of.map((heat) => heat.firstRequestMs));
+  const warm = await race({ rounds: 0, caches: 'kept' }, 15);
+  const cold = await race({ rounds: 0, caches: 'fresh' }, 7);
+  const figure = (heats: readonly Heat[]) => median(heats.map((heat) => heat.firstRequestMs));
   return table('from start to the first request, ms', [
-    ['median of 15', figure(heats['minimal loop']), figure(heats.pawl)],
+    ['median of 15', figure(warm['minimal loop']), figure(warm.pawl)],
+    ['the first start ever, median of 7', figure(cold['minimal loop']), figure(cold.pawl)],
   ]);
 };

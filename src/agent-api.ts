@@ -230,6 +230,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     runtime,
     open: async (session) => {
       refuseUnpriced(model, session.settings ?? {});
+      model.prepare?.();
       const workspace = await realpath(session.workspace);
       return session.resume === undefined
         ? openNew(workspace, session)

@@ -77,6 +77,8 @@ export type Model = {
   readonly id: string;
   readonly facts: ModelFacts;
   readonly canAbort: 'yes' | 'no';
+  /** Loads in the background what the first call needs. A failure is that call's to report. */
+  prepare?(): void;
   /**
    * One call, never retried here. Yields pieces and ends with exactly one `completed` or `failed`; it does not
    * reject. After `signal` is aborted it may end at once without either.

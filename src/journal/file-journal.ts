@@ -3,7 +3,7 @@ import type { Blobs, Draft, Entry, Header, Journal } from '../needs.js';
 import { wantsCheck } from './check.js';
 import { encodeRecord } from './codec.js';
 import { cannotRead, cannotWrite } from './error.js';
-import { GroupWriter } from './group-writer.js';
+import { GroupWriter, targetOf } from './group-writer.js';
 import type { Lock } from './lock.js';
 import type { Fold } from './replay.js';
 import { Scan } from './scan.js';
@@ -47,7 +47,7 @@ type FileJournalParts = {
 export const openFileJournal = (parts: FileJournalParts): Journal => {
   const { path, header, blobs, checkEvery, lock } = parts;
   const { check } = parts.fold;
-  const writer = new GroupWriter(parts.handle, path, parts.size);
+  const writer = new GroupWriter(targetOf(parts.handle), path, parts.size);
   // Of the last line handed to the writer, and of the last one that is durable.
   let issued = { seq: parts.fold.seq, crc: parts.crc };
   let durable = parts.fold.seq;

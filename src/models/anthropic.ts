@@ -8,7 +8,7 @@ import { createFetch, type LeanFetch } from './http.js';
 /**
  * Anthropic's Messages API, through the AI SDK's provider package called at `doStream`.
  *
- * 1. The package is loaded with the first call and not before.
+ * 1. The package is loaded with the first call, or by `prepare`, and not before.
  * 2. One call is one request: neither the package at this level nor anything here retries.
  * 3. Our own abort can surface as any error: the signal is looked at before the error is.
  */
@@ -113,6 +113,7 @@ export const anthropicModel = (options: AnthropicOptions): Model => {
     id: `anthropic/${name}`,
     facts,
     canAbort: 'yes',
+    prepare: () => void call.open().catch(() => undefined), // the first call meets the same failure, and reports it
     stream: (request, signal) => converse(call, request, signal),
   };
 };

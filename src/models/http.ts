@@ -41,16 +41,27 @@ const lingerThenDestroy = (incoming: http.IncomingMessage): void => {
   incoming.resume();
 };
 
+/**
+ * The body as a stream. Pieces that came with one read of the socket are handed on as one: each hop of a web stream
+ * costs more than the copy.
+ */
 const bodyOf = (incoming: http.IncomingMessage): ReadableStream<Uint8Array> => {
   let open = true;
+  let pieces: Buffer[] = [];
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      incoming.on('data', (piece: Buffer) => {
-        if (!open) return;
-        controller.enqueue(piece);
+      const flush = (): void => {
+        if (!open || pieces.length === 0) return;
+        controller.enqueue(pieces.length === 1 ? pieces[0] : Buffer.concat(pieces));
+        pieces = [];
         if ((controller.desiredSize ?? 0) <= 0) incoming.pause();
+      };
+      incoming.on('data', (piece: Buffer) => {
+        pieces.push(piece);
+        if (pieces.length === 1) process.nextTick(flush);
       });
       incoming.once('end', () => {
+        flush();
         if (open) controller.close();
         open = false;
       });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
@@ -16,11 +17,11 @@ const openCounted = async (context: TestContext) => {
     if (failing.has(name)) throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' });
   };
   const target: Target = {
-    // The writer uses the one form (buffer, offset, length, position); at most 4 bytes at once.
-    write: (async (bytes: Buffer, offset: number, length: number, position: number) => {
+    // At most 4 bytes at once.
+    write: (bytes, offset, length, position) => {
       note('write');
-      return handle.write(bytes, offset, Math.min(4, length), position);
-    }) as Target['write'],
+      return writeSync(handle.fd, bytes, offset, Math.min(4, length), position);
+    },
     datasync: async () => {
       note('datasync');
       await handle.datasync();

@@ -1,0 +1,193 @@
+/**
+ * Bundles the program into dist/: one file an entry, what they share and what is loaded late as chunks.
+ *
+ * 1. Names of functions are kept: they are the labels of the diagram.
+ * 2. dist/machine.js reaches nothing of Node, so that it runs in a browser.
+ * 3. A file is replaced as a whole and only when it changed: a program that runs meanwhile is not disturbed.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import { thirdParty } from './third-party.js';
+
+const ENTRIES: Readonly<Record<string, string>> = {
+  index: 'src/index.ts',
+  machine: 'src/machine.ts',
+  testing: 'src/testing/index.ts',
+};
+/** Stays a dependency: it carries a binary for each platform. */
+const EXTERNAL = ['@vscode/ripgrep'];
+
+/**
+ * CommonJS in an ES module bundle has no `require`: where a bundled package requires a module of Node's, it asks the
+ * process for it. No banner with `createRequire` is needed, which would end up in dist/machine.js too.
+ */
+const requireBuiltins: Plugin = {
+  name: 'require-builtins',
+  setup(builder) {
+    builder.onResolve({ filter: /^(node:)?[a-z_/]+$/ }, ({ path: name, kind }) => {
+      const bare = name.replace(/^node:/, '');
+      if (kind !== 'require-call' || !builtinModules.includes(bare)) return undefined;
+      return { path: `node:${bare}`, namespace: 'builtin' };
+    });
+    builder.onLoad({ filter: /./, namespace: 'builtin' }, ({ path: name }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(name)});`,
+    }));
+  },
+};
+
+/** Zod's messages in fifty languages are 300 kB that nobody here reads; English is what it starts with. */
+const englishOnly: Plugin = {
+  name: 'english-only',
+  setup(builder) {
+    builder.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, ({ path: file }) => ({
+      contents: `export { default as en } from './en.js';`,
+      resolveDir: path.dirname(file),
+    }));
+  },
+};
+
+const PROGRAM = 'src/cli/main.ts';
+
+/** What both builds have in common. */
+const common = (root: string) =>
+  ({
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    keepNames: true,
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none',
+    // Else a crash would print half the program as the line where it happened.
+    lineLimit: 160,
+    external: EXTERNAL,
+    inject: ['scripts/lean-headers.ts'],
+    plugins: [requireBuiltins, englishOnly],
+    metafile: true as const,
+    write: false as const,
+    logLevel: 'silent',
+  }) satisfies BuildOptions;
+
+/**
+ * The program as one CommonJS file, which bin/code-cache.js can keep compiled; parts that are imported late are still
+ * run late. Its first line names its content.
+ */
+const buildProgram = async (root: string) => {
+  if (!existsSync(path.join(root, PROGRAM))) return null;
+  const { outputFiles, metafile } = await build({
+    ...common(root),
+    entryPoints: [PROGRAM],
+    outfile: 'dist/cli.cjs',
+    format: 'cjs',
+    define: { 'import.meta.url': 'bundleUrl' },
+    banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  });
+  const [output] = outputFiles;
+  if (output === undefined) throw new Error('esbuild gave no program');
+  const name = createHash('sha256').update(output.contents).digest('hex').slice(0, 16);
+  return { path: output.path, contents: `//${name}\n${output.text}`, metafile };
+};
+
+/** The outputs that `entry` loads at once, itself included. */
+const loadedAtOnce = (metafile: Metafile, entry: string): readonly string[] => {
+  const found = new Set<string>();
+  const visit = (file: string): void => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const { path: next, kind } of metafile.outputs[file]?.imports ?? []) {
+      if (kind === 'import-statement') visit(next);
+    }
+  };
+  visit(entry);
+  return [...found];
+};
+
+const sizeOf = (metafile: Metafile, files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + (metafile.outputs[file]?.bytes ?? 0), 0);
+
+const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`;
+
+const replaceFile = (file: string, content: string | Uint8Array): void => {
+  const bytes = Buffer.from(content);
+  if (existsSync(file) && readFileSync(file).equals(bytes)) return;
+  mkdirSync(path.dirname(file), { recursive: true });
+  const fresh = `${file}.${process.pid}`;
+  writeFileSync(fresh, bytes);
+  renameSync(fresh, file);
+};
+
+const removeStale = (folder: string, kept: ReadonlySet<string>): void => {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name);
+    if (name.endsWith('.js') && !kept.has(file)) rmSync(file, { force: true });
+  }
+};
+
+const assertPure = (metafile: Metafile): void => {
+  if (metafile.outputs['dist/machine.js'] === undefined) return;
+  for (const file of loadedAtOnce(metafile, 'dist/machine.js')) {
+    const outside = metafile.outputs[file]?.imports.find((entry) => entry.external);
+    if (outside)
+      throw new Error(`dist/machine.js must run in a browser, but ${file} imports ${outside.path}`);
+  }
+};
+
+const account = (metafile: Metafile, entries: readonly string[]): readonly string[] => {
+  const lines = Object.entries(ENTRIES).map(([name, source]) => {
+    const file = `dist/${name}.js`;
+    if (!entries.includes(name)) return `${file}: not built, there is no ${source}`;
+    const files = loadedAtOnce(metafile, file);
+    return `${file}: loads ${kilobytes(sizeOf(metafile, files))} at once, ${files.length} files`;
+  });
+  const all = Object.values(metafile.outputs);
+  const bytes = all.reduce((sum, output) => sum + output.bytes, 0);
+  return [...lines, `the library: ${all.length} files, ${kilobytes(bytes)}`];
+};
+
+/** Builds what there is under `root`; a line about each entry. Throws with what is wrong: a source that does not parse, a licence that is missing. */
+export const bundle = async (root: string): Promise<readonly string[]> => {
+  const present = Object.entries(ENTRIES).filter(([, source]) => existsSync(path.join(root, source)));
+  const { outputFiles, metafile } = await build({
+    ...common(root),
+    entryPoints: Object.fromEntries(present),
+    outdir: 'dist',
+    chunkNames: 'chunks/[name]-[hash]',
+    splitting: true,
+    format: 'esm',
+  });
+  const program = await buildProgram(root);
+  assertPure(metafile);
+  const files = program === null ? outputFiles : [...outputFiles, program];
+  for (const { path: file, contents } of files) replaceFile(file, contents);
+  const kept = new Set(files.map((file) => file.path));
+  removeStale(path.join(root, 'dist'), kept);
+  removeStale(path.join(root, 'dist', 'chunks'), kept);
+  replaceFile(
+    path.join(root, 'THIRD-PARTY.md'),
+    thirdParty(root, [...Object.keys(metafile.inputs), ...Object.keys(program?.metafile.inputs ?? {})]),
+  );
+  const size = program === null ? 'not built' : kilobytes(program.contents.length);
+  return [
+    `dist/cli.cjs: ${size}`,
+    ...account(
+      metafile,
+      present.map(([name]) => name),
+    ),
+  ];
+};
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  try {
+    const lines = await bundle(path.join(fileURLToPath(import.meta.url), '../..'));
+    console.log(lines.join('\n'));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}

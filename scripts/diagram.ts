@@ -1,0 +1,53 @@
+/** Puts what is drawn from the table into documents, between markers that stay. */
+
+type Part = 'diagram' | 'table';
+
+const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
+  begin: `<!-- ${part}:begin -->`,
+  end: `<!-- ${part}:end -->`,
+});
+
+/** Where the part stands in `text`, without its markers; null when the markers are not there, in this order. */
+const placeOf = (text: string, part: Part): { readonly from: number; readonly to: number } | null => {
+  const { begin, end } = marks(part);
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end, from);
+  return from < 0 || to < 0 ? null : { from: from + begin.length, to };
+};
+
+/** What stands between the markers, without the line breaks around it; null when there are no markers. */
+export const cutOut = (text: string, part: Part): string | null => {
+  const place = placeOf(text, part);
+  return place === null ? null : text.slice(place.from, place.to).trim();
+};
+
+/** `text` with `content` between the markers. Throws when the markers are not there. */
+export const splice = (text: string, part: Part, content: string): string => {
+  const place = placeOf(text, part);
+  const { begin, end } = marks(part);
+  if (place === null) throw new Error(`the document has no place for the ${part}: add ${begin} and ${end}`);
+  return `${text.slice(0, place.from)}\n${content.trim()}\n${text.slice(place.to)}`;
+};
+
+/** A diagram as GitHub draws it. */
+export const fenced = (mermaid: string): string => `\`\`\`mermaid\n${mermaid.trim()}\n\`\`\``;
+
+/** docs/machine.md as it starts, before anything is put into it. */
+export const emptyMachineDocument = [
+  '# The machine',
+  '',
+  'Drawn from `src/agent/table.ts` by `npm run update`; `pawl machine --mermaid` and `--table` print the same.',
+  '',
+  '## Diagram',
+  '',
+  '<!-- diagram:begin -->',
+  '<!-- diagram:end -->',
+  '',
+  '## Table',
+  '',
+  'The branches of a cell are tried in order; the first whose guard holds is taken.',
+  '',
+  '<!-- table:begin -->',
+  '<!-- table:end -->',
+  '',
+].join('\n');

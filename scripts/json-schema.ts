@@ -1,0 +1,26 @@
+/** Writes docs/json-stream.schema.json from src/cli/record-schema.ts. Run by `npm run update`. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { toJsonSchema } from '@valibot/to-json-schema';
+import { recordSchema } from '../src/cli/record-schema.js';
+
+export const schemaFile = fileURLToPath(new URL('../docs/json-stream.schema.json', import.meta.url));
+
+/** Our tests are strict; readers must not be: fields may be added within a version. */
+const withoutClosedObjects = (name: string, value: unknown): unknown =>
+  name === 'additionalProperties' && value === false ? undefined : value;
+
+/** The published schema of one line of `--json`. */
+export const schemaText = (): string => {
+  const schema = {
+    ...toJsonSchema(recordSchema),
+    title: 'One line of pawl --json, schema 1',
+    description:
+      'The first line is a session record, the last a result record. Fields and records are only added.',
+  };
+  return `${JSON.stringify(schema, withoutClosedObjects, 2)}\n`;
+};
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  writeFileSync(schemaFile, schemaText());
+}

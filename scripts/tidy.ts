@@ -1,0 +1,59 @@
+/**
+ * The house rules that no compiler checks, as a test: import direction and circles, purity, names, sizes, one of each,
+ * nothing of one machine. Run by `npm test`; prints each fault as file:line.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { floorFaults } from './tidy/floors.js';
+import { nameFaults } from './tidy/names.js';
+import { oneOfEachFaults } from './tidy/one-of-each.js';
+import { purityFaults } from './tidy/purity.js';
+import { shapeFaults } from './tidy/shape.js';
+import { type Fault, parse } from './tidy/source.js';
+import { textFaults } from './tidy/texts.js';
+
+/** Files that git tracks or would track, relative to the root. */
+const filesOf = (root: string): readonly string[] =>
+  execFileSync('git', ['-C', root, 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  })
+    .split('\0')
+    .filter(
+      (file) => file !== '' && existsSync(path.join(root, file)) && statSync(path.join(root, file)).isFile(),
+    );
+
+const isBinary = (text: string): boolean => text.slice(0, 8000).includes('\0');
+
+/** Our own code. The demo's sample project is a stranger's: it is meant to be imperfect. */
+const isOurs = (file: string): boolean => /^(src|test|scripts|examples|bench)\/.*\.ts$/.test(file);
+
+/** All faults under `root`, a git work tree, in the order of files. Throws where a file does not parse. */
+export const tidy = (root: string): readonly Fault[] => {
+  const texts = filesOf(root)
+    .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }))
+    .filter(({ text }) => !isBinary(text));
+  const sources = texts.filter(({ file }) => isOurs(file)).map(({ file, text }) => parse(file, text));
+  const inSrc = sources.filter(({ file }) => file.startsWith('src/'));
+  const faults = [
+    ...texts.flatMap(({ file, text }) => textFaults(file, text)),
+    ...floorFaults(inSrc),
+    ...inSrc.flatMap(purityFaults),
+    ...inSrc.flatMap(oneOfEachFaults),
+    ...sources.flatMap(nameFaults),
+    ...sources.flatMap(shapeFaults),
+  ];
+  return faults.sort((one, other) =>
+    one.file === other.file ? one.line - other.line : one.file < other.file ? -1 : 1,
+  );
+};
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const root = fileURLToPath(new URL('..', import.meta.url));
+  const faults = tidy(root);
+  for (const { file, line, text } of faults) console.error(`${file}:${line}: ${text}`);
+  console.log(`tidy: ${faults.length} faults`);
+  process.exitCode = faults.length > 0 ? 1 : 0;
+}

@@ -1,0 +1,36 @@
+import type { Fault } from './source.js';
+
+/** What ties a text to one machine. */
+const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
+  { found: /https?:\/\/registry\./, text: 'names a registry host: packages are named, not addressed' },
+  { found: /(?:^|[\s'"`(=:[])\/(?:root|work|home\/\w+|Users\/\w+)\//, text: 'names a folder of one machine' },
+  { found: /\.\.\/shared\b/, text: 'names a folder outside the repository' },
+  {
+    found: /"resolved":\s*"http/,
+    text: 'a lock file without download addresses: npm install with the .npmrc here',
+  },
+];
+
+/** Documents that are only read when they are short. */
+const LENGTHS: readonly { readonly file: RegExp; readonly linesMax: number }[] = [
+  { file: /^README\.md$/, linesMax: 200 },
+  { file: /^AGENTS\.md$/, linesMax: 80 },
+  { file: /^docs\/decisions\/\d{4}-[a-z0-9-]+\.md$/, linesMax: 60 },
+];
+
+/** Any tracked text: nothing of one machine, documents that stay short. */
+export const textFaults = (file: string, text: string): readonly Fault[] => {
+  const lines = text.replace(/\n$/, '').split('\n');
+  const faults = lines.flatMap((content, index) =>
+    PLACES.filter(({ found }) => found.test(content)).map((place) => ({
+      file,
+      line: index + 1,
+      text: place.text,
+    })),
+  );
+  const limit = LENGTHS.find((one) => one.file.test(file));
+  if (limit && lines.length > limit.linesMax) {
+    faults.push({ file, line: limit.linesMax + 1, text: `${lines.length} lines, at most ${limit.linesMax}` });
+  }
+  return faults;
+};

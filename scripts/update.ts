@@ -1,0 +1,44 @@
+/**
+ * `npm run update`: rewrites everything that is generated. The diff is the review.
+ * Golden traces (their tests write them when UPDATE=1), the diagram in README.md and docs/machine.md, THIRD-PARTY.md.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { agent } from '../src/agent/machine.js';
+import { markdownTable, mermaid } from '../src/kernel/describe.js';
+import { bundle } from './bundle.js';
+import { emptyMachineDocument, fenced, splice } from './diagram.js';
+
+const root = path.join(fileURLToPath(import.meta.url), '../..');
+const inRoot = (file: string): string => path.join(root, file);
+
+const rewrite = (file: string, fresh: string): void => {
+  const changed = !existsSync(inRoot(file)) || readFileSync(inRoot(file), 'utf8') !== fresh;
+  if (changed) writeFileSync(inRoot(file), fresh);
+  console.log(`${file}: ${changed ? 'rewritten' : 'unchanged'}`);
+};
+
+const updateDiagrams = (): void => {
+  const diagram = fenced(mermaid(agent));
+  const document = existsSync(inRoot('docs/machine.md'))
+    ? readFileSync(inRoot('docs/machine.md'), 'utf8')
+    : emptyMachineDocument;
+  rewrite('docs/machine.md', splice(splice(document, 'diagram', diagram), 'table', markdownTable(agent)));
+  rewrite('README.md', splice(readFileSync(inRoot('README.md'), 'utf8'), 'diagram', diagram));
+};
+
+/** False when a trace did not come to its end: it is not written then, and its test says why. */
+const updateTraces = (): boolean => {
+  const files = readdirSync(inRoot('test'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /(^|\/)traces?\.test\.ts$/.test(file))
+    .map((file) => inRoot(path.join('test', file)));
+  const words = ['--import', 'tsx', '--test', ...files];
+  const environment = { ...process.env, UPDATE: '1' };
+  return spawnSync(process.execPath, words, { cwd: root, env: environment, stdio: 'inherit' }).status === 0;
+};
+
+console.log((await bundle(root)).join('\n'));
+updateDiagrams();
+process.exitCode = updateTraces() ? 0 : 1;

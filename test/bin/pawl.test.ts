@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = path.join(fileURLToPath(import.meta.url), '../../..');
+
+describe('bin/pawl.js, before the program is loaded', () => {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-bin-'));
+  const start = path.join(scratch, 'bin', 'pawl.js');
+  cpSync(path.join(root, 'bin'), path.join(scratch, 'bin'), { recursive: true });
+  cpSync(path.join(root, 'package.json'), path.join(scratch, 'package.json'));
+  after(() => rmSync(scratch, { recursive: true }));
+
+  const run = (...words: readonly string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+    return { status, stdout, stderr };
+  };
+
+  for (const flag of ['--version', '-V']) {
+    it(`answers ${flag} with the version of the package, without a build`, () => {
+      const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+      assert.deepEqual(run(start, flag), { status: 0, stdout: `${version}\n`, stderr: '' });
+    });
+  }
+
+  it('says how to build a copy that is not built, and ends with 78', () => {
+    const { status, stdout, stderr } = run(start, 'sessions');
+    assert.equal(status, 78);
+    assert.equal(stdout, '');
+    assert.match(stderr, /^pawl: this copy is not built: dist\/cli\.cjs is missing\. Run `npm ci` or /);
+  });
+
+  it('says which Node it needs on one that is too old, and ends with 78', () => {
+    const old = path.join(scratch, 'old.cjs');
+    writeFileSync(old, "Object.defineProperty(process.versions, 'node', { value: '20.18.9' });\n");
+    const { status, stderr } = run('--require', old, start, '--version');
+    assert.equal(status, 78);
+    assert.match(stderr, /^pawl: Node 20\.19 or newer is needed; this is v/);
+  });
+
+  it('hands everything else to the program', () => {
+    mkdirSync(path.join(scratch, 'dist'));
+    writeFileSync(path.join(scratch, 'dist', 'cli.cjs'), '//fake\nconsole.log(process.argv.slice(2).join());\n');
+    assert.deepEqual(run(start, '--version', '--json'), {
+      status: 0,
+      stdout: '--version,--json\n',
+      stderr: '',
+    });
+    rmSync(path.join(scratch, 'dist'), { recursive: true });
+  });
+});

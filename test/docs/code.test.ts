@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/** Programs in the documents compile: what a reader copies is not out of date. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const documents = [
+  'README.md',
+  ...readdirSync(path.join(root, 'docs'))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+];
+
+/** Blocks of TypeScript that begin with an import, by a file name that says where each stands. */
+const programs = documents.flatMap((document) => {
+  const text = readFileSync(path.join(root, document), 'utf8');
+  return [...text.matchAll(/^```ts\n(import [\s\S]*?)^```$/gm)].map(({ 1: program = '', index }) => {
+    const line = text.slice(0, index).split('\n').length;
+    return { name: `${path.basename(document, '.md')}-line-${line}.ts`, program };
+  });
+});
+
+const compilerSettings = (files: readonly string[]) => ({
+  extends: path.join(root, 'tsconfig.json'),
+  compilerOptions: { typeRoots: [path.join(root, 'node_modules', '@types')] },
+  include: [],
+  files,
+});
+
+test('the programs in README.md and docs/ compile', () => {
+  assert.ok(programs.length > 0, 'no program was found');
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-docs-'));
+  try {
+    writeFileSync(path.join(folder, 'package.json'), '{ "type": "module" }');
+    for (const { name, program } of programs) writeFileSync(path.join(folder, name), program);
+    const settings = compilerSettings(programs.map(({ name }) => name));
+    writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(settings));
+    const compiler = path.join(root, 'node_modules', '.bin', 'tsc');
+    const { status, stdout } = spawnSync(compiler, ['-p', folder], { cwd: folder, encoding: 'utf8' });
+    assert.equal(status, 0, stdout);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { exitCodes } from '../../src/cli/exit-codes.js';
+
+/** What the documents name is there: files, headings, commands, flags, exit codes. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const documents = [
+  ...['README.md', 'AGENTS.md', 'CHANGELOG.md'].filter((file) => existsSync(path.join(root, file))),
+  ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+];
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+
+const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm;
+const withoutCode = (text: string): string => text.replace(FENCE, '').replace(/`[^`\n]*`/g, '');
+
+/** As a heading is named in a link. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} -]/gu, '')
+    .replaceAll(' ', '-');
+
+const anchorsOf = (file: string): readonly string[] =>
+  [
+    ...read(file)
+      .replace(FENCE, '')
+      .matchAll(/^#+ (.+)$/gm),
+  ].map(([, heading = '']) => anchorOf(heading));
+
+/** What a relative link misses; null of one that leads somewhere. */
+const linkFault = (document: string, target: string): string | null => {
+  const [file = '', anchor] = target.split('#');
+  const place = file === '' ? document : path.join(path.dirname(document), file);
+  if (!existsSync(path.join(root, place))) return `${document}: the link ${target} leads nowhere`;
+  if (anchor === undefined || anchorsOf(place).includes(anchor)) return null;
+  return `${document}: ${place} has no heading #${anchor}`;
+};
+
+const linkFaults = (document: string, text: string): readonly string[] =>
+  [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target))
+    .map((target) => linkFault(document, target))
+    .filter((fault) => fault !== null);
+
+/** Paths such as `src/agent/table.ts`, not those in blocks of code: they may be of somebody's project. Patterns with a star are left out. */
+const pathFaults = (document: string, text: string): readonly string[] =>
+  [
+    ...text
+      .replace(FENCE, '')
+      .matchAll(/(?<![\w./-])(?:src|test|scripts|bench|docs)\/[\w./-]*[\w/](?![\w*/-])/g),
+  ]
+    .map(([name]) => name)
+    // where a record speaks of names that it explains, `NNNN` stands for a number
+    .filter((name) => !name.includes('NNNN') && !existsSync(path.join(root, name)))
+    .map((name) => `${document}: there is no ${name}`);
+
+const pawl = (...words: readonly string[]): string => {
+  const program = path.join(root, 'bin', 'pawl.js');
+  const { status, stdout } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' });
+  assert.equal(status, 0, `pawl ${words.join(' ')} fails`);
+  return stdout;
+};
+
+const flagsOf = (help: string): readonly string[] =>
+  [...help.matchAll(/(?<![\w-])--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag);
+
+const help = pawl('--help');
+const commandList = help.slice(help.indexOf('\nCommands:\n'));
+const commands = [...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name);
+const rootFlags = flagsOf(help);
+const flagsByCommand = new Map(commands.map((name) => [name, flagsOf(pawl(name, '--help'))]));
+
+/** Command lines in code, fenced or not: up to a pipe, a redirection, a comment; quoted words are one. */
+const commandLines = (text: string): readonly string[] => {
+  const fenced = [...text.matchAll(FENCE)].filter(([, language]) => language === 'sh' || language === '');
+  const inline = [...text.replace(FENCE, '').matchAll(/`([^`\n]*)`/g)].map(([, code = '']) => code);
+  return [...fenced.flatMap(([, , code = '']) => code.split('\n')), ...inline]
+    .map((line) => /(?:^|^\$ |\| |node bin\/)pawl(?:\.js)?((?: .*)?)$/.exec(line)?.[1])
+    .filter((rest) => rest !== undefined)
+    .map((rest) => rest.replace(/"[^"]*"/g, '"…"').replace(/\s[|>#].*|\s\d>.*/, ''))
+    .filter((rest) => !rest.startsWith(': '));
+};
+
+const commandFaults = (document: string, text: string): readonly string[] =>
+  commandLines(text).flatMap((line) => {
+    const words = line.split(/[\s[\]|\\]+/).filter((word) => word !== '');
+    const [first = ''] = words;
+    const isCommand = /^[a-z]+$/.test(first);
+    if (isCommand && !commands.includes(first)) return [`${document}: there is no command 'pawl${line}'`];
+    const known = isCommand ? (flagsByCommand.get(first) ?? []) : rootFlags;
+    return words
+      .filter((word) => /^--?[a-zA-Z]/.test(word) && !known.includes(word))
+      .map((flag) => `${document}: 'pawl${line}' has no flag ${flag}`);
+  });
+
+/** Flags that stand alone in code, such as `--max-usd N`: some command has them. */
+const allFlags = new Set([...rootFlags, ...[...flagsByCommand.values()].flat()]);
+const FOREIGN_FLAGS = new Set(['--import', '--test', '--version', '--fast']);
+const flagFaults = (document: string, text: string): readonly string[] =>
+  [...text.replace(FENCE, '').matchAll(/`(--[a-z][\w-]*)[^`\n]*`/g)]
+    .map(([, flag = '']) => flag)
+    .filter((flag) => !allFlags.has(flag) && !FOREIGN_FLAGS.has(flag))
+    .map((flag) => `${document}: no command has the flag ${flag}`);
+
+const codesIn = (file: string): readonly number[] =>
+  [...read(file).matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
+
+describe('documents', () => {
+  it('are found, and so are the commands that they may name', () => {
+    assert.ok(documents.length > 5);
+    assert.ok(commands.includes('replay') && rootFlags.includes('--json'), help);
+  });
+
+  for (const document of documents) {
+    const text = read(document);
+    it(`${document} links and names only files that are there`, () => {
+      assert.deepEqual([...linkFaults(document, text), ...pathFaults(document, text)], []);
+    });
+    it(`${document} names only commands and flags that pawl has`, () => {
+      assert.deepEqual([...commandFaults(document, text), ...flagFaults(document, text)], []);
+    });
+  }
+
+  it('docs/headless.md lists exactly the exit codes there are', () => {
+    assert.deepEqual(codesIn('docs/headless.md'), Object.values(exitCodes));
+  });
+});
+
+describe('the check of documents', () => {
+  const rows = [
+    { text: 'See [it](nowhere.md).', fault: /nowhere\.md leads nowhere/ },
+    { text: 'See [it](docs/journal.md#nothing).', fault: /no heading #nothing/ },
+    { text: 'In `src/agent/tabel.ts` it is.', fault: /no src\/agent\/tabel\.ts/ },
+    { text: '```sh\npawl sesions\n```\n', fault: /no command 'pawl sesions'/ },
+    { text: '```sh\ngit diff | pawl -p - --pre plan\n```\n', fault: /no flag --pre$/ },
+    { text: 'Say `pawl replay ID --request`.', fault: /no flag --request$/ },
+    { text: 'Say `--max-money 3`.', fault: /no command has the flag --max-money/ },
+  ];
+  for (const { text, fault } of rows) {
+    it(`finds the fault in ${JSON.stringify(text)}`, () => {
+      const faults = [linkFaults, pathFaults, commandFaults, flagFaults].flatMap((check) =>
+        check('README.md', text),
+      );
+      assert.equal(faults.length, 1, faults.join('\n'));
+      assert.match(faults[0] ?? '', fault);
+    });
+  }
+});

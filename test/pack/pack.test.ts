@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/**
+ * What a stranger gets: the packed tarball, installed into an empty folder by someone with an empty home.
+ */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+type Output = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** How this machine reaches the network: the one thing that a stranger with an empty home has set up too. */
+const NETWORK =
+  /^(NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|SSL_CERT_(FILE|DIR)|(HTTPS?|ALL|NO)_PROXY|npm_config_registry)$/i;
+
+const network = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => NETWORK.test(name)));
+
+const runIn = (folder: string, home: string, program: string, words: readonly string[]): Promise<Output> =>
+  new Promise((resolve, reject) => {
+    const environment = {
+      ...network(),
+      PATH: process.env.PATH,
+      HOME: home,
+      TMPDIR: path.join(home, 'tmp'),
+      npm_config_fund: 'false',
+      npm_config_audit: 'false',
+    };
+    execFile(
+      program,
+      words,
+      { cwd: folder, env: environment, maxBuffer: 1 << 26 },
+      (error, stdout, stderr) => {
+        if (error && typeof error.code !== 'number') reject(error);
+        else resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
+      },
+    );
+  });
+
+const assertOk = ({ code, stdout, stderr }: Output): void => assert.equal(code, 0, `${stdout}\n${stderr}`);
+
+/** Bytes of all files below, links not followed. */
+const sizeOf = (file: string): number => {
+  const found = lstatSync(file);
+  if (!found.isDirectory()) return found.size;
+  return readdirSync(file).reduce((sum, name) => sum + sizeOf(path.join(file, name)), 0);
+};
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+type Locked = { readonly packages: Readonly<Record<string, { readonly hasInstallScript?: true }>> };
+
+const readLock = (file: string): Locked =>
+  // Written by npm a moment ago; the lock format has had `packages` since version 2.
+  JSON.parse(readFileSync(file, 'utf8')) as Locked;
+
+describe('the packed tarball, installed into an empty folder', () => {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-pack-'));
+  const home = path.join(scratch, 'home');
+  const folder = path.join(scratch, 'app');
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+
+  before(async () => {
+    mkdirSync(path.join(home, 'tmp'), { recursive: true });
+    mkdirSync(folder);
+    assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch]));
+    const tarball = path.join(scratch, `pawl-${version}.tgz`);
+    writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
+    assertOk(await runIn(folder, home, 'npm', ['install', tarball]));
+  });
+
+  after(() => rmSync(scratch, { recursive: true, force: true }));
+
+  it('installs few packages, none of which runs a script', (t) => {
+    const installed = Object.entries(readLock(path.join(folder, 'package-lock.json')).packages).filter(
+      ([place]) => place !== '' && existsSync(path.join(folder, place)),
+    );
+    const size = sizeOf(path.join(folder, 'node_modules'));
+    const own = sizeOf(path.join(folder, 'node_modules', 'pawl'));
+    t.diagnostic(
+      `installed: pawl (${megabytes(own)}) and ${installed.length - 1} dependencies, ${megabytes(size)} in all`,
+    );
+    assert.deepEqual(
+      installed.filter(([, found]) => found.hasInstallScript).map(([place]) => place),
+      [],
+    );
+    assert.ok(installed.length <= 5, `${installed.length} packages: each needs a reason`);
+    assert.ok(size < 20e6, `${size} bytes installed`);
+  });
+
+  it('has the licences and the documents, and nothing of the workshop', () => {
+    const names = readdirSync(path.join(folder, 'node_modules', 'pawl'));
+    for (const name of ['LICENSE', 'README.md', 'THIRD-PARTY.md', 'CHANGELOG.md', 'bin', 'dist', 'demo']) {
+      assert.ok(names.includes(name), `${name} is not in the package`);
+    }
+    for (const name of ['src', 'test', 'scripts', 'tsconfig.json', '.ci']) {
+      assert.ok(!names.includes(name), `${name} is in the package`);
+    }
+  });
+
+  it('answers --version with the version of its package', async () => {
+    const output = await runIn(folder, home, path.join(folder, 'node_modules', '.bin', 'pawl'), [
+      '--version',
+    ]);
+    assertOk(output);
+    assert.equal(output.stdout, `${version}\n`);
+  });
+
+  it('runs the demo, without a key and without a build', async () => {
+    const output = await runIn(folder, home, 'npx', ['--no-install', 'pawl', 'demo']);
+    assertOk(output);
+    assert.match(output.stdout + output.stderr, /Waiting|Done|commit/i);
+  });
+
+  it('can be imported under its three names', async () => {
+    const program = `
+      import * as pawl from 'pawl';
+      import * as machine from 'pawl/machine';
+      import * as testing from 'pawl/testing';
+      console.log(JSON.stringify([pawl, machine, testing].map((face) => Object.keys(face).length > 0)));
+      console.log(typeof machine.step, typeof machine.initialState, typeof pawl.createAgent);`;
+    const output = await runIn(folder, home, process.execPath, ['--input-type=module', '-e', program]);
+    assertOk(output);
+    assert.equal(output.stdout, '[true,true,true]\nfunction function function\n');
+  });
+
+  /** Compiles one file as a stranger would; whatever is wrong with the package's own declarations counts too. */
+  const compile = async (name: string, lines: readonly string[], environment: object): Promise<void> => {
+    const project = path.join(folder, `${name}.json`);
+    const strict = { target: 'ES2023', module: 'NodeNext', strict: true, noEmit: true, skipLibCheck: false };
+    writeFileSync(path.join(folder, `${name}.ts`), `${lines.join('\n')}\n`);
+    writeFileSync(
+      project,
+      JSON.stringify({ compilerOptions: { ...strict, ...environment }, files: [`${name}.ts`] }),
+    );
+    assertOk(await runIn(folder, home, path.join(root, 'node_modules', '.bin', 'tsc'), ['-p', project]));
+  };
+
+  it('brings types that a strict program on Node can use', () =>
+    compile(
+      'consumer',
+      [
+        "import * as pawl from 'pawl';",
+        "import * as testing from 'pawl/testing';",
+        'export const names: readonly string[] = Object.keys({ ...pawl, ...testing });',
+        '// @ts-expect-error: the faces are typed, so what they do not have is a fault',
+        'export const nothing = pawl.doesNotExist;',
+        '// @ts-expect-error: the same',
+        'export const neither = testing.doesNotExist;',
+      ],
+      { types: ['node'], typeRoots: [path.join(root, 'node_modules', '@types')] },
+    ));
+
+  it('brings types of the machine that need neither Node nor a browser', () =>
+    compile(
+      'pure',
+      [
+        "import { initialState, step } from 'pawl/machine';",
+        'export const functions: readonly string[] = [step.name, initialState.name];',
+        '// @ts-expect-error: a state is no number',
+        'step(1);',
+      ],
+      { types: [], lib: ['ES2023'] },
+    ));
+});

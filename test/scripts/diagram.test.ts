@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { cutOut, emptyMachineDocument, fenced, splice } from '../../scripts/diagram.js';
+import { agent } from '../../src/agent/machine.js';
+import { markdownTable, mermaid } from '../../src/kernel/describe.js';
+
+const DOCUMENT = 'before\n<!-- diagram:begin -->\nold\n<!-- diagram:end -->\nafter\n';
+
+const textOf = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+
+describe('documents show what the table says', () => {
+  it('puts a diagram between its markers and leaves the rest alone', () => {
+    const spliced = splice(DOCUMENT, 'diagram', 'new\n');
+    assert.equal(spliced, DOCUMENT.replace('old', 'new'));
+    assert.equal(splice(spliced, 'diagram', 'new'), spliced);
+    assert.equal(cutOut(spliced, 'diagram'), 'new');
+  });
+
+  it('refuses a document without a place for it', () => {
+    assert.throws(
+      () => splice('text', 'diagram', 'new'),
+      /add <!-- diagram:begin --> and <!-- diagram:end -->/,
+    );
+    assert.throws(() => splice(DOCUMENT, 'table', 'new'), /no place for the table/);
+    assert.equal(cutOut('text', 'diagram'), null);
+  });
+
+  it('starts docs/machine.md with a place for both', () => {
+    assert.equal(cutOut(emptyMachineDocument, 'diagram'), '');
+    assert.equal(cutOut(emptyMachineDocument, 'table'), '');
+  });
+
+  for (const file of ['README.md', 'docs/machine.md']) {
+    it(`${file} shows the diagram of the table (if not: npm run update)`, () => {
+      assert.equal(cutOut(textOf(file), 'diagram'), fenced(mermaid(agent)));
+    });
+  }
+
+  it('docs/machine.md shows the table (if not: npm run update)', () => {
+    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent).trim());
+  });
+});

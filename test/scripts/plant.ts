@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { tidy } from '../../scripts/tidy.js';
+
+/** A rule of the house: given these files, then these faults, as `file:line text`; the text may be its beginning. */
+export type Row = {
+  readonly title: string;
+  readonly given: Readonly<Record<string, string>>;
+  readonly then: readonly string[];
+};
+
+/** Faults of a work tree with just these files. */
+const faultsOf = (files: Row['given']): readonly string[] => {
+  const root = mkdtempSync(path.join(tmpdir(), 'pawl-tidy-'));
+  try {
+    execFileSync('git', ['init', '--quiet', root]);
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+      writeFileSync(path.join(root, file), text);
+    }
+    return tidy(root).map(({ file, line, text }) => `${file}:${line} ${text}`);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+};
+
+/** One test a row. */
+export const testRows = (group: string, rows: readonly Row[]): void => {
+  describe(`tidy: ${group}`, () => {
+    for (const { title, given, then } of rows) {
+      it(title, () => {
+        const found = faultsOf(given);
+        const expected = then.map((start, index) => (found[index]?.startsWith(start) ? found[index] : start));
+        assert.deepEqual(found, expected);
+      });
+    }
+  });
+};

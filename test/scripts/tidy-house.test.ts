@@ -1,0 +1,178 @@
+import { type Row, testRows } from './plant.js';
+
+const many = (count: number, line = '// line'): string =>
+  `${Array.from({ length: count }, () => line).join('\n')}\n`;
+/** Written in two pieces, so that this file passes its own rules. */
+const REGISTRY = 'https:/' + '/registry.example.org/pawl';
+const HOME = '/ho' + 'me/someone/notes';
+const SHARED = '.' + './shared/spec';
+
+const names: readonly Row[] = [
+  ...['ctx', 'lastMsg', 'HTTPReq', 'cmdLine', 'CHUNK_SIZE', 'eventHandler', 'mockModel', 'data'].map(
+    (name): Row => ({
+      title: `nothing that we declare is called ${name}`,
+      given: { 'src/cli/a.ts': `\nexport const ${name} = 1;\n` },
+      then: [`src/cli/a.ts:2 '${name}': say `],
+    }),
+  ),
+  {
+    title: 'parameters, functions, types, fields, destructured and caught names are declared too',
+    given: {
+      'src/cli/a.ts': [
+        'export const a = (args: string) => args;',
+        'export function handler() {}',
+        'export type Manager = { readonly cfg: 1 };',
+        'export const { opts, ...utils } = { opts: 1 };',
+        'try { a; } catch (evt) { evt; }',
+        "import { x as ctx } from 'x'; ctx;",
+        '',
+      ].join('\n'),
+    },
+    then: [1, 2, 3, 3, 4, 4, 5, 6].map((line) => `src/cli/a.ts:${line} '`),
+  },
+  {
+    title: 'names of libraries are theirs',
+    given: {
+      'src/cli/a.ts':
+        "import { cwd } from 'node:process';\nspawn('x', { cwd: cwd(), args: 1 }).data.params;\n",
+      'src/models/b.ts': 'export type Wire = { readonly data: string };\n',
+    },
+    then: [],
+  },
+  {
+    title: 'a word within another word is that word',
+    given: {
+      'src/cli/a.ts':
+        'export const resultOfRest = 1;\nexport const metadata = 2;\nexport const responses = 3;\n',
+    },
+    then: [],
+  },
+  {
+    title: 'files are kebab-case and follow the same words',
+    given: { 'src/cli/someThing.ts': '', 'src/cli/string-utils.ts': '', 'src/cli/fine-name.ts': '' },
+    then: [
+      'src/cli/someThing.ts:1 file names are kebab-case',
+      "src/cli/string-utils.ts:1 'string-utils': say a noun",
+    ],
+  },
+];
+
+const shapes: readonly Row[] = [
+  { title: 'a file of 300 lines is fine', given: { 'src/cli/a.ts': many(300) }, then: [] },
+  {
+    title: 'a file of 301 lines is a fault',
+    given: { 'test/a.ts': many(301) },
+    then: ['test/a.ts:301 301 lines'],
+  },
+  {
+    title: 'an example has at most 40 lines',
+    given: { 'examples/01-a.ts': many(41) },
+    then: ['examples/01-a.ts:41 41'],
+  },
+  {
+    title: 'a function has at most 60 lines',
+    given: {
+      'src/cli/a.ts': `export const a = () => {\n${many(58)}};\n`,
+      'src/cli/b.ts': `\nexport const b = () => {\n${many(59)}};\n`,
+    },
+    then: ['src/cli/b.ts:2 function of 61 lines, at most 60'],
+  },
+  {
+    title: 'enum, any and export * are not used',
+    given: {
+      'test/a.ts': "enum A { B }\nexport const c = (d: any) => d;\nexport * from './b.js';\n",
+      'test/b.ts': '',
+    },
+    then: ['test/a.ts:1 no enum', "test/a.ts:2 no 'any'", "test/a.ts:3 no 'export *'"],
+  },
+  {
+    title: 'a cast says why it is safe, on its line or right above',
+    given: {
+      'src/cli/a.ts':
+        'export const a = 1 as unknown; // everything is\n// Everything is.\nexport const b = 1 as unknown;\n\n\nexport const c = 1 as unknown;\nexport const d = [1] as const;\n',
+    },
+    then: ["src/cli/a.ts:6 'as' without a comment"],
+  },
+  {
+    title: 'no test is skipped, put off or singled out',
+    given: {
+      'test/a.test.ts': ['skip', 'todo', 'only']
+        .map((word) => `test.${word}('a', () => {});\nit('a', { ${word}: true }, () => {});\n`)
+        .join(''),
+    },
+    then: [1, 2, 3, 4, 5, 6].map((line) => `test/a.test.ts:${line} nothing is skipped`),
+  },
+  {
+    title: 'work that is put off is not left in a comment',
+    given: { 'src/cli/a.ts': `\n// TO${'DO'}: later\n` },
+    then: [`src/cli/a.ts:2 TO${'DO'}: do it`],
+  },
+];
+
+const oneOfEach: readonly Row[] = [
+  {
+    title: "a tool's name stands in its own file and in builtin.ts",
+    given: {
+      'src/tools/bash.ts': "export const bash = { name: 'bash' };\n",
+      'src/tools/builtin.ts': "export const names = ['bash', 'read'];\n",
+      'src/tools/edit.ts': "export const a = 'bash';\n",
+      'src/cli/a.ts': "export const a = (call: { tool: string }) => call.tool === 'edit';\n",
+      'src/agent/b.ts': "export const b = { tool: 'write' };\nexport const tools = ['search'];\n",
+      'src/cli/c.ts':
+        "export const c = (tool: string) => {\n  switch (tool) {\n    case 'read': return 1;\n  }\n};\n",
+    },
+    then: [
+      'src/agent/b.ts:1 the tool',
+      'src/agent/b.ts:2 the',
+      'src/cli/a.ts:1 the',
+      'src/cli/c.ts:3 the',
+      'src/tools/edit.ts:1 the',
+    ],
+  },
+  {
+    title: "a tool's name may be a word of everyday life elsewhere",
+    given: {
+      'src/cli/a.ts':
+        "export const a = (effect: string) => effect === 'read' || open('x', { mode: 'write' }) || spawn('bash', []);\n",
+    },
+    then: [],
+  },
+  {
+    title: 'nobody retries but the machine',
+    given: {
+      'src/models/a.ts':
+        'withRetries(1);\nreadRetryAfter(2);\ncreate({ maxRetries: 2 });\ncreate({ maxRetries: 0 });\n',
+      'src/agent/b.ts': 'export const b = mayRetry(1);\n',
+    },
+    then: ["src/models/a.ts:1 'withRetries': nobody retries", 'src/models/a.ts:3 nobody retries'],
+  },
+];
+
+const texts: readonly Row[] = [
+  {
+    title: 'no text names a registry host, a folder of one machine or a folder outside',
+    given: {
+      'docs/a.md': `Get it from ${REGISTRY}.\nSee ${HOME}\nand (${SHARED}).\n`,
+      'docs/b.md': '~/work/ src/work/\n',
+    },
+    then: [
+      'docs/a.md:1 names a registry',
+      'docs/a.md:2 names a folder of one',
+      'docs/a.md:3 names a folder outside',
+    ],
+  },
+  {
+    title: 'documents stay short enough to be read',
+    given: {
+      'README.md': many(201, 'text'),
+      'AGENTS.md': many(81, 'text'),
+      'docs/decisions/0001-a.md': many(61, 'text'),
+    },
+    then: ['AGENTS.md:81 81 lines', 'README.md:201 201 lines', 'docs/decisions/0001-a.md:61 61 lines'],
+  },
+];
+
+testRows('names', names);
+testRows('shapes', shapes);
+testRows('one of each', oneOfEach);
+testRows('texts', texts);
