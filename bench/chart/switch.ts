@@ -23,6 +23,39 @@ const call = (messages: readonly ChartMessage[], attempt: number): Step => ({
   actions: [{ type: 'SendLlmRequest', length: messages.length }],
 });
 
+const whileCalling = (state: Extract<State, { readonly name: 'CallingLlm' }>, event: ChartEvent): Step => {
+  switch (event.type) {
+    case 'TextDelta':
+      return { state, actions: [{ type: 'DisplayText', text: event.text }] };
+    case 'LlmCompleted': {
+      const messages: readonly ChartMessage[] = [...state.messages, { role: 'assistant', text: event.text }];
+      if (event.calls.length === 0) {
+        return {
+          state: { name: 'WaitingForUserInput', messages },
+          actions: [{ type: 'PromptForInput' }],
+        };
+      }
+      return {
+        state: { name: 'ExecutingTools', messages, calls: event.calls, done: [], mutated: false },
+        actions: [{ type: 'ExecuteTools', calls: event.calls }],
+      };
+    }
+    case 'LlmFailed':
+      if (state.attempt > retriesMax) {
+        return {
+          state: { name: 'WaitingForUserInput', messages: state.messages },
+          actions: [{ type: 'DisplayError', text: event.message }, { type: 'PromptForInput' }],
+        };
+      }
+      return {
+        state: { name: 'Error', messages: state.messages, attempt: state.attempt },
+        actions: [{ type: 'ScheduleTimer', delayMs: 1_000 * state.attempt }],
+      };
+    default:
+      return { state, actions: NONE };
+  }
+};
+
 const step = (state: State, event: ChartEvent): Step => {
   if (event.type === 'ShutdownRequested') {
     return { state: { name: 'ShuttingDown', messages: state.messages }, actions: [{ type: 'Shutdown' }] };
@@ -33,39 +66,7 @@ const step = (state: State, event: ChartEvent): Step => {
         ? call([...state.messages, { role: 'user', text: event.text }], 1)
         : { state, actions: NONE };
     case 'CallingLlm':
-      switch (event.type) {
-        case 'TextDelta':
-          return { state, actions: [{ type: 'DisplayText', text: event.text }] };
-        case 'LlmCompleted': {
-          const messages: readonly ChartMessage[] = [
-            ...state.messages,
-            { role: 'assistant', text: event.text },
-          ];
-          if (event.calls.length === 0) {
-            return {
-              state: { name: 'WaitingForUserInput', messages },
-              actions: [{ type: 'PromptForInput' }],
-            };
-          }
-          return {
-            state: { name: 'ExecutingTools', messages, calls: event.calls, done: [], mutated: false },
-            actions: [{ type: 'ExecuteTools', calls: event.calls }],
-          };
-        }
-        case 'LlmFailed':
-          if (state.attempt > retriesMax) {
-            return {
-              state: { name: 'WaitingForUserInput', messages: state.messages },
-              actions: [{ type: 'DisplayError', text: event.message }, { type: 'PromptForInput' }],
-            };
-          }
-          return {
-            state: { name: 'Error', messages: state.messages, attempt: state.attempt },
-            actions: [{ type: 'ScheduleTimer', delayMs: 1_000 * state.attempt }],
-          };
-        default:
-          return { state, actions: NONE };
-      }
+      return whileCalling(state, event);
     case 'Error':
       return event.type === 'TimerFired' ? call(state.messages, state.attempt + 1) : { state, actions: NONE };
     case 'ExecutingTools': {

@@ -1,7 +1,5 @@
 import type { JudgedCall } from './call.js';
-import type { Purpose } from './state.js';
-
-export type HookPhase = 'CheckingGitCommits' | 'RunningAutoformatters' | 'AutoCommitting';
+import type { HookPhase, Purpose } from './purpose.js';
 
 /** Wishes for the runtime: plain JSON, performed in order; what comes of them returns as events. */
 export type Action =
@@ -68,6 +66,5 @@ export type NoticeKind =
   | 'commits'
   | 'nothingToDo'
   | 'retryLast'
-  | 'compacted'
-  | 'lost';
+  | 'compacted';
 export type ActionType = Action['type'];

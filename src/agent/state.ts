@@ -1,11 +1,10 @@
-import type { HookPhase } from './action.js';
 import type { Call, JudgedCall } from './call.js';
 import type { Conversation } from './conversation.js';
 import type { ModelError, QueuedInput, StopReason, Usage } from './event.js';
 import type { AssistantMessage } from './message.js';
+import type { HookPhase, Purpose } from './purpose.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 
-export type Purpose = 'user' | 'toolResults';
 export type CancelCause = 'user' | 'time';
 
 /** Sums over the session; `unpriced` counts model calls whose price was unknown. */

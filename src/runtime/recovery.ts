@@ -30,16 +30,14 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
 export const interruptedHook = (resumed: State): string | null =>
   resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting' ? resumed.hookId : null;
 
-const lost = (text: string): ToolOutcome => ({
-  status: 'lost',
-  text: `outcome unknown after a crash${text}`,
-});
+/** The machine says that the outcome is unknown; the text says what is known. */
+const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 
 const COMMAND_LOST = lost(
-  ': the command was running when the session ended; check whether it took effect before you run it again',
+  'the command was running when the session ended; check whether it took effect before you run it again',
 );
-const FILE_CHANGED = lost('; the file has changed since the call began: read it before you go on');
-const NOT_RECORDED = lost('; how the file was before the call is not recorded: read it before you go on');
+const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
+const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
 
 /** The hashes that ToolStarted recorded, by call. */
 const hashesBefore = async (journal: Journal, batchId: string): Promise<ReadonlyMap<string, string>> => {

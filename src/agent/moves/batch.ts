@@ -58,6 +58,17 @@ export const cancelTimer = (timerId: string | null): readonly Action[] =>
 export const causeOf = (state: Batch): CancelCause =>
   state.phase.mode === 'cancelling' ? state.phase.cause : 'user';
 
+/** How a call ended, for the user to see. */
+export const showEnd = (batchId: string, call: EndedCall, diff: string | null = null): Action => ({
+  type: 'DisplayToolResult',
+  batchId,
+  callId: call.judged.callId,
+  tool: call.judged.tool,
+  status: call.status,
+  text: call.outcome.text,
+  diff,
+});
+
 const isExclusive = (call: JudgedCall): boolean => !call.traits.parallelSafe || call.traits.mutating;
 
 const requestApproval = (batchId: string, call: JudgedCall, why: string): Action => ({
@@ -129,8 +140,9 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
     calls: admitted.map(({ call }) => call),
     phase: { mode },
   };
+  const shown = batch.calls.filter(isEnded).map((call) => showEnd(batchId, call));
   const pumped = pump(batch, event.at);
-  return go(pumped.state, ...asks, ...pumped.actions);
+  return go(pumped.state, ...shown, ...asks, ...pumped.actions);
 };
 
 /** Starts what may start now. Policy is asked again; of a call the user allowed only whether it is denied. */
@@ -139,6 +151,7 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
   const calls = [...batch.calls];
   const starting: JudgedCall[] = [];
   const asks: Action[] = [];
+  const shown: Action[] = [];
   let running = calls.filter(isRunning);
   let stops = batch.phase.mode === 'stopping';
   for (const [index, waiting] of calls.entries()) {
@@ -149,6 +162,7 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
     if (call.status !== 'queued') {
       calls[index] = call;
       stops ||= stopsHere;
+      if (isEnded(call)) shown.push(showEnd(batch.batchId, call));
       if (ask === null) continue;
       asks.push(requestApproval(batch.batchId, call.judged, ask));
       break;
@@ -164,8 +178,8 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
     running = [...running, started];
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  if (starting.length === 0) return go({ ...batch, calls, phase }, ...asks);
-  return go({ ...batch, calls, phase }, ...asks, {
+  if (starting.length === 0) return go({ ...batch, calls, phase }, ...shown, ...asks);
+  return go({ ...batch, calls, phase }, ...shown, ...asks, {
     type: 'ExecuteTools',
     batchId: batch.batchId,
     calls: starting,

@@ -46,26 +46,28 @@ export const sessionLimit = (session: Session): 'usd' | 'tokens' | null => {
 export const callLimit = (session: Session, at: number): Dimension | null =>
   reached(session, ['usd', 'tokens', 'time'], at);
 
-const amount = (dimension: Dimension, value: number): string => {
-  switch (dimension) {
-    case 'usd':
-      return `$${value.toFixed(value < 1 ? 4 : 2)}`;
-    case 'tokens':
-      return `${value} tokens`;
-    case 'time':
-      return `${Math.round(value / 1_000)} s`;
-    case 'rounds':
-      return value === 1 ? '1 round' : `${value} rounds`;
-    case 'truncation':
-      return value === 1 ? '1 cut reply' : `${value} cut replies`;
-    default:
-      return dimension satisfies never;
-  }
+/** A number as it stands before its unit. */
+const bare = (dimension: Dimension, value: number): string => {
+  if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
+  return String(dimension === 'time' ? Math.round(value / 1_000) : value);
 };
 
-/** "$1.1000 of $1.00 spent": for notices. */
+const units: Readonly<Record<Dimension, readonly [one: string, many: string]>> = {
+  usd: ['', ''],
+  tokens: [' token', ' tokens'],
+  time: [' s', ' s'],
+  rounds: [' round', ' rounds'],
+  truncation: [' cut reply', ' cut replies'],
+};
+
+const amount = (dimension: Dimension, value: number): string => {
+  const [one, many] = units[dimension];
+  return `${bare(dimension, value)}${value === 1 ? one : many}`;
+};
+
+/** "$1.10 of $1.00 used", "100 of 100 rounds used": for notices. */
 export const spentText = (session: Session, dimension: Dimension, at: number): string => {
-  const spent = amount(dimension, spentOf(session, dimension, at));
+  const spent = bare(dimension, spentOf(session, dimension, at));
   return `${spent} of ${amount(dimension, limitOf(session.settings.limits, dimension))} used`;
 };
 

@@ -14,6 +14,7 @@ import {
   isWaiting,
   pump,
   put,
+  showEnd,
 } from './batch.js';
 import { type EndedCall, neverRan, notRunText, unknownText } from './outcomes.js';
 import { nextId } from './request.js';
@@ -59,7 +60,7 @@ export const cancelWaitingCall = (state: Batch, event: On<'CancelTool'>): Same =
   if (call === undefined) return ignoreCancel(state);
   const ended = neverRan(call.judged, call.requestedAt, event.at, 'cancelled', notRunText('user'));
   const pumped = pump(put(state, ended), event.at);
-  return go(pumped.state, ...withdraw(state, [call]), ...pumped.actions);
+  return go(pumped.state, ...withdraw(state, [call]), showEnd(state.batchId, ended), ...pumped.actions);
 };
 
 export const cancelRunningCall = (state: Batch, event: On<'CancelTool'>): Same => {
@@ -86,8 +87,10 @@ const stopped = (call: Call, at: number, status: 'cancelled' | 'interrupted', te
 
 const forceCall = (state: Batch, call: Call, event: Event): Same => {
   const timer = isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
-  const pumped = pump(put(state, stopped(call, event.at, 'cancelled', unknownText('user'))), event.at);
-  return go(pumped.state, ...timer, ...cancelCalls(state, [call], true), ...pumped.actions);
+  const ended = stopped(call, event.at, 'cancelled', unknownText('user'));
+  const pumped = pump(put(state, ended), event.at);
+  const actions = [...timer, ...cancelCalls(state, [call], true), showEnd(state.batchId, ended)];
+  return go(pumped.state, ...actions, ...pumped.actions);
 };
 export const forceCancelledCall = (state: Batch, event: On<'CancelTool'>): Same => {
   const call = find(state, event);
@@ -114,6 +117,7 @@ const stopBatch = (state: Batch, cause: CancelCause, at: number): Same => {
   const ended = waiting.map((call) =>
     neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText(cause)),
   );
+  const shown = ended.map((call) => showEnd(state.batchId, call));
   // The batch's own grace takes over from that of single calls (R38).
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
   const left = put(state, ...ended, ...open.map((call): Call => ({ ...call, graceTimerId: null })));
@@ -121,6 +125,7 @@ const stopBatch = (state: Batch, cause: CancelCause, at: number): Same => {
     return go(
       { ...left, phase: { mode: 'cancelling', graceTimerId: null, cause } },
       ...withdraw(state, waiting),
+      ...shown,
     );
   }
   const [timerId, session] = nextId(state.session, 'timer');
@@ -128,6 +133,7 @@ const stopBatch = (state: Batch, cause: CancelCause, at: number): Same => {
   return go(
     { ...left, session, phase: { mode: 'cancelling', graceTimerId: timerId, cause } },
     ...withdraw(state, waiting),
+    ...shown,
     ...grace,
     ...cancelCalls(state, open, false),
     { type: 'ScheduleTimer', timerId, dueAt },
@@ -147,7 +153,13 @@ export const forceBatch = (state: Batch, event: Event): Same => {
       : [];
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
   const left: Batch = { ...put(state, ...ended), phase: { mode: 'cancelling', graceTimerId: null, cause } };
-  return go(left, ...timer, ...grace, ...cancelCalls(state, open, true));
+  return go(
+    left,
+    ...timer,
+    ...grace,
+    ...cancelCalls(state, open, true),
+    ...ended.map((call) => showEnd(state.batchId, call)),
+  );
 };
 /** The time limit of a turn that is being stopped already. */
 export const ignoreSecondLimit = <S extends State>(state: S) =>

@@ -52,7 +52,7 @@ export const isStaleCompaction = (
 ): boolean => event.compactionId !== state.compactionId;
 
 export const beforeTurn = (state: Compacting): boolean => state.mode.kind === 'idle';
-export const midTurn = (state: Compacting): boolean => state.mode.kind === 'mid';
+const midTurn = (state: Compacting): boolean => state.mode.kind === 'mid';
 export const beforeWaitingTurn = (state: Compacting): boolean =>
   state.mode.kind === 'idle' && state.mode.resume !== 'rest';
 export const midTurnAndFits = (state: Compacting): boolean =>

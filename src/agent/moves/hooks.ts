@@ -1,7 +1,8 @@
-import type { Action, HookPhase } from '../action.js';
+import type { Action } from '../action.js';
 import type { On } from '../event.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
+import type { HookPhase } from '../purpose.js';
 import type { In, Session } from '../state.js';
 import { account } from './account.js';
 import { nextId } from './request.js';

@@ -23,7 +23,7 @@ export const showOnly = (state: Calling): Next<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): Next<'CallingLlm'> =>
   ignore(state, 'stale: it belongs to an old request');
 
-export const textOf = (message: AssistantMessage | null): string =>
+const textOf = (message: AssistantMessage | null): string =>
   message?.parts.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? '';
 
 const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>

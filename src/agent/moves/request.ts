@@ -1,6 +1,7 @@
 import type { Action } from '../action.js';
 import { lengthOf } from '../conversation.js';
-import type { In, Purpose, Session } from '../state.js';
+import type { Purpose } from '../purpose.js';
+import type { In, Session } from '../state.js';
 
 type Numbered = keyof Session['counters'];
 

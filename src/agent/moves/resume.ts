@@ -4,7 +4,7 @@ import type { On } from '../event.js';
 import type { Next, Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
 import type { In, RestingState, Session } from '../state.js';
-import { type Batch, isRunning, pump, put } from './batch.js';
+import { type Batch, isRunning, pump, put, showEnd } from './batch.js';
 import { forceBatch } from './cancel.js';
 import { hookAction } from './hooks.js';
 import { unknownText } from './outcomes.js';
@@ -132,5 +132,6 @@ export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'Executi
   const calls = left.calls.filter((call) => call.status === 'starting').map(({ judged }) => judged);
   const starts: readonly Action[] = calls.length === 0 ? [] : [{ type: 'ExecuteTools', batchId, calls }];
   const pumped = cancelled.length === 0 ? go(left) : pump(left, event.at);
-  return go(pumped.state, ...clockOf(session), ...asks, ...starts, ...pumped.actions);
+  const shown = cancelled.map((call) => showEnd(batchId, call));
+  return go(pumped.state, ...clockOf(session), ...shown, ...asks, ...starts, ...pumped.actions);
 };

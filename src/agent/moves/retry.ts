@@ -17,7 +17,7 @@ type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;
 
 /** Delay before retry `retry` (from 1) in milliseconds. */
-export const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
+const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
   switch (schedule.kind) {
     case 'linear':
       return schedule.stepMs * retry;

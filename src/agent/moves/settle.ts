@@ -3,7 +3,7 @@ import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
 import type { Session } from '../state.js';
-import { type Batch, isEnded, isRunning, isWaiting } from './batch.js';
+import { type Batch, isEnded, isRunning, isWaiting, showEnd } from './batch.js';
 import { closedText, type EndedCall, neverRan, resultOfCall } from './outcomes.js';
 import { answer, tell } from './tell.js';
 import { stopNote } from './words.js';
@@ -56,7 +56,7 @@ export const cancelGraceTimers = (state: Batch, event: Event): readonly Action[]
 };
 
 /** Ends every open call of a batch with the words given: for faults and for shutdown. */
-export const settleUnfinished = (
+const settleUnfinished = (
   state: Batch,
   at: number,
   ended: { readonly status: 'failed' | 'interrupted'; readonly running: string; readonly waiting: string },
@@ -84,7 +84,8 @@ export const settleUnfinished = (
   );
   const cancelled: readonly Action[] =
     callIds.length === 0 ? [] : [{ type: 'CancelTools', batchId, callIds, force: true }];
-  return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled] };
+  const shown = calls.filter((call) => !state.calls.includes(call)).map((call) => showEnd(batchId, call));
+  return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
 };
 
 export const isOtherBatch = (state: Batch, event: On<'ToolsFailed'>): boolean =>

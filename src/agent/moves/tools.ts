@@ -16,6 +16,7 @@ import {
   isRunning,
   pump,
   put,
+  showEnd,
 } from './batch.js';
 import { type EndedCall, neverRan, outcomeText, refusedText } from './outcomes.js';
 
@@ -55,15 +56,7 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
     completedAt: event.at,
     outcome: { failed: outcome.status !== 'ok', text },
   };
-  const shown: Action = {
-    type: 'DisplayToolResult',
-    batchId: state.batchId,
-    callId: event.callId,
-    tool: call.judged.tool,
-    status: outcome.status,
-    text,
-    diff: outcome.diff ?? null,
-  };
+  const shown = showEnd(state.batchId, ended, outcome.diff ?? null);
   const pumped = pump(put(state, ended), event.at);
   return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...pumped.actions);
 };
@@ -90,7 +83,8 @@ export const takeAnswer = (state: Batch, event: On<'ApprovalAnswered'>): Same =>
   if (event.answer.kind === 'deny') {
     const text = refusedText(event.answer.reason);
     const denied = neverRan(call.judged, call.requestedAt, event.at, 'denied', text);
-    return pump(put(state, denied), event.at);
+    const pumped = pump(put(state, denied), event.at);
+    return go(pumped.state, showEnd(state.batchId, denied), ...pumped.actions);
   }
   const grant = grantOf(call, event);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];

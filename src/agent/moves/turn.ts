@@ -69,7 +69,7 @@ export const approveAndOfferRetry = (
   event: On<'ApproveBudget'>,
 ): Next<'WaitingForUserInput'> => {
   const raised = raiseLimit(state, event);
-  const text = 'the last message was not answered: /retry sends it again';
+  const text = 'the last message was not answered: a retry sends it again';
   return go(raised.state, ...raised.actions, { type: 'DisplayNotice', kind: 'retryLast', text });
 };
 export const approveLimit = (state: Waiting, event: On<'ApproveBudget'>): Next<'WaitingForUserInput'> =>

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { initialState } from '../../src/agent/machine.js';
+import { defaultSettings } from '../../src/agent/settings.js';
+import type { State, WaitReason } from '../../src/agent/state.js';
+import { endingOf, endingOfError, Stop } from '../../src/cli/exit-codes.js';
+import { JournalError, type JournalErrorKind } from '../../src/journal/error.js';
+
+const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
+const waiting = (reason: WaitReason): State => ({
+  name: 'WaitingForUserInput',
+  session,
+  reason,
+  next: 'rest',
+});
+const failed = (error: Extract<WaitReason, { kind: 'error' }>['error']): WaitReason => ({
+  kind: 'error',
+  error,
+  message: 'why',
+});
+
+const rows: readonly (readonly [string, WaitReason, number, string])[] = [
+  ['an answer', { kind: 'endOfTurn', cause: 'answer' }, 0, 'answer'],
+  ['an empty reply', { kind: 'endOfTurn', cause: 'empty' }, 1, 'empty'],
+  ['a refusal', { kind: 'endOfTurn', cause: 'refused' }, 1, 'refused'],
+  ['a truncated answer', { kind: 'endOfTurn', cause: 'truncated' }, 1, 'truncated'],
+  ['a cancelled turn', { kind: 'cancelled', cause: 'user' }, 130, 'cancelled'],
+  ['a veto of a hook', { kind: 'cancelled', cause: 'veto' }, 1, 'veto'],
+  ['a missing approval', { kind: 'cancelled', cause: 'approval' }, 77, 'approval'],
+  ['the dollar limit', { kind: 'budget', dimension: 'usd' }, 125, 'usdLimit'],
+  ['the token limit', { kind: 'budget', dimension: 'tokens' }, 125, 'tokensLimit'],
+  ['the time limit', { kind: 'budget', dimension: 'time' }, 124, 'timeLimit'],
+  ['the round limit', { kind: 'budget', dimension: 'rounds' }, 126, 'roundsLimit'],
+  ['replies cut off again and again', { kind: 'budget', dimension: 'truncation' }, 1, 'truncationLimit'],
+  ['a rate limit', failed('rateLimited'), 75, 'rateLimited'],
+  ['an overload', failed('overloaded'), 75, 'overloaded'],
+  ['a provider out of reach', failed('unreachable'), 69, 'unreachable'],
+  ['a silent provider', failed('timeout'), 69, 'timeout'],
+  ['a used-up quota', failed('quotaExhausted'), 69, 'quotaExhausted'],
+  ['a malformed reply', failed('malformed'), 69, 'malformed'],
+  ['a window too small', failed('contextOverflow'), 1, 'contextOverflow'],
+  ['a failed compaction', failed('compaction'), 1, 'compaction'],
+  ['a refusal by the provider', failed('refused'), 1, 'refused'],
+  ['a bad key', failed('auth'), 78, 'auth'],
+  ['a request that the provider rejects', failed('badRequest'), 78, 'badRequest'],
+  ['input that failed', failed('input'), 65, 'input'],
+  ['a fault of the tools', failed('tools'), 70, 'tools'],
+  ['a compaction on request', { kind: 'compacted' }, 0, 'compacted'],
+];
+
+for (const [title, reason, exit, word] of rows) {
+  test(`${title} ends with ${exit}`, () => {
+    const ending = endingOf(waiting(reason));
+    assert.deepEqual([ending.exit, ending.reason], [exit, word]);
+    assert.equal(ending.message, reason.kind === 'error' ? 'why' : '');
+  });
+}
+
+test('a session that was shut down was terminated', () => {
+  assert.equal(endingOf({ name: 'ShuttingDown', session }).exit, 143);
+});
+
+test('a state that still works is an internal fault', () => {
+  const state: State = { name: 'Compacting', session, compactionId: 'c', length: 1, mode: { kind: 'mid' } };
+  assert.equal(endingOf(state).exit, 70);
+});
+
+const journalRows: Readonly<Record<JournalErrorKind, number>> = {
+  locked: 75,
+  damaged: 65,
+  newerVersion: 65,
+  notFound: 65,
+  cannotRead: 65,
+  outOfRange: 2,
+  cannotWrite: 74,
+  exists: 70,
+};
+
+for (const [kind, exit] of Object.entries(journalRows)) {
+  test(`a journal that is ${kind} ends with ${exit}`, () => {
+    const error = new JournalError(kind as JournalErrorKind, '/j', 'said'); // a key of the table
+    assert.deepEqual(endingOfError(error), { exit, reason: kind, message: 'said' });
+  });
+}
+
+const systemRows: readonly (readonly [string, number])[] = [
+  ['EPIPE', 141],
+  ['ENOSPC', 74],
+  ['EROFS', 74],
+  ['EWHATEVER', 70],
+];
+
+for (const [code, exit] of systemRows) {
+  test(`a system's ${code} ends with ${exit}`, () => {
+    assert.equal(endingOfError(Object.assign(new Error('x'), { code })).exit, exit);
+  });
+}
+
+test('a stop carries its own code', () => {
+  assert.deepEqual(endingOfError(new Stop(78, 'configuration', 'set a key')), {
+    exit: 78,
+    reason: 'configuration',
+    message: 'set a key',
+  });
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readAnswer } from '../../src/cli/approval.js';
+import { limitsOf, presetOf } from '../../src/cli/flags.js';
+import { wrapText } from '../../src/cli/live-area.js';
+import {
+  formatCost,
+  formatSeconds,
+  formatTokens,
+  harmless,
+  lookOf,
+  oneLine,
+  paintDiff,
+} from '../../src/cli/print.js';
+import { readWish } from '../../src/cli/slash.js';
+import { stateFolder } from '../../src/cli/state-folder.js';
+import { closestTo } from '../../src/cli/suggest.js';
+
+const answers: readonly (readonly [string, string | null])[] = [
+  ['y', 'allow once'],
+  [' YES ', 'allow once'],
+  ['a', 'allow shape'],
+  ['s', 'allow session'],
+  ['n', 'deny once '],
+  ['no, use spaces', 'deny once use spaces'],
+  ['n because\nof that', 'deny once because\nof that'],
+  ['', null],
+  ['yy', null],
+  ['nothing', null],
+  ['ok', null],
+];
+
+for (const [typed, then] of answers) {
+  test(`the answer '${typed}' means ${then}`, () => {
+    const read = readAnswer(typed);
+    const said = read?.answer.kind === 'deny' ? ` ${read.answer.reason}` : '';
+    assert.equal(read === null ? null : `${read.answer.kind} ${read.scope}${said}`, then);
+  });
+}
+
+const wishes: readonly (readonly [string, string])[] = [
+  ['fix it', 'say steer fix it'],
+  ['/etc/hosts is wrong', 'say steer /etc/hosts is wrong'],
+  ['/later and then this', 'say followUp and then this'],
+  ['/quit', 'quit'],
+  ['/exit', 'quit'],
+  ['/help', 'help'],
+  ['/budget 5', 'budget'],
+  ['/halp', 'unknown'],
+  ['   ', 'nothing'],
+];
+
+for (const [typed, then] of wishes) {
+  test(`the line '${typed}' is a wish: ${then}`, () => {
+    const wish = readWish(typed, 'steer');
+    assert.equal(wish.kind === 'say' ? `say ${wish.mode} ${wish.text}` : wish.kind, then);
+  });
+}
+
+test('a command that is nearly right is suggested, a far one is not', () => {
+  const names = ['sessions', 'show', 'replay'];
+  assert.equal(closestTo('sesions', names), 'sessions');
+  assert.equal(closestTo('replya', names), 'replay');
+  assert.equal(closestTo('xyzzy', names), undefined);
+});
+
+test('limits are read from flags: minutes become milliseconds, what is missing is left out', () => {
+  assert.deepEqual(limitsOf({ maxMinutes: '0.5', maxRounds: '7' }), { timeMs: 30_000, rounds: 7 });
+  for (const maxRounds of ['0', '-1', '1.5', 'ten', '']) {
+    assert.throws(() => limitsOf({ maxRounds }), /--max-rounds/);
+  }
+  assert.throws(() => presetOf({ preset: 'none' }), /plan, careful, auto, ci/);
+});
+
+const folders: readonly (readonly [NodeJS.ProcessEnv, string])[] = [
+  [{ XDG_STATE_HOME: '/s', HOME: '/h' }, '/s/pawl'],
+  [{ XDG_STATE_HOME: 'relative', HOME: '/h' }, '/h/.local/state/pawl'],
+  [{ HOME: '/h' }, '/h/.local/state/pawl'],
+];
+
+for (const [environment, then] of folders) {
+  test(`with ${JSON.stringify(environment)} the state folder is ${then}`, () => {
+    assert.equal(stateFolder(environment), then);
+  });
+}
+
+test('text of others can write no escape to a terminal', () => {
+  assert.equal(harmless('a\u001b[2Jb\u0007\r\nc\u009bd\te'), 'a\ufffd[2Jb\ufffd\nc\ufffdd\te');
+  assert.equal(oneLine('a\n\u001b]0;x\u0007  b', 80), 'a \ufffd]0;x\ufffd b');
+  assert.equal(oneLine('abcdef', 4), 'abc…');
+});
+
+test('colours are for terminals that want them', () => {
+  const terminal = { isTTY: true, columns: 80 } as NodeJS.WriteStream; // all that is looked at
+  const pipe = { isTTY: false } as NodeJS.WriteStream; // as above
+  assert.equal(lookOf(terminal, {}).colour, 'yes');
+  assert.equal(lookOf(terminal, { NO_COLOR: '1' }).colour, 'no');
+  assert.equal(lookOf(terminal, { TERM: 'dumb' }).colour, 'no');
+  assert.equal(lookOf(pipe, {}).colour, 'no');
+});
+
+test('a diff is coloured by line', () => {
+  const diff = '--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same\n';
+  assert.match(
+    paintDiff({ colour: 'yes', columns: 80 }, diff),
+    /\u001b\[31m-old\u001b\[0m\n\u001b\[32m\+new\u001b\[0m\n same$/,
+  );
+  assert.equal(paintDiff({ colour: 'no', columns: 80 }, diff), diff.trimEnd());
+});
+
+test('amounts are short', () => {
+  assert.deepEqual([0, 0.001, 0.126, null].map(formatCost), ['$0.00', '<$0.01', '$0.13', 'price unknown']);
+  assert.deepEqual([999, 1_500, 2_500_000].map(formatTokens), ['999', '1.5k', '2.5M']);
+  assert.deepEqual([40, 1_250, 9_960, 61_000].map(formatSeconds), ['0.0s', '1.3s', '10s', '1m01s']);
+});
+
+const wraps: readonly (readonly [string, string, number, readonly string[]])[] = [
+  ['short text is one row', 'abc', 5, ['abc']],
+  ['long text is broken', 'abcdef', 4, ['abcd', 'ef']],
+  ['new lines are kept', 'a\n\nb', 4, ['a', '', 'b']],
+  ['wide characters take two columns', '日本語', 4, ['日本', '語']],
+  ['escapes take none', '\u001b[31mabcd\u001b[0m', 4, ['\u001b[31mabcd\u001b[0m']],
+];
+
+for (const [title, given, columns, then] of wraps) {
+  test(title, () => assert.deepEqual(wrapText(given, columns), then));
+}

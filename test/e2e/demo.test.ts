@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type Ended, expectCode, makePlace, type Place, runPawl, sessionOf, start } from './pawl.js';
+
+/** `pawl demo` as a stranger runs it: no key, an empty home. */
+
+const runDemo = async (place: Place): Promise<Ended & { readonly folder: string }> => {
+  const ended = await runPawl(place, ['demo']);
+  return { ...ended, folder: /^project +(.*)$/m.exec(ended.stdout)?.[1] ?? '' };
+};
+
+const pathOf = (printed: string): readonly string[] =>
+  printed.split('\n').filter((line) => /^ *\d+ {2}[A-Z]\w+ +[A-Z]\w+( → [A-Z]\w+)+$/.test(line));
+
+test('the demo ends with a green test and a commit, and its path is the one that replay finds', async (context) => {
+  const place = makePlace(context);
+  const demo = await runDemo(place);
+  context.after(() => rmSync(demo.folder, { recursive: true, force: true }));
+  expectCode(demo, 0);
+  assert.equal(demo.stderr, '');
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
+  const inProject = { ...place, workspace: demo.folder, environment };
+  expectCode(await start(inProject, process.execPath, ['--test']).ended, 0);
+  const log = await start(inProject, 'git', ['log', '--format=%an %s']).ended;
+  assert.equal(
+    log.stdout,
+    'Pawl Give the cents that are left over to the first people\nAnn Split a bill between friends\n',
+  );
+  const replay = await runPawl(place, ['replay', sessionOf(place)]);
+  expectCode(replay, 0);
+  assert.match(replay.stderr, /all equal/);
+  assert.ok(pathOf(demo.stdout).length > 10, demo.stdout);
+  assert.deepEqual(pathOf(demo.stdout), pathOf(replay.stdout));
+});
+
+test('the demo says so where git does not work', async (context) => {
+  const place = makePlace(context);
+  writeFileSync(join(place.folder, 'git'), '#!/bin/sh\necho "git is broken" >&2\nexit 1\n', { mode: 0o755 });
+  const environment = { ...place.environment, PATH: `${place.folder}:${process.env.PATH}` };
+  const ended = await runPawl({ ...place, environment }, ['demo']);
+  expectCode(ended, 69);
+  assert.match(ended.stderr, /git is broken/);
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  bin,
+  type Ended,
+  expectCode,
+  makePlace,
+  makeServed,
+  type Place,
+  runPawl,
+  sessionOf,
+  start,
+  startPawl,
+  until,
+} from './pawl.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** What goes wrong outside the agent: a clear message and the documented exit code. */
+
+const lines = (printed: string): readonly string[] => printed.trimEnd().split('\n');
+
+test('no key: three lines that say what to set and offer the demo', async (context) => {
+  const ended = await runPawl(makePlace(context), ['-p', 'hello']);
+  expectCode(ended, 78);
+  assert.equal(ended.stdout, '');
+  assert.equal(lines(ended.stderr).length, 3);
+  assert.match(ended.stderr, /ANTHROPIC_API_KEY/);
+  assert.match(ended.stderr, /pawl demo/);
+});
+
+const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['an unknown flag', ['-p', 'x', '--modle', 'y'], /--modle.*\n.*--model/],
+  ['an unknown command', ['sesions'], /sesions.*sessions/],
+  ['an unknown flag of a command', ['sessions', '--josn'], /--josn/],
+  ['a missing id', ['show'], /id/],
+  ['an empty prompt', ['-p', '  '], /empty/],
+  ['a limit that is no number', ['-p', 'x', '--max-usd', 'much'], /--max-usd/],
+  ['a limit of nothing', ['-p', 'x', '--max-rounds', '0'], /--max-rounds/],
+  ['an unknown preset', ['-p', 'x', '--preset', 'yolo'], /plan, careful, auto, ci/],
+  ['an unknown provider', ['-p', 'x', '--model', 'acme/one'], /acme/],
+  ['--json without a prompt and with an empty stdin', ['--json'], /empty|prompt/],
+  ['--resume without an id', ['-p', 'x', '--resume'], /--resume/],
+];
+
+for (const [title, words, said] of usageRows) {
+  test(`${title} is wrong usage: exit 2`, async (context) => {
+    const ended = await runPawl(makePlace(context, { ANTHROPIC_API_KEY: 'key' }), words);
+    expectCode(ended, 2);
+    assert.equal(words.includes('--json') ? '' : ended.stdout, '');
+    assert.match(ended.stderr, said);
+  });
+}
+
+const badRows: readonly (readonly [string, readonly string[], RegExp])[] = [
+  ['a script that is not there', ['-p', 'x', '--model', 'scripted/none.json'], /none\.json/],
+  ['a script that is not JSON', ['-p', 'x', '--model', 'scripted/broken.json'], /broken\.json/],
+  ['a workspace that is not there', ['-p', 'x', '--workspace', 'nowhere'], /nowhere/],
+  ['a session that is not there', ['show', 'nobody'], /nobody/],
+];
+
+for (const [title, words, said] of badRows) {
+  test(`${title} is bad input: exit 65`, async (context) => {
+    const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
+    writeFileSync(join(place.workspace, 'broken.json'), '{"replies":');
+    const ended = await runPawl(place, words);
+    expectCode(ended, 65);
+    assert.match(ended.stderr, said);
+  });
+}
+
+test('a dollar limit on a model of unknown price does not start', async (context) => {
+  const place = await makeServed(context, [done]);
+  const words = ['-p', 'x', '--model', 'anthropic/unheard-of', '--max-usd', '1'];
+  const refused = await runPawl(place, words);
+  expectCode(refused, 78);
+  assert.match(refused.stderr, /unknown/);
+  assert.equal(place.server.requests.length, 0);
+  expectCode(await runPawl(place, [...words, '--allow-unknown-price']), 0);
+});
+
+/** Runs pawl as root of a user namespace in which mounts can be made. */
+const inNamespace = (place: Place, setUp: string, words: readonly string[]): Promise<Ended> => {
+  const quoted = [process.execPath, bin, ...words].map((word) => `'${word}'`).join(' ');
+  const run = `set -e; ${setUp}; exec ${quoted}`;
+  return start(place, 'unshare', ['--user', '--map-root-user', '--mount', 'bash', '-c', run]).ended;
+};
+
+test('a read-only home: exit 74, and what to do', async (context) => {
+  const place = await makeServed(context, [done]);
+  const { XDG_STATE_HOME: _, ...environment } = place.environment;
+  const setUp = `mount --bind '${place.home}' '${place.home}'; mount -o remount,bind,ro '${place.home}'`;
+  const ended = await inNamespace({ ...place, environment }, setUp, ['-p', 'x']);
+  expectCode(ended, 74);
+  assert.match(ended.stderr, /read-only/i);
+  assert.match(ended.stderr, /XDG_STATE_HOME/);
+  assert.equal(place.server.requests.length, 0);
+});
+
+test('a full disk from the start: exit 74', async (context) => {
+  const place = await makeServed(context, [done]);
+  const setUp = `mount -t tmpfs -o size=16k,nr_inodes=3 none '${place.state}'`;
+  const ended = await inNamespace(place, setUp, ['-p', 'x']);
+  expectCode(ended, 74);
+  assert.match(ended.stderr, /space|full/i);
+});
+
+test('a disk that fills up during the session: exit 74, and nothing is done that was not written', async (context) => {
+  const place = await makeServed(context, [
+    message(text('x'.repeat(300_000)), call('a', 'bash', { command: 'touch effect' })),
+    done,
+  ]);
+  const setUp = `mount -t tmpfs -o size=200k none '${place.state}'`;
+  const ended = await inNamespace(place, setUp, ['-p', 'x', '--json']);
+  expectCode(ended, 74);
+  assert.match(ended.stderr, /space|full/i);
+  assert.match(lines(ended.stdout).at(-1) ?? '', /"type":"result","ok":false,.*"exit":74/);
+  assert.ok(!existsSync(join(place.workspace, 'effect')));
+});
+
+test('a closed pipe: exit 141, quietly, and the session is settled', async (context) => {
+  const place = await makeServed(context, [message(call('a', 'bash', { command: 'sleep 0.4' })), done]);
+  const running = startPawl(place, ['-p', 'x', '--json']);
+  await until('a record', () => running.stdout().includes('toolStarted'));
+  running.child.stdout?.destroy();
+  const ended = await running.ended;
+  expectCode(ended, 141);
+  assert.equal(ended.stderr, '');
+  const replayed = await runPawl(place, ['replay', sessionOf(place)]);
+  expectCode(replayed, 0);
+  assert.match(replayed.stderr, /ShuttingDown/);
+});
+
+test('a damaged journal: exit 65, and where', async (context) => {
+  const place = await makeServed(context, [done, done]);
+  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  const sessionId = sessionOf(place);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
+  writeFileSync(journal, readFileSync(journal, 'utf8').replace('"text":"one"', '"text":"two"'));
+  for (const words of [
+    ['replay', sessionId],
+    ['--continue', '-p', 'more'],
+    ['show', sessionId],
+  ]) {
+    const ended = await runPawl(place, words);
+    expectCode(ended, 65);
+    assert.match(ended.stderr, /line 2|seq/);
+  }
+});
+
+test('a second writer: exit 75', async (context) => {
+  const place = await makeServed(context, [{ type: 'nothing' }]);
+  const first = startPawl(place, ['-p', 'one']);
+  await until('the request', () => place.server.requests.length === 1);
+  const second = await runPawl(place, ['--continue', '-p', 'two']);
+  expectCode(second, 75);
+  assert.match(second.stderr, /open/);
+  first.child.kill('SIGTERM');
+  expectCode(await first.ended, 143);
+});
+
+test('a journal of one user is not readable by others', async (context) => {
+  const place = await makeServed(context, [done]);
+  chmodSync(place.state, 0o755);
+  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  const folder = join(place.state, 'pawl');
+  mkdirSync(folder, { recursive: true });
+  const modes = start(place, 'stat', [
+    '-c',
+    '%a',
+    folder,
+    join(folder, 'sessions', readdirSync(join(folder, 'sessions'))[0] ?? ''),
+  ]);
+  assert.deepEqual(lines((await modes.ended).stdout), ['700', '600']);
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { expectCode, expectValid, makeServed, readRecords, runPawl } from './pawl.js';
+import { call, done, last, message } from './wire-words.js';
+
+/** Approvals without a terminal, and what may be spent. */
+
+const write = message(call('a', 'write', { path: 'x.txt', content: 'x' }));
+const look = (id: number) => message(call(`look-${id}`, 'read', { path: 'note.txt' }));
+
+test('a call that needs approval is denied, the turn ends: exit 77', async (context) => {
+  const place = await makeServed(context, [write, done]);
+  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful']);
+  expectCode(ended, 77);
+  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
+  assert.equal(place.server.requests.length, 1);
+});
+
+test('with --on-ask deny the model reads the denial and goes on', async (context) => {
+  const place = await makeServed(context, [write, done]);
+  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful', '--on-ask', 'deny']);
+  expectCode(ended, 0);
+  assert.ok(!existsSync(join(place.workspace, 'x.txt')));
+  expectValid(place.server);
+  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /"is_error":true/);
+});
+
+for (const preset of ['plan', 'ci'] as const) {
+  test(`the preset ${preset} never asks`, async (context) => {
+    const place = await makeServed(context, [write, done]);
+    expectCode(await runPawl(place, ['-p', 'write', '--preset', preset]), 0);
+    assert.equal(existsSync(join(place.workspace, 'x.txt')), preset === 'ci');
+  });
+}
+
+test('nothing outside the workspace is written, whatever the preset', async (context) => {
+  const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
+  const place = await makeServed(context, [outside, done]);
+  expectCode(await runPawl(place, ['-p', 'write']), 0);
+  assert.ok(!existsSync(join(place.folder, 'outside.txt')));
+  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /outside the workspace/);
+});
+
+const rows: readonly (readonly [string, readonly string[], number, string])[] = [
+  ['dollars', ['--max-usd', '0.000001'], 125, 'usdLimit'],
+  ['tokens', ['--max-tokens', '10'], 125, 'tokensLimit'],
+  ['rounds', ['--max-rounds', '1'], 126, 'roundsLimit'],
+];
+
+for (const [title, flags, code, reason] of rows) {
+  test(`a limit of ${title} ends the turn: exit ${code}`, async (context) => {
+    const place = await makeServed(context, [look(1), look(2), done]);
+    writeFileSync(join(place.workspace, 'note.txt'), 'x\n');
+    const ended = await runPawl(place, ['-p', 'look', '--json', ...flags]);
+    expectCode(ended, code);
+    const result = readRecords(ended.stdout).at(-1);
+    assert.ok(result?.type === 'result' && result.reason === reason && !result.ok);
+    assert.equal(place.server.requests.length, 1);
+    expectValid(place.server);
+  });
+}
+
+test('a limit of time ends the turn in the middle of a command: exit 124', async (context) => {
+  const place = await makeServed(context, [message(call('a', 'bash', { command: 'sleep 313.09' })), done]);
+  const ended = await runPawl(place, ['-p', 'wait', '--max-minutes', '0.02']);
+  expectCode(ended, 124);
+  assert.match(ended.stderr, /stopped/);
+});

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'valibot';
+import { type JsonRecord, recordSchema } from '../../src/cli/record-schema.js';
+import { type AnthropicServer, type Replies, startAnthropicServer } from '../servers/anthropic.js';
+
+/** Starts the program as a user does: the built bin, in a folder and a home of its own. */
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+export const bin = join(root, 'bin', 'pawl.js');
+
+const LIMIT_MS = 60_000;
+
+export type Place = {
+  readonly folder: string;
+  readonly workspace: string;
+  readonly home: string;
+  readonly state: string;
+  readonly environment: NodeJS.ProcessEnv;
+};
+
+/** An empty workspace and home, gone after the test. */
+export const makePlace = (context: TestContext, more: NodeJS.ProcessEnv = {}): Place => {
+  assert.ok(existsSync(join(root, 'dist', 'cli.cjs')), 'dist/cli.cjs is missing: npm run build');
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-e2e-')));
+  context.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const [workspace, home, state] = ['work', 'home', 'state'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]; // as many as there are names
+  for (const made of [workspace, home, state]) mkdirSync(made);
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: home,
+    XDG_STATE_HOME: state,
+    TMPDIR: folder,
+    LANG: 'C.UTF-8',
+    ...more,
+  };
+  return { folder, workspace, home, state, environment };
+};
+
+/** A place whose provider is a strict local server. */
+export const makeServed = async (
+  context: TestContext,
+  replies: Replies,
+  more: NodeJS.ProcessEnv = {},
+): Promise<Place & { readonly server: AnthropicServer }> => {
+  const server = await startAnthropicServer({ replies });
+  context.after(() => server.close());
+  const place = makePlace(context, { ANTHROPIC_API_KEY: 'key', ANTHROPIC_BASE_URL: server.url, ...more });
+  return { ...place, server };
+};
+
+export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+export type Running = {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  stdout(): string;
+  stderr(): string;
+};
+
+/** Starts `pawl` with words. Stdin is `input`, or empty. A program that does not end is killed, and the test fails. */
+export const startPawl = (place: Place, words: readonly string[], input = ''): Running =>
+  start(place, process.execPath, [bin, ...words], input);
+
+export const start = (place: Place, program: string, words: readonly string[], input = ''): Running => {
+  const child = spawn(program, words, { cwd: place.workspace, env: place.environment });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => undefined); // it may end before it has read
+  child.stdin.end(input);
+  const ended = new Promise<Ended>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(new Error(`pawl ${words.join(' ')} did not end\n${stdout}\n${stderr}`));
+    }, LIMIT_MS);
+    child.on('close', (code) => {
+      clearTimeout(timer);
+      resolve({ code, stdout, stderr });
+    });
+  });
+  return { child, ended, stdout: () => stdout, stderr: () => stderr };
+};
+
+export const runPawl = (place: Place, words: readonly string[], input = ''): Promise<Ended> =>
+  startPawl(place, words, input).ended;
+
+/** Asserts the code, with everything that was printed where it is another. */
+export const expectCode = (ended: Ended, code: number): void =>
+  assert.equal(ended.code, code, `exit ${ended.code}\n${ended.stdout}\n${ended.stderr}`);
+
+/** The records of a JSON stream; each must fit the published schema. */
+export const readRecords = (stdout: string): readonly JsonRecord[] =>
+  stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => parse(recordSchema, JSON.parse(line)));
+
+/** Polls until `look` finds something; fails with `what` after a long time. */
+export const until = async <T>(what: string | (() => string), look: () => T | undefined | false): Promise<T> => {
+  const endsAt = Date.now() + 30_000;
+  for (;;) {
+    const found = look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > endsAt) assert.fail(`waited in vain: ${typeof what === 'string' ? what : what()}`);
+    await delay(15);
+  }
+};
+
+type Living = { readonly pid: number; readonly line: string };
+
+const living = (mark: string): readonly Living[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .flatMap((name) => {
+      try {
+        const line = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+        return line.includes(mark) ? [{ pid: Number(name), line }] : [];
+      } catch {
+        return []; // it has ended since the folder was read
+      }
+    });
+
+/** Command lines of living processes that hold `mark`. */
+export const processesWith = (mark: string): readonly string[] => living(mark).map(({ line }) => line);
+
+/** Kills them. `mark` must be the test's own. */
+export const killProcessesWith = (mark: string): void => {
+  for (const { pid } of living(mark)) process.kill(pid, 'SIGKILL');
+};
+
+/** The only session of a place. */
+export const sessionOf = (place: Place): string => {
+  const names = readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl'));
+  assert.equal(names.length, 1, names.join(' '));
+  return (names[0] ?? '').replace('.jsonl', '');
+};
+
+/** Every request was one that the provider would take. */
+export const expectValid = (server: AnthropicServer): void =>
+  assert.deepEqual(
+    server.requests.flatMap(({ fault }) => (fault === null ? [] : [fault])),
+    [],
+  );

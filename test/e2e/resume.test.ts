@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  expectCode,
+  expectValid,
+  killProcessesWith,
+  makeServed,
+  processesWith,
+  readRecords,
+  runPawl,
+  sessionOf,
+  startPawl,
+  until,
+} from './pawl.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** Going on: after a clean end, after kill -9, in a fork. */
+
+test('after a clean end --continue sends what was said before', async (context) => {
+  const place = await makeServed(context, [message(text('I am Pawl.')), done]);
+  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
+  expectCode(await runPawl(place, ['--continue', '-p', 'go on']), 0);
+  expectValid(place.server);
+  const sent = place.server.requests[1]?.body.messages ?? [];
+  assert.deepEqual(
+    sent.map(({ role, content }) => [role, content.map((part) => part.text)]),
+    [
+      ['user', ['who are you?']],
+      ['assistant', ['I am Pawl.']],
+      ['user', ['go on']],
+    ],
+  );
+});
+
+test('after kill -9 in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
+  const mark = '313.0801';
+  const place = await makeServed(context, [
+    message(
+      call('first', 'read', { path: 'note.txt' }),
+      call('second', 'bash', { command: `echo ran >> ran.txt; sleep ${mark}` }),
+      call('third', 'read', { path: 'note.txt' }),
+    ),
+    done,
+    done,
+  ]);
+  writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
+  const running = startPawl(place, ['-p', 'work']);
+  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  context.after(() => killProcessesWith(`sleep ${mark}`)); // nobody else can: the agent is dead
+  const ended = await runPawl(place, ['--continue', '-p', 'what now?', '--json']);
+  expectCode(ended, 0);
+  expectValid(place.server);
+  const results = place.server.requests[1]?.body.messages.at(-1)?.content ?? [];
+  const ids = results.filter((part) => part.type === 'tool_result').map((part) => part.tool_use_id);
+  assert.deepEqual(ids, ['first', 'second', 'third']);
+  assert.match(JSON.stringify(results[0]), /forty-two/);
+  assert.match(JSON.stringify(results[1]), /unknown/);
+  assert.match(JSON.stringify(results[2]), /forty-two/);
+  assert.equal(readFileSync(join(place.workspace, 'ran.txt'), 'utf8'), 'ran\n', 'it must not run twice');
+  const lost = readRecords(ended.stdout).some(
+    (record) => record.type === 'toolResult' && record.status === 'lost',
+  );
+  assert.ok(lost, 'the user is told, too');
+  const left = await runPawl(place, ['replay', sessionOf(place)]);
+  expectCode(left, 0);
+});
+
+test('a journal with a torn tail is cut and gone on with', async (context) => {
+  const place = await makeServed(context, [done, done]);
+  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
+  const ended = await runPawl(place, ['--continue', '-p', 'two']);
+  expectCode(ended, 0);
+  assert.match(ended.stderr, /torn/);
+  expectValid(place.server);
+});
+
+test('a fork goes on from its line with a conversation of its own', async (context) => {
+  const place = await makeServed(context, [
+    message(text('One.')),
+    message(text('Two.')),
+    message(text('Other.')),
+  ]);
+  expectCode(await runPawl(place, ['-p', 'first']), 0);
+  const sessionId = sessionOf(place);
+  expectCode(await runPawl(place, ['--continue', '-p', 'second']), 0);
+  const ended = await runPawl(place, ['fork', sessionId, '--at', '2', 'instead']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'Other.\n');
+  expectValid(place.server);
+  const said = (place.server.requests[2]?.body.messages ?? []).flatMap(({ content }) =>
+    content.map(({ text: words }) => words),
+  );
+  assert.deepEqual(said, ['first', 'One.', 'instead']);
+  assert.ok(existsSync(join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`)));
+});
+
+test('there is nothing to continue in a folder without sessions', async (context) => {
+  const place = await makeServed(context, []);
+  const ended = await runPawl(place, ['--continue', '-p', 'go on']);
+  expectCode(ended, 65);
+  assert.match(ended.stderr, /no session/);
+});
