@@ -30,5 +30,6 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
 } else if (!existsSync(program)) {
   refuse(`this copy is not built: dist/cli.cjs is missing. Run \`npm ci\` or \`npm run build\` in ${home}`);
 } else {
-  require('./code-cache.js').runCached(program);
+  const { runCached } = require('./code-cache.js');
+  runCached(program);
 }

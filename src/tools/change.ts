@@ -10,7 +10,7 @@ const DIFF_EDITS_MAX = 3_000;
 
 export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
-export const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
+const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
   signal.reason === 'timedOut'
     ? { status: 'timedOut', text: 'Timed out before anything was changed.' }
     : { status: 'cancelled', text: 'Cancelled before anything was changed.' };

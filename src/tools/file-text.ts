@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 
 /** Files as bytes with a hash, and bytes as text. */
 
-export const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const SNIFFED_BYTES = 8_192;
 
 export const hashOf = (bytes: Uint8Array | string): string =>

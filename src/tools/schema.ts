@@ -30,7 +30,7 @@ const whyOf = (issue: BaseIssue<unknown>): string => {
 };
 
 /** Input as the schema has it, or the first field that is wrong. Fields that the schema does not know are refused. */
-export const checkInput = <Schema extends GenericSchema>(
+const checkInput = <Schema extends GenericSchema>(
   schema: Schema,
   input: unknown,
 ): Checked<InferOutput<Schema>> => {

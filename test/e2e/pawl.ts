@@ -112,7 +112,10 @@ export const readRecords = (stdout: string): readonly JsonRecord[] =>
     .map((line) => parse(recordSchema, JSON.parse(line)));
 
 /** Polls until `look` finds something; fails with `what` after a long time. */
-export const until = async <T>(what: string | (() => string), look: () => T | undefined | false): Promise<T> => {
+export const until = async <T>(
+  what: string | (() => string),
+  look: () => T | undefined | false,
+): Promise<T> => {
   const endsAt = Date.now() + 30_000;
   for (;;) {
     const found = look();
@@ -121,6 +124,10 @@ export const until = async <T>(what: string | (() => string), look: () => T | un
     await delay(15);
   }
 };
+
+let sleeps = 0;
+/** Seconds for a long sleep that no other test of this or another run sleeps: it marks processes. */
+export const uniqueSleep = (): string => `313.${process.pid}${String(++sleeps).padStart(3, '0')}`;
 
 type Living = { readonly pid: number; readonly line: string };
 

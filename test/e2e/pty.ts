@@ -42,7 +42,10 @@ export const openTerminal = (
     raw += text;
   });
   const ended = new Promise<number>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`the terminal did not end: ${shown().slice(-3_000)}`)), LIMIT_MS);
+    const timer = setTimeout(
+      () => reject(new Error(`the terminal did not end: ${shown().slice(-3_000)}`)),
+      LIMIT_MS,
+    );
     child.onExit(({ exitCode }) => {
       living = false;
       clearTimeout(timer);

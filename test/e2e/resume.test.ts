@@ -12,6 +12,7 @@ import {
   runPawl,
   sessionOf,
   startPawl,
+  uniqueSleep,
   until,
 } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
@@ -35,7 +36,7 @@ test('after a clean end --continue sends what was said before', async (context) 
 });
 
 test('after kill -9 in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
-  const mark = '313.0801';
+  const mark = uniqueSleep();
   const place = await makeServed(context, [
     message(
       call('first', 'read', { path: 'note.txt' }),

@@ -10,6 +10,7 @@ import {
   processesWith,
   runPawl,
   startPawl,
+  uniqueSleep,
   until,
 } from './pawl.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
@@ -49,7 +50,7 @@ test('SIGINT during a reply cancels the turn; the next prompt works', async (con
 });
 
 test('SIGINT during a command ends it with its grandchildren', async (context) => {
-  const mark = '313.0701';
+  const mark = uniqueSleep();
   const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
   const running = startPawl(place, ['-p', 'run']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
@@ -75,7 +76,7 @@ test('SIGINT during a retry wait cancels at once', async (context) => {
 });
 
 test('SIGINT twice ends hard, and leaves no process', async (context) => {
-  const mark = '313.0702';
+  const mark = uniqueSleep();
   const command = `trap '' INT TERM; sleep ${mark}; sleep ${mark}`;
   const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
   const running = startPawl(place, ['-p', 'run']);
@@ -90,7 +91,7 @@ test('SIGINT twice ends hard, and leaves no process', async (context) => {
 });
 
 test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (context) => {
-  const mark = '313.0703';
+  const mark = uniqueSleep();
   const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
   const running = startPawl(place, ['-p', 'run', '--json']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);

@@ -32,7 +32,7 @@ export const headerOf = (sessionId: string, createdAt = 1_000): Header => ({
 const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0.5 };
 
 /** What happens next in a plain session: start, then the user asks and the model answers, again and again. */
-export const nextEvent = (state: State, at: number, text: string): Event => {
+const nextEvent = (state: State, at: number, text: string): Event => {
   switch (state.name) {
     case 'Ready':
       return { type: 'Start', at };

@@ -129,19 +129,19 @@ const rows: readonly Row[] = [
     before: 'abc',
     now: 'def',
     runs: 0,
-    result: /outcome unknown after a crash\nthe file has changed since the call began/,
+    result: /outcome unknown after a crash\\nthe file has changed since the call began/,
   },
   {
     title: 'an edit whose file was not recorded is lost, and says so',
     effect: 'probeable',
     runs: 0,
-    result: /outcome unknown after a crash\nhow the file was before the call is not recorded/,
+    result: /outcome unknown after a crash\\nhow the file was before the call is not recorded/,
   },
   {
     title: 'a command never runs again by itself: it is lost, and says what to do',
     effect: 'opaque',
     runs: 0,
-    result: /outcome unknown after a crash\nthe command was running .* check whether it took effect/,
+    result: /outcome unknown after a crash\\nthe command was running .* check whether it took effect/,
   },
 ];
 
