@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { agent } from '../../src/agent/machine.js';
+import { table } from '../../src/agent/table.js';
+
+// What the compiler does not see in rows that are made by spreading groups of cells (docs/decisions/0001).
+
+for (const [state, row] of Object.entries(table.on)) {
+  test(`every cell of ${state} stands for an event that exists`, () => {
+    assert.deepEqual(
+      Object.keys(row).filter((event) => !Object.hasOwn(agent.events, event)),
+      [],
+    );
+  });
+}
+
+test('every state that can be left is entered by some arrow, and every event moves something somewhere', () => {
+  const entered = new Set(agent.edges.map((edge) => edge.to));
+  const heard = new Set(agent.edges.map((edge) => edge.event));
+  assert.deepEqual(
+    Object.keys(agent.states).filter((state) => state !== agent.initial && !entered.has(state)),
+    [],
+  );
+  assert.deepEqual(
+    Object.keys(agent.events).filter((event) => !heard.has(event)),
+    [],
+  );
+});
