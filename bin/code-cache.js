@@ -58,7 +58,6 @@ exports.runCached = (program) => {
   const script = new vm.Script(Module.wrap(source), {
     filename: program,
     cachedData,
-    importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
   // At the end, so that what this run compiled on the way is kept, too.
   if (cachedData === undefined || script.cachedDataRejected)

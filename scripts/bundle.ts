@@ -84,6 +84,8 @@ const buildProgram = async (root: string) => {
     entryPoints: [PROGRAM],
     outfile: 'dist/cli.cjs',
     format: 'cjs',
+    // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
+    supported: { 'dynamic-import': false },
     define: { 'import.meta.url': 'bundleUrl' },
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });

@@ -126,8 +126,12 @@ export const until = async <T>(
 };
 
 let sleeps = 0;
-/** Seconds for a long sleep that no other test of this or another run sleeps: it marks processes. */
-export const uniqueSleep = (): string => `313.${process.pid}${String(++sleeps).padStart(3, '0')}`;
+/** Seconds for a long sleep that no other test of this or another run sleeps: it marks processes, gone after the test. */
+export const uniqueSleep = (context: TestContext): string => {
+  const seconds = `313.${process.pid}${String(++sleeps).padStart(3, '0')}`;
+  context.after(() => killProcessesWith(seconds));
+  return seconds;
+};
 
 type Living = { readonly pid: number; readonly line: string };
 
@@ -143,13 +147,13 @@ const living = (mark: string): readonly Living[] =>
       }
     });
 
-/** Command lines of living processes that hold `mark`. */
-export const processesWith = (mark: string): readonly string[] => living(mark).map(({ line }) => line);
-
-/** Kills them. `mark` must be the test's own. */
-export const killProcessesWith = (mark: string): void => {
+/** What a failed test, or a kill -9, left behind. */
+const killProcessesWith = (mark: string): void => {
   for (const { pid } of living(mark)) process.kill(pid, 'SIGKILL');
 };
+
+/** Command lines of living processes that hold `mark`. */
+export const processesWith = (mark: string): readonly string[] => living(mark).map(({ line }) => line);
 
 /** The only session of a place. */
 export const sessionOf = (place: Place): string => {

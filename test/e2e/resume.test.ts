@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import {
   expectCode,
   expectValid,
-  killProcessesWith,
   makeServed,
   processesWith,
   readRecords,
@@ -36,7 +35,7 @@ test('after a clean end --continue sends what was said before', async (context) 
 });
 
 test('after kill -9 in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const place = await makeServed(context, [
     message(
       call('first', 'read', { path: 'note.txt' }),
@@ -51,7 +50,6 @@ test('after kill -9 in a batch, finished results are sent and the lost one is sa
   await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
   running.child.kill('SIGKILL');
   await running.ended;
-  context.after(() => killProcessesWith(`sleep ${mark}`)); // nobody else can: the agent is dead
   const ended = await runPawl(place, ['--continue', '-p', 'what now?', '--json']);
   expectCode(ended, 0);
   expectValid(place.server);

@@ -50,7 +50,7 @@ test('SIGINT during a reply cancels the turn; the next prompt works', async (con
 });
 
 test('SIGINT during a command ends it with its grandchildren', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
   const running = startPawl(place, ['-p', 'run']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
@@ -76,7 +76,7 @@ test('SIGINT during a retry wait cancels at once', async (context) => {
 });
 
 test('SIGINT twice ends hard, and leaves no process', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const command = `trap '' INT TERM; sleep ${mark}; sleep ${mark}`;
   const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
   const running = startPawl(place, ['-p', 'run']);
@@ -91,7 +91,7 @@ test('SIGINT twice ends hard, and leaves no process', async (context) => {
 });
 
 test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
   const running = startPawl(place, ['-p', 'run', '--json']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);

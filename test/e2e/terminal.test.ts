@@ -155,7 +155,7 @@ for (const [name, key] of [
 }
 
 test('Ctrl-C during a command leaves no process; the next prompt works', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const command = `(sleep ${mark} & sleep ${mark}) & sleep ${mark}`;
   const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
   const terminal = openTerminal(context, place, ['--preset', 'auto']);
@@ -189,7 +189,7 @@ test('Ctrl-C during a retry wait cancels; the next prompt works', async (context
 });
 
 test('Ctrl-C twice ends with 130 and leaves no process; it can be gone on with', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const command = `trap '' INT TERM; sleep ${mark}; sleep ${mark}`;
   const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
   const terminal = openTerminal(context, place, ['--preset', 'auto']);
@@ -206,7 +206,7 @@ test('Ctrl-C twice ends with 130 and leaves no process; it can be gone on with',
 });
 
 test('a terminal that goes away shuts the session down, with what runs in it', async (context) => {
-  const mark = uniqueSleep();
+  const mark = uniqueSleep(context);
   const place = await makeServed(context, [message(call('a', 'bash', { command: `sleep ${mark}` }))]);
   const terminal = openTerminal(context, place, ['--preset', 'auto']);
   await terminal.sees('ready');

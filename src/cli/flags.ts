@@ -1,0 +1,86 @@
+import type { Limits, Preset } from '../agent/settings.js';
+import { exitCodes, Stop } from './exit-codes.js';
+
+/** The flags of every command that runs the agent: one list for parser, help and documentation. */
+export const runFlags = [
+  [
+    '-p, --print [prompt]',
+    'one turn without a terminal; the result on stdout. Without a prompt, or with -, it is read from stdin',
+  ],
+  [
+    '--model <provider/name>',
+    'which model answers, for example anthropic/claude-sonnet-5-5 or scripted/FILE',
+  ],
+  ['--base-url <url>', 'where the provider is reached, in place of its own address'],
+  ['--workspace <folder>', 'the folder to work on (default: this one)'],
+  ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
+  ['--max-usd <amount>', 'stop before spending more dollars in this session'],
+  ['--max-rounds <count>', 'stop after so many model calls with tools in a turn (default: 100)'],
+  ['--max-tokens <count>', 'stop after so many tokens in this session'],
+  ['--max-minutes <count>', 'stop a turn after so many minutes'],
+  [
+    '--preset <name>',
+    'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto)',
+  ],
+  ['--on-ask <what>', 'without a terminal, when a call needs approval: stop (default) or deny'],
+  ['--continue', 'go on with the last session of this folder'],
+  ['--resume [id]', 'go on with that session; without an id, list them to choose from'],
+  ['--allow-unknown-price', 'let --max-usd start with a model whose price is unknown'],
+  ['--verbose', 'more about what happens, on stderr'],
+] as const;
+
+/** As the parser hands them over: text is still text. */
+export type RunFlags = {
+  readonly print?: string | true;
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly workspace?: string;
+  readonly json?: true;
+  readonly maxUsd?: string;
+  readonly maxRounds?: string;
+  readonly maxTokens?: string;
+  readonly maxMinutes?: string;
+  readonly preset?: string;
+  readonly onAsk?: string;
+  readonly continue?: true;
+  readonly resume?: string | true;
+  readonly allowUnknownPrice?: true;
+  readonly verbose?: true;
+};
+
+export const usageStop = (message: string): Stop => new Stop(exitCodes.usage, 'usage', message);
+
+const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): number => {
+  const amount = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(amount > 0) || (kind === 'whole' && !Number.isSafeInteger(amount))) {
+    throw usageStop(`${flag} needs a ${kind === 'whole' ? 'whole ' : ''}number above zero, not '${text}'.`);
+  }
+  return amount;
+};
+
+/** The limits that were set by flags; what is missing keeps the session's own. */
+export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
+  ...(flags.maxUsd === undefined ? {} : { usd: readAmount('--max-usd', flags.maxUsd, 'any') }),
+  ...(flags.maxRounds === undefined ? {} : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
+  ...(flags.maxTokens === undefined ? {} : { tokens: readAmount('--max-tokens', flags.maxTokens, 'whole') }),
+  ...(flags.maxMinutes === undefined
+    ? {}
+    : { timeMs: Math.ceil(readAmount('--max-minutes', flags.maxMinutes, 'any') * 60_000) }),
+});
+
+const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
+  const found = words.find((word) => word === text);
+  if (found === undefined) throw usageStop(`${flag} is one of ${words.join(', ')}, not '${text}'.`);
+  return found;
+};
+
+export const presetOf = (flags: RunFlags): Preset | null =>
+  flags.preset === undefined
+    ? null
+    : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
+
+export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
+  flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+
+/** A line of a journal, as `--at` takes it. */
+export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');

@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { exitCodes } from './exit-codes.js';
+import { type RunFlags, readSeq } from './flags.js';
+import { writeWhole } from './print.js';
+import { openStateFolder } from './state-folder.js';
+import { findSession, storedJournals } from './stored.js';
+
+/** Ids of forks say where they come from and sort behind it. */
+const forkId = (sessionId: string): string => `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
+
+/** `pawl fork`: a new session with the entries up to a line; with a prompt it goes on at once. */
+export const forkSession = async (
+  given: string,
+  at: string,
+  flags: RunFlags,
+  prompt: string,
+): Promise<number> => {
+  const seq = readSeq('--at', at);
+  const sessionId = await findSession(given);
+  openStateFolder(process.env);
+  const newId = forkId(sessionId);
+  await storedJournals().fork(sessionId, seq, newId, Date.now());
+  process.stderr.write(
+    `${newId} is a fork of ${sessionId} at ${seq}; the files of the workspace are as they are now.\n`,
+  );
+  if (prompt.trim() !== '')
+    return (await import('./headless.js')).runHeadless({ ...flags, resume: newId }, prompt);
+  writeWhole(1, `${newId}\n`);
+  return exitCodes.done;
+};

@@ -1,0 +1,171 @@
+import { messagesOf } from '../agent/conversation.js';
+import type { State } from '../agent/state.js';
+import type { Session } from '../agent-api.js';
+import type { Stepped } from '../needs.js';
+import { type Ending, endingOf, endingOfError, exitCodes } from './exit-codes.js';
+import { type RunFlags, usageStop } from './flags.js';
+import { type Opened, openFromFlags } from './open-session.js';
+import { formatCost, formatTokens, lookOf, writeWhole } from './print.js';
+import type { JsonRecord } from './record-schema.js';
+import { costOf, recordsOf, resultRecord } from './records.js';
+import { listenToSignals } from './signals.js';
+import { createStory, wholeOf } from './story.js';
+
+/** How long a session that is ended hard may take to kill what it started. */
+const HARD_END_MS = 2_000;
+
+/** Where a turn is told: JSON lines on stdout, or short lines on stderr and the result on stdout. */
+type Outlet = {
+  begin(opened: Opened): void;
+  see(stepped: Stepped): void;
+  end(ending: Ending, text: string, ended: { sessionId: string; state: State } | null): void;
+};
+
+const writeRecord = (record: JsonRecord): void => writeWhole(1, `${JSON.stringify(record)}\n`);
+
+const jsonOutlet: Outlet = {
+  begin: ({ session, settings, journal, resumed }) =>
+    writeRecord({
+      type: 'session',
+      schema: 1,
+      sessionId: session.id,
+      workspace: settings.workspace,
+      model: settings.model,
+      journal,
+      resumed,
+      tornTail: session.tornTail,
+    }),
+  see(stepped) {
+    for (const record of recordsOf(stepped)) writeRecord(record);
+  },
+  end: (ending, text, ended) => writeRecord(resultRecord(ending, text, ended)),
+};
+
+/** What is said of a journal whose last line was cut off. */
+export const tornText = ({ bytes, keptAs }: NonNullable<Session['tornTail']>): string =>
+  `! The last ${bytes} bytes of the journal were torn off by a crash; they are kept in ${keptAs}.`;
+
+/** Warnings and errors always; the rest of the story to a person who watches, or with --verbose. */
+const textOutlet = (workspace: string, verbose: boolean): Outlet => {
+  const look = lookOf(process.stderr, process.env);
+  const story = createStory(look, workspace);
+  const watched = process.stderr.isTTY || verbose;
+  const say = (text: string): void => void process.stderr.write(`${text}\n`);
+  return {
+    begin({ session: { tornTail } }) {
+      if (tornTail !== null) say(tornText(tornTail));
+    },
+    see(stepped) {
+      for (const piece of story(stepped)) {
+        if (piece.kind !== 'lines') continue;
+        if (watched || piece.urgent) say(verbose ? wholeOf(piece) : piece.text);
+      }
+    },
+    end(_ending, text, ended) {
+      if (text !== '') writeWhole(1, text.endsWith('\n') ? text : `${text}\n`);
+      if (!watched || ended === null) return;
+      const { usage } = ended.state.session;
+      const tokens = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+      say(`session ${ended.sessionId} · ${formatTokens(tokens)} tokens · ${formatCost(costOf(ended.state))}`);
+    },
+  };
+};
+
+/** The last words of the model, where the turn ended with words. */
+const resultText = (state: State): string => {
+  if (state.name !== 'WaitingForUserInput' || state.reason.kind !== 'endOfTurn') return '';
+  const last = messagesOf(state.session.conversation).at(-1);
+  if (last?.role !== 'assistant') return '';
+  return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+};
+
+const pause = (delayMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, delayMs).unref();
+  });
+
+type Turn = { readonly ending: Ending; readonly state: State };
+const TERMINATED: Ending = { exit: exitCodes.terminated, reason: 'terminated', message: '' };
+const INTERRUPTED: Ending = { exit: exitCodes.interrupted, reason: 'cancelled', message: '' };
+
+/** Sends the prompt and waits until the session rests. Signals and a closed pipe end it early, settled. */
+const runTurn = async (session: Session, prompt: string, outlet: Outlet): Promise<Turn> => {
+  let state = await session.state();
+  let early: Ending | null = null;
+  const endWith = (ending: Ending): void => {
+    early ??= ending;
+    session.close().catch(() => undefined); // the wait below reports the same failure
+  };
+  const unwatch = session.watch((stepped) => {
+    state = stepped.state;
+    if (early !== null && early.exit === exitCodes.closedPipe) return;
+    try {
+      outlet.see(stepped);
+    } catch (fault) {
+      endWith(endingOfError(fault));
+    }
+  });
+  const deaf = listenToSignals({
+    interrupt: () => void session.cancel().catch(() => undefined), // refused after the end: there is nothing to cancel
+    interruptAgain() {
+      endWith(INTERRUPTED);
+      void pause(HARD_END_MS).then(() => process.exit(exitCodes.interrupted));
+    },
+    terminate: () => endWith(TERMINATED),
+  });
+  try {
+    await session.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+    await session.idle();
+    if (early !== null) await session.ended;
+  } catch (fault) {
+    if (early === null) throw fault;
+  } finally {
+    unwatch();
+    deaf();
+  }
+  return { state, ending: early ?? endingOf(state) };
+};
+
+/** The turn's ending, or that the session could not be closed: then its end is not on disk. */
+const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ending> => {
+  if (state.name === 'ShuttingDown') return ending;
+  try {
+    await session.close();
+    return ending;
+  } catch (fault) {
+    const unclosed = endingOfError(fault);
+    process.stderr.write(`pawl: ${unclosed.message}\n`);
+    return ending.exit === exitCodes.done ? unclosed : ending;
+  }
+};
+
+const runOpened = async (opened: Opened, prompt: string, outlet: Outlet): Promise<Ending> => {
+  const { session } = opened;
+  try {
+    outlet.begin(opened);
+    const turn = await runTurn(session, prompt, outlet);
+    const ending = await closeAfter(session, turn);
+    const ended = { sessionId: session.id, state: turn.state };
+    if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, resultText(turn.state), ended);
+    return ending;
+  } catch (fault) {
+    // The fault that ended the turn is the one to report; a session that it stopped can't be closed again.
+    await session.close().catch(() => undefined);
+    throw fault;
+  }
+};
+
+/** `pawl -p`: one turn without a terminal; its exit code. */
+export const runHeadless = async (flags: RunFlags, prompt: string): Promise<number> => {
+  if (prompt.trim() === '') throw usageStop('The prompt is empty.');
+  try {
+    const opened = await openFromFlags(flags, 'headless');
+    const outlet = flags.json ? jsonOutlet : textOutlet(opened.settings.workspace, flags.verbose ?? false);
+    const ending = await runOpened(opened, prompt, outlet);
+    return ending.exit;
+  } catch (fault) {
+    const ending = endingOfError(fault);
+    if (flags.json && ending.exit !== exitCodes.closedPipe) jsonOutlet.end(ending, '', null);
+    throw fault;
+  }
+};

@@ -1,0 +1,156 @@
+import { Command, CommanderError } from 'commander';
+import { endingOfError, exitCodes } from './exit-codes.js';
+import { type RunFlags, runFlags, usageStop } from './flags.js';
+
+/**
+ * The program's entry: reads the command line, loads what one command needs and nothing else, and ends with its code.
+ */
+
+type AtFlags = { readonly at?: string; readonly json?: true };
+
+const addRunFlags = (command: Command): Command => {
+  for (const [flag, meaning] of runFlags) command.option(flag, meaning);
+  return command;
+};
+
+/** A prompt from `-p TEXT`, from words that follow flags, or from stdin; undefined opens the terminal. */
+const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<string | undefined> => {
+  const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
+  if (given.length > 0 && !(given.length === 1 && given[0] === '-')) return given.join(' ');
+  if (process.stdin.isTTY && flags.print === undefined && given.length === 0) return undefined;
+  if (process.stdin.isTTY)
+    throw usageStop('No prompt: write it after -p, or pipe it in: echo "prompt" | pawl -p -');
+  const { readStdin } = await import('./print.js');
+  return readStdin();
+};
+
+const run = async (flags: RunFlags, prompt: string | undefined): Promise<number> => {
+  if (prompt !== undefined) return (await import('./headless.js')).runHeadless(flags, prompt);
+  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
+  return (await import('./terminal.js')).runTerminal(flags);
+};
+
+const runRoot = async (program: Command, words: readonly string[]): Promise<number> => {
+  const flags = program.opts<RunFlags>();
+  const [word] = words;
+  if (word !== undefined && flags.print === undefined) {
+    throw usageStop(
+      `unknown command '${word}'.${await suggestFor(program, word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
+    );
+  }
+  return run(flags, await choosePrompt(flags, words));
+};
+
+const suggestFor = async (program: Command, word: string): Promise<string> => {
+  const { closestTo } = await import('./suggest.js');
+  const close = closestTo(
+    word,
+    program.commands.map((command) => command.name()),
+  );
+  return close === undefined ? ' pawl --help lists them.' : ` Did you mean '${close}'?`;
+};
+
+/** Commands that look at journals, each loaded when it is asked for. */
+const addReaders = (program: Command, end: (exit: number) => void): void => {
+  program
+    .command('sessions')
+    .description('list the sessions, newest first')
+    .option('--json', 'as JSON lines')
+    .action(async (flags: AtFlags) => end(await (await import('./sessions.js')).listSessions(flags)));
+  program
+    .command('show <id>')
+    .description('the conversation of a session, or what the model was sent')
+    .option('--at <seq>', 'as it was after this line of the journal')
+    .option('--request', 'exactly what the model was sent, as JSON')
+    .action(async (id: string, flags: AtFlags & { readonly request?: true }) =>
+      end(await (await import('./show.js')).showSession(id, flags)),
+    );
+  program
+    .command('replay <id>')
+    .description('fold a journal, perform nothing, check its hashes, print the path through the states')
+    .option('--at <seq>', 'up to this line of the journal')
+    .option('--json', 'the path as JSON lines')
+    .action(async (id: string, flags: AtFlags) =>
+      end(await (await import('./replay.js')).replaySession(id, flags)),
+    );
+  program
+    .command('machine')
+    .description('the statechart, drawn from the table')
+    .option('--mermaid', 'as a Mermaid diagram (default)')
+    .option('--table', 'as a Markdown table')
+    .option('--json', 'as JSON edges')
+    .action(async (flags: { readonly table?: true; readonly json?: true }) =>
+      end(await (await import('./show-machine.js')).showMachine(flags)),
+    );
+};
+
+const addRunners = (program: Command, end: (exit: number) => void): void => {
+  addRunFlags(program.command('run [prompt...]'))
+    .description('the same as -p')
+    .action(async (words: readonly string[], own: RunFlags, command: Command) => {
+      const flags = { print: true as const, ...command.optsWithGlobals<RunFlags>(), ...own };
+      end(await run(flags, await choosePrompt(flags, words)));
+    });
+  program
+    .command('demo')
+    .description('no key, no network: watch the agent repair a small project')
+    .action(async () => end(await (await import('./demo.js')).runDemo()));
+  addRunFlags(program.command('fork <id> [prompt...]'))
+    .description('a new session from a line of an old one')
+    .requiredOption('--at <seq>', 'the last line of the journal that it shares')
+    .action(
+      async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
+        const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
+        end(await (await import('./fork.js')).forkSession(id, flags.at, flags, words.join(' ')));
+      },
+    );
+};
+
+const buildProgram = (end: (exit: number) => void): Command => {
+  const program = addRunFlags(new Command('pawl'))
+    .description("A coding agent that can't lose its place.")
+    .enablePositionalOptions()
+    .argument('[words...]', 'the prompt, with -p')
+    .helpCommand(false)
+    .option('-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({ writeErr: (text) => process.stderr.write(text.replace(/^error: /, 'pawl: ')) })
+    .showHelpAfterError('pawl --help lists commands and flags.')
+    .action(async (words: readonly string[]) => {
+      end(program.opts<{ version?: true }>().version ? await printVersion() : await runRoot(program, words));
+    });
+  addRunners(program, end);
+  addReaders(program, end);
+  for (const command of program.commands) command.copyInheritedSettings(program);
+  return program;
+};
+
+const printVersion = async (): Promise<number> => {
+  const { packageVersion } = await import('./package-folder.js');
+  process.stdout.write(`${packageVersion()}\n`);
+  return exitCodes.done;
+};
+
+/** Turns whatever ended the program into its code; the only place that does. A closed pipe is nothing to talk about. */
+const codeOf = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  const { exit, message } = endingOfError(error);
+  if (exit !== exitCodes.closedPipe) process.stderr.write(`pawl: ${message}\n`);
+  return exit;
+};
+
+const main = async (words: readonly string[]): Promise<number> => {
+  let exit: number = exitCodes.done;
+  try {
+    await buildProgram((code) => {
+      exit = code;
+    }).parseAsync(words, { from: 'user' });
+    return exit;
+  } catch (error) {
+    return codeOf(error);
+  }
+};
+
+// Progress that nobody can read any more is no reason to fail.
+process.stderr.on('error', () => undefined);
+void main(process.argv.slice(2)).then((exit) => process.exit(exit));

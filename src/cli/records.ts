@@ -1,0 +1,164 @@
+import type { Action } from '../agent/action.js';
+import type { JudgedCall } from '../agent/call.js';
+import type { On, Usage } from '../agent/event.js';
+import type { State } from '../agent/state.js';
+import type { Stepped } from '../needs.js';
+import type { Ending } from './exit-codes.js';
+import type { JsonRecord } from './record-schema.js';
+
+/** Counts alone, without the price. */
+const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
+  inputTokens: usage.inputTokens,
+  outputTokens: usage.outputTokens,
+  cacheReadTokens: usage.cacheReadTokens,
+  cacheWriteTokens: usage.cacheWriteTokens,
+});
+
+/** The call of a running batch, or undefined. */
+const callOf = (state: State, callId: string): JudgedCall | undefined =>
+  state.name === 'ExecutingTools'
+    ? state.calls.find((call) => call.judged.callId === callId)?.judged
+    : undefined;
+
+const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
+  const at = event.at;
+  switch (event.type) {
+    case 'UserInput':
+      return { type: 'input', seq, at, text: event.text, mode: event.mode };
+    case 'LlmCompleted':
+      return {
+        type: 'reply',
+        seq,
+        at,
+        requestId: event.requestId,
+        stopReason: event.stopReason,
+        text: replyText(event),
+        calls: event.calls.map(({ callId, tool, input, verdict }) => ({
+          callId,
+          tool,
+          input,
+          verdict: verdict.kind,
+        })),
+        usage: countsOf(event.usage),
+        costUsd: event.usage.costUsd,
+      };
+    case 'LlmFailed':
+      return failureRecord(event, seq);
+    case 'ToolStarted': {
+      const call = callOf(state, event.callId);
+      const { batchId, callId } = event;
+      return {
+        type: 'toolStarted',
+        seq,
+        at,
+        batchId,
+        callId,
+        tool: call?.tool ?? '',
+        input: call?.input ?? {},
+      };
+    }
+    case 'ToolProgress':
+      return { type: 'toolProgress', batchId: event.batchId, callId: event.callId, text: event.text };
+    case 'ApprovalAnswered': {
+      const { batchId, callId, answer, scope } = event;
+      return { type: 'approvalAnswered', seq, at, batchId, callId, answer: answer.kind, scope };
+    }
+    case 'CompactionCompleted':
+      return { type: 'compaction', compactionId: event.compactionId, phase: 'completed' };
+    case 'CompactionFailed':
+      return { type: 'compaction', compactionId: event.compactionId, phase: 'failed' };
+    default:
+      return null;
+  }
+};
+
+const failureRecord = (event: On<'LlmFailed'>, seq: number | null): JsonRecord => {
+  const { kind, message, retryable, retryAfterMs } = event.error;
+  const { at, requestId } = event;
+  return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs };
+};
+
+const replyText = (event: On<'LlmCompleted'>): string =>
+  (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+
+const recordOfAction = (action: Action): JsonRecord | null => {
+  switch (action.type) {
+    case 'SendLlmRequest':
+      return {
+        type: 'request',
+        requestId: action.requestId,
+        purpose: action.purpose,
+        messages: action.length,
+      };
+    case 'RequestApproval': {
+      const { callId, tool, input } = action.call;
+      return { type: 'approvalRequested', batchId: action.batchId, callId, tool, input, why: action.why };
+    }
+    case 'WithdrawApproval':
+      return { type: 'approvalWithdrawn', batchId: action.batchId, callId: action.callId };
+    case 'StartCompaction':
+      return { type: 'compaction', compactionId: action.compactionId, phase: 'started' };
+    case 'DisplayText':
+      return { type: 'text', text: action.text };
+    case 'DisplayToolResult': {
+      const { batchId, callId, tool, status, text, diff } = action;
+      return { type: 'toolResult', batchId, callId, tool, status, text, diff };
+    }
+    case 'DisplayError':
+      return { type: 'error', text: action.text };
+    case 'DisplayWarning':
+      return { type: 'warning', kind: action.kind, text: action.text };
+    case 'DisplayNotice':
+      return { type: 'notice', kind: action.kind, text: action.text };
+    case 'RetractPartial':
+      return { type: 'retracted', requestId: action.requestId };
+    default:
+      return null;
+  }
+};
+
+const retryOf = ({ state, path }: Stepped): readonly JsonRecord[] =>
+  state.name === 'Error' && path.some((edge) => edge.to === 'Error')
+    ? [{ type: 'retry', timerId: state.timerId, dueAt: state.dueAt }]
+    : [];
+
+/** The records of one step, in order: what happened, where it led, what follows from it. */
+export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
+  const { event, seq, state, path } = stepped;
+  const happened = recordOfEvent(stepped);
+  const moved: readonly JsonRecord[] = path.some((edge) => edge.from !== edge.to)
+    ? [
+        {
+          type: 'state',
+          seq,
+          at: event.at,
+          event: event.type,
+          path: path.map((edge) => edge.to),
+          state: state.name,
+        },
+      ]
+    : [];
+  const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
+  return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryOf(stepped)];
+};
+
+/** What was spent; null where the price of some call is unknown. */
+export const costOf = (state: State): number | null =>
+  state.session.usage.unpriced > 0 ? null : state.session.usage.costUsd;
+
+/** The last record of the stream. */
+export const resultRecord = (
+  ending: Ending,
+  text: string,
+  ended: { sessionId: string; state: State } | null,
+): JsonRecord => ({
+  type: 'result',
+  ok: ending.exit === 0,
+  reason: ending.reason,
+  exit: ending.exit,
+  message: ending.message,
+  text,
+  sessionId: ended?.sessionId ?? null,
+  usage: ended === null ? null : countsOf(ended.state.session.usage),
+  costUsd: ended === null ? null : costOf(ended.state),
+});

@@ -1,0 +1,71 @@
+import type { Settings } from '../agent/settings.js';
+import { fileBlobs } from '../journal/blobs.js';
+import { fileJournals } from '../journal/file.js';
+import type { Inspection } from '../journal/inspection.js';
+import { type Replay, replay } from '../journal/replay.js';
+import type { Blobs, SessionInfo, Watcher } from '../needs.js';
+import { exitCodes, Stop } from './exit-codes.js';
+import { stateFolder } from './state-folder.js';
+
+/** Sessions as they lie on disk: found, looked at, folded; nothing is written. */
+
+export const storedJournals = (): ReturnType<typeof fileJournals> =>
+  fileJournals({ folder: stateFolder(process.env) });
+export const storedBlobs = (): Blobs => fileBlobs(stateFolder(process.env));
+
+export const allSessions = async (): Promise<readonly SessionInfo[]> => {
+  const found: SessionInfo[] = [];
+  for await (const info of storedJournals().list()) found.push(info);
+  return found;
+};
+
+/** The id of the session that is meant by an id or by its unique beginning. */
+export const findSession = async (given: string): Promise<string> => {
+  const ids = (await allSessions()).map((info) => info.sessionId);
+  if (ids.includes(given)) return given;
+  const fitting = ids.filter((id) => id.startsWith(given));
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) return only;
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    only === undefined
+      ? `No session '${given}' in ${stateFolder(process.env)}. pawl sessions lists them.`
+      : `'${given}' fits ${fitting.length} sessions; write more of the id: ${fitting.slice(0, 4).join(', ')}.`,
+  );
+};
+
+/** Folds a stored journal up to `at`. Stops on damage before that point. */
+export const foldStored = async (
+  sessionId: string,
+  at: number | undefined,
+  visit?: Watcher,
+): Promise<{ readonly inspection: Inspection; readonly folded: Replay }> => {
+  const inspection = await storedJournals().inspect(sessionId);
+  const limits = { ...(at === undefined ? {} : { at }), ...(visit === undefined ? {} : { visit }) };
+  const folded = await replay(inspection.header, inspection.records, limits);
+  if (inspection.damage !== null && (at === undefined || folded.seq < at)) throw inspection.damage;
+  if (at !== undefined && folded.seq < at) {
+    throw new Stop(
+      exitCodes.usage,
+      'usage',
+      `--at ${at} lies beyond the end: the last entry is ${folded.seq}.`,
+    );
+  }
+  return { inspection, folded };
+};
+
+/** The settings of a session as they were changed last. */
+export const recordedSettings = async (sessionId: string): Promise<Settings> => {
+  const { header, records } = await storedJournals().inspect(sessionId);
+  let settings = header.settings;
+  for (const { entry } of records) {
+    const { event } = entry;
+    if (event.type === 'SettingsChanged') settings = { ...settings, ...event.patch };
+    if (event.type === 'ApproveBudget') {
+      const name = event.dimension === 'time' ? 'timeMs' : event.dimension;
+      settings = { ...settings, limits: { ...settings.limits, [name]: event.limit } };
+    }
+  }
+  return settings;
+};
