@@ -37,11 +37,11 @@ const tools = [
 ];
 
 const call = async (): Promise<readonly Block[]> => {
-  const response = await fetch(`${process.env['ANTHROPIC_BASE_URL']}/v1/messages`, {
+  const response = await fetch(`${process.env.ANTHROPIC_BASE_URL}/v1/messages`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
-      'x-api-key': process.env['ANTHROPIC_API_KEY'] ?? '',
+      'x-api-key': process.env.ANTHROPIC_API_KEY ?? '',
       'anthropic-version': '2023-06-01',
     },
     body: JSON.stringify({ model: 'minimal', max_tokens: 8_192, stream: true, tools, messages }),

@@ -19,7 +19,7 @@ const PREFIX = 'code-';
 const cacheFile = (content) => {
   const caches = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
   const [, , word = ''] = process.argv;
-  const command = /^[a-z-]{1,20}$/.test(word) ? word : 'any';
+  const command = /^[a-z]{1,20}$/.test(word) ? word : 'any';
   return path.join(caches, 'pawl', `${PREFIX}${content}-${process.version}-${process.arch}-${command}`);
 };
 

@@ -51,6 +51,7 @@ const englishOnly: Plugin = {
 };
 
 const PROGRAM = 'src/cli/main.ts';
+const LEAN_HEADERS = 'scripts/lean-headers.ts';
 
 /** What both builds have in common. */
 const common = (root: string) =>
@@ -66,7 +67,7 @@ const common = (root: string) =>
     // Else a crash would print half the program as the line where it happened.
     lineLimit: 160,
     external: EXTERNAL,
-    inject: ['scripts/lean-headers.ts'],
+    inject: existsSync(path.join(root, LEAN_HEADERS)) ? [LEAN_HEADERS] : [],
     plugins: [requireBuiltins, englishOnly],
     metafile: true as const,
     write: false as const,

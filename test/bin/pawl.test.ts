@@ -44,7 +44,10 @@ describe('bin/pawl.js, before the program is loaded', () => {
 
   it('hands everything else to the program', () => {
     mkdirSync(path.join(scratch, 'dist'));
-    writeFileSync(path.join(scratch, 'dist', 'cli.cjs'), '//fake\nconsole.log(process.argv.slice(2).join());\n');
+    writeFileSync(
+      path.join(scratch, 'dist', 'cli.cjs'),
+      '//fake\nconsole.log(process.argv.slice(2).join());\n',
+    );
     assert.deepEqual(run(start, '--version', '--json'), {
       status: 0,
       stdout: '--version,--json\n',

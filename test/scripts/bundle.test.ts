@@ -10,7 +10,8 @@ const OLD_PACKAGE = {
   'node_modules/old/package.json': '{ "name": "old", "version": "1.2.3", "license": "MIT" }',
   'node_modules/old/index.js': "exports.last = (file) => require('path').basename(file);\n",
 };
-const CLI = { 'src/cli/main.ts': "import { last } from 'old';\nconsole.log(last('a/b'));\n" };
+const LAST = "import { last } from 'old';\nconsole.log(last('a/b'));\n";
+const CLI = { 'src/cli/main.ts': LAST, 'src/index.ts': LAST };
 
 const inFolder = async (
   files: Readonly<Record<string, string>>,
@@ -61,7 +62,9 @@ describe('the bundle', () => {
   it('gives a bundled CommonJS package the modules of Node that it requires, and its licence a place', () =>
     inFolder({ ...OLD_PACKAGE, ...CLI, 'node_modules/old/LICENSE': 'Do what you like.' }, async (root) => {
       await bundle(root);
-      assert.equal(runNode(root, "await import('./dist/cli.js');"), 'b\n');
+      for (const file of ['cli.cjs', 'index.js']) {
+        assert.equal(runNode(root, `await import('./dist/${file}');`), 'b\n', file);
+      }
       const notice = readFileSync(path.join(root, 'THIRD-PARTY.md'), 'utf8');
       assert.match(notice, /## old 1\.2\.3 \(MIT\)\n\n```text\nDo what you like\.\n```/);
     }));
