@@ -76,18 +76,27 @@ const common = (root: string) =>
 
 /**
  * The program as one CommonJS file, which bin/code-cache.js can keep compiled; parts that are imported late are still
- * run late. Its first line names its content.
+ * run late. Its first line names its content. Our own code is bundled first, with the names of functions kept; then
+ * the packages join it, whose functions need no names, since keeping one costs a call for each closure that is made.
  */
 const buildProgram = async (root: string) => {
   if (!existsSync(path.join(root, PROGRAM))) return null;
-  const { outputFiles, metafile } = await build({
+  const own = await build({
     ...common(root),
     entryPoints: [PROGRAM],
+    format: 'esm',
+    packages: 'external',
+    inject: [],
+    define: { 'import.meta.url': 'bundleUrl' },
+  });
+  const { outputFiles, metafile } = await build({
+    ...common(root),
+    stdin: { contents: own.outputFiles[0]?.text ?? '', resolveDir: root, sourcefile: PROGRAM },
     outfile: 'dist/cli.cjs',
     format: 'cjs',
+    keepNames: false,
     // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
     supported: { 'dynamic-import': false },
-    define: { 'import.meta.url': 'bundleUrl' },
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   const [output] = outputFiles;

@@ -1,4 +1,4 @@
-import { fdatasync, writeSync } from 'node:fs';
+import { fdatasync, fdatasyncSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { cannotWrite, closed } from './error.js';
 
@@ -8,19 +8,33 @@ export type Target = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
   write(bytes: Buffer, offset: number, length: number, position: number): number;
 };
 
+/** A disk that took longer the last time is waited for in another thread. */
+const promptMs = 1;
+
+const syncElsewhere = (fd: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    fdatasync(fd, (error) => (error === null ? resolve() : reject(error)));
+  });
+
 /**
- * A file as the writer wants it. Writing to the system's cache takes less than the way to another thread and back, so
- * it is done here; waiting for the disk is done there.
+ * A file as the writer wants it. The way to another thread and back takes longer than writing to the system's cache,
+ * and as long as waiting for a prompt disk: both are done here as long as the disk is prompt, so that a slow one
+ * blocks the loop once and not again.
  */
-export const targetOf = (handle: FileHandle): Target => ({
-  write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
-  datasync: () =>
-    new Promise((resolve, reject) => {
-      fdatasync(handle.fd, (error) => (error === null ? resolve() : reject(error)));
-    }),
-  truncate: (size) => handle.truncate(size),
-  close: () => handle.close(),
-});
+export const targetOf = (handle: FileHandle): Target => {
+  let tookMs = 0;
+  return {
+    write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
+    async datasync() {
+      const startedAtMs = performance.now();
+      if (tookMs > promptMs) await syncElsewhere(handle.fd);
+      else fdatasyncSync(handle.fd);
+      tookMs = performance.now() - startedAtMs;
+    },
+    truncate: (size) => handle.truncate(size),
+    close: () => handle.close(),
+  };
+};
 
 type Waiting = {
   readonly bytes: Buffer;

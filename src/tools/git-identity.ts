@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 
 /**
@@ -14,6 +14,8 @@ const PARTS = ['name', 'email'] as const;
 type Part = (typeof PARTS)[number];
 
 const readOrEmpty = (file: string): string => {
+  // Most are not there, and an error that is made and thrown away costs ten times as much as this question.
+  if (!existsSync(file)) return '';
   try {
     return readFileSync(file, 'utf8');
   } catch {
