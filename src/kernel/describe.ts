@@ -1,16 +1,6 @@
-import type { Edge, IgnoredPair } from './step.js';
+import type { Described, Edge } from './step.js';
 
 /** Pictures of a machine, all from its one list of edges: nothing draws a machine by hand. */
-
-type Described = {
-  readonly edges: readonly Edge[];
-  readonly ignored: readonly IgnoredPair[];
-  readonly states: Readonly<Record<string, string>>;
-  readonly events: Readonly<Record<string, string>>;
-  readonly initial: string;
-  readonly transient: readonly string[];
-  readonly ends: readonly string[];
-};
 
 const labelsMax = 4;
 

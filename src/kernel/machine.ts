@@ -1,18 +1,11 @@
 import { compile } from './compile.js';
-import type { Edge, IgnoredPair, Step } from './step.js';
+import type { Described, Step } from './step.js';
 import { stepper } from './stepper.js';
 import type { Named, Spec, Table, Typed } from './table.js';
 
-export type Machine<S extends Named, E extends Typed, A> = {
+export type Machine<S extends Named, E extends Typed, A> = Described & {
   /** Pure and total: same state and event, same answer; never throws. */
   step(state: S, event: E): Step<S, A>;
-  readonly edges: readonly Edge[];
-  readonly ignored: readonly IgnoredPair[];
-  readonly states: Readonly<Record<string, string>>;
-  readonly events: Readonly<Record<string, string>>;
-  readonly initial: string;
-  readonly transient: readonly string[];
-  readonly ends: readonly string[];
 };
 
 /**

@@ -36,3 +36,15 @@ export type Step<S, A> = {
 
 /** A pair of state and event that has no arrow, and why. */
 export type IgnoredPair = Ignored & { readonly state: string; readonly event: string };
+
+/** All that can be said of a machine without running it: what pictures, documents and checks are made from. */
+export type Described = {
+  readonly edges: readonly Edge[];
+  readonly ignored: readonly IgnoredPair[];
+  /** Names, each with a line of documentation. */
+  readonly states: Readonly<Record<string, string>>;
+  readonly events: Readonly<Record<string, string>>;
+  readonly initial: string;
+  readonly transient: readonly string[];
+  readonly ends: readonly string[];
+};
