@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -72,14 +73,64 @@ describe('bin/code-cache.js', () => {
     );
   });
 
-  it('compiles as usual when what was kept is damaged, and keeps it anew', () => {
+  for (const place of ['beginning', 'middle', 'end']) {
+    it(`compiles as usual when a byte at the ${place} of what was kept is damaged, and keeps it anew`, () => {
+      write('aaaa', 'one');
+      start();
+      const file = path.join(caches, kept()[0] ?? '');
+      const whole = readFileSync(file);
+      const damaged = Buffer.from(whole);
+      const index = { beginning: 0, middle: whole.length >> 1, end: whole.length - 1 }[place] ?? 0;
+      damaged.writeUInt8((damaged[index] ?? 0) ^ 0xff, index);
+      writeFileSync(file, damaged);
+      assert.deepEqual(start(), fine('one'));
+      assert.ok(!readFileSync(file).equals(damaged));
+    });
+  }
+
+  it('compiles as usual when what was kept was cut off', () => {
     write('aaaa', 'one');
     start();
     const file = path.join(caches, kept()[0] ?? '');
-    const whole = readFileSync(file).length;
-    writeFileSync(file, 'this is no code');
+    writeFileSync(file, readFileSync(file).subarray(0, 20));
     assert.deepEqual(start(), fine('one'));
-    assert.equal(readFileSync(file).length, whole);
+  });
+
+  /** Keeps the code of a program that says something else under the name of this one, as an attacker would. */
+  const plant = (): string => {
+    write('aaaa', 'evil');
+    start();
+    const file = path.join(caches, kept()[0] ?? '');
+    write('aaaa', 'good');
+    assert.deepEqual(start(), fine('evil'), 'kept code is trusted, so whose it is must be known');
+    return file;
+  };
+
+  it('takes no code from a file that others can write', () => {
+    chmodSync(plant(), 0o666);
+    assert.deepEqual(start(), fine('good'));
+  });
+
+  it('takes no code from a folder that others can write', () => {
+    plant();
+    chmodSync(caches, 0o777);
+    assert.deepEqual(start(), fine('good'));
+  });
+
+  it('takes no code from a path that depends on the current folder', () => {
+    const file = plant();
+    cpSync(path.dirname(file), path.join(scratch, 'relative', 'pawl'), { recursive: true });
+    const code = "require('./bin/code-cache.js').runCached(process.env.PROGRAM);";
+    writeFileSync(path.join(scratch, 'start.cjs'), code);
+    for (const places of [{ XDG_CACHE_HOME: 'relative' }, { XDG_CACHE_HOME: '', HOME: '' }]) {
+      cpSync(path.dirname(file), path.join(scratch, '.cache', 'pawl'), { recursive: true });
+      const { stdout } = spawnSync(process.execPath, ['start.cjs'], {
+        cwd: scratch,
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH, PROGRAM: program, ...places },
+      });
+      assert.equal(stdout, 'good\n', JSON.stringify(places));
+    }
   });
 
   it('starts without a place to keep anything', () => {
