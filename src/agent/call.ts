@@ -57,7 +57,11 @@ export type CallOutcome = {
 export type Call = { readonly judged: JudgedCall; readonly requestedAt: number } & (
   | { readonly status: 'queued'; readonly allowed: 'byPolicy' | 'byUser' }
   | { readonly status: 'awaitingApproval' }
-  | { readonly status: 'starting'; readonly graceTimerId: string | null }
+  | {
+      readonly status: 'starting';
+      readonly allowed: 'byPolicy' | 'byUser';
+      readonly graceTimerId: string | null;
+    }
   | { readonly status: 'running'; readonly startedAt: number; readonly graceTimerId: string | null }
   | {
       readonly status: EndedStatus;

@@ -61,6 +61,7 @@ export const table: AgentTable = {
         { to: 'WaitingForUserInput', then: turn.nothingToCompact },
       ],
       ApproveBudget: [
+        { when: turn.isNoLimit, to: 'WaitingForUserInput', then: turn.refuseLimit },
         { when: turn.queueWaitsForBudget, to: 'WaitingForUserInput', then: turn.approveAndSend },
         { when: turn.conversationWaitsForBudget, to: 'WaitingForUserInput', then: turn.approveAndOfferRetry },
         { to: 'WaitingForUserInput', then: turn.approveLimit },

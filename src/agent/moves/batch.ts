@@ -167,12 +167,7 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
       asks.push(requestApproval(batch.batchId, call.judged, ask));
       break;
     }
-    const started: Call = {
-      judged: call.judged,
-      requestedAt: call.requestedAt,
-      status: 'starting',
-      graceTimerId: null,
-    };
+    const started: Call = { ...call, status: 'starting', graceTimerId: null };
     calls[index] = started;
     starting.push(call.judged);
     running = [...running, started];
@@ -184,6 +179,29 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
     batchId: batch.batchId,
     calls: starting,
   });
+};
+
+/**
+ * After the session was opened again: what has not run is decided anew, since the rules may have changed and whoever
+ * was asked may be gone (R83c). Calls that were starting never ran: they start again where they still may.
+ */
+export const pumpAgain = (batch: Batch, at: number): Same<Batch> => {
+  const shown: Action[] = [];
+  let stops = batch.phase.mode === 'stopping';
+  const calls = batch.calls.map((call): Call => {
+    const { judged, requestedAt } = call;
+    if (call.status === 'starting') return { judged, requestedAt, status: 'queued', allowed: call.allowed };
+    if (call.status !== 'awaitingApproval') return call;
+    const admitted = admit(batch.session, judged, requestedAt, at);
+    stops ||= admitted.stops;
+    if (admitted.ask !== null) shown.push(requestApproval(batch.batchId, judged, admitted.ask));
+    else shown.push({ type: 'WithdrawApproval', batchId: batch.batchId, callId: judged.callId });
+    if (isEnded(admitted.call)) shown.push(showEnd(batch.batchId, admitted.call));
+    return admitted.call;
+  });
+  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
+  const pumped = pump({ ...batch, calls, phase }, at);
+  return go(pumped.state, ...shown, ...pumped.actions);
 };
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;

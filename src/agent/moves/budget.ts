@@ -1,7 +1,7 @@
 import type { Action } from '../action.js';
 import type { Event, On } from '../event.js';
 import type { Next, Same } from '../move.js';
-import { go, withSession } from '../move.js';
+import { go, ignore, withSession } from '../move.js';
 import type { Dimension, Limits } from '../settings.js';
 import type { In, Session, State } from '../state.js';
 import { resetClock } from './clock.js';
@@ -145,8 +145,12 @@ export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): Next<'
   );
 };
 
+/** 0 lifts a limit; anything else that is not a positive number is none. */
+export const isLimit = (limit: number): boolean => limit >= 0 && Number.isFinite(limit);
+
 /** ApproveBudget where nothing else follows from it. */
 export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Same<S> => {
+  if (!isLimit(event.limit)) return ignore(state, 'a limit is a number from 0 up');
   const raised = setLimit(state.session, event.dimension, event.limit);
   const { session, actions } = resetClock(state, state.session, raised);
   const text =

@@ -4,7 +4,7 @@ import type { On } from '../event.js';
 import type { Next, Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
 import type { In, RestingState, Session } from '../state.js';
-import { type Batch, isRunning, pump, put, showEnd } from './batch.js';
+import { type Batch, isRunning, pumpAgain, put, showEnd } from './batch.js';
 import { forceBatch } from './cancel.js';
 import { hookAction } from './hooks.js';
 import { unknownText } from './outcomes.js';
@@ -100,7 +100,7 @@ export const endDrainForTime = (state: In<'CallingLlm'>, event: On<'Resumed'>): 
 export const endBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> =>
   forceBatch({ ...state, session: opened(state.session, event) }, event);
 
-/** Approvals are asked again; calls that never ran start; a call that was being cancelled ends. */
+/** What has not run is decided anew; a call that was being cancelled ends. */
 export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> => {
   const session = opened(state.session, event);
   const { batchId } = state;
@@ -119,19 +119,7 @@ export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'Executi
       } as const;
     });
   const left = put({ ...state, session }, ...cancelled);
-  const asks = left.calls
-    .filter((call) => call.status === 'awaitingApproval')
-    .map(
-      ({ judged }): Action => ({
-        type: 'RequestApproval',
-        batchId,
-        call: judged,
-        why: 'asked before the session was opened again',
-      }),
-    );
-  const calls = left.calls.filter((call) => call.status === 'starting').map(({ judged }) => judged);
-  const starts: readonly Action[] = calls.length === 0 ? [] : [{ type: 'ExecuteTools', batchId, calls }];
-  const pumped = cancelled.length === 0 ? go(left) : pump(left, event.at);
+  const pumped = pumpAgain(left, event.at);
   const shown = cancelled.map((call) => showEnd(batchId, call));
-  return go(pumped.state, ...clockOf(session), ...shown, ...asks, ...starts, ...pumped.actions);
+  return go(pumped.state, ...clockOf(session), ...shown, ...pumped.actions);
 };

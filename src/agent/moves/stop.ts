@@ -5,7 +5,7 @@ import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
 import type { CancelCause, In, Session, State, StopCause } from '../state.js';
 import { account } from './account.js';
-import { store, tell } from './tell.js';
+import { storePartial, tell } from './tell.js';
 import { stopNote } from './words.js';
 
 /** How a turn is stopped from outside, and what Cancelled and Failed do (R60-R63, R67, R69, R77). */
@@ -35,7 +35,8 @@ export const keepPartial = (
     cut: true,
     parts: [{ type: 'text', text: partial }],
   };
-  return { session: { ...store(session, message), notes: [...session.notes, stopNote(cause)] }, actions: [] };
+  const stored = storePartial(session, message, partial);
+  return { session: { ...stored, notes: [...session.notes, stopNote(cause)] }, actions: [] };
 };
 
 const abortCall = (state: Calling): Action => ({ type: 'AbortLlmRequest', requestId: state.requestId });

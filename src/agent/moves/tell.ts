@@ -28,6 +28,12 @@ export const answer = (session: Session, results: readonly ResultPart[]): Sessio
   contextTokens: grown(session, sizeOf(results.map((result) => result.text))),
 });
 
+/** Stores what had come of a reply that was stopped: nobody counted it. */
+export const storePartial = (session: Session, reply: AssistantMessage, text: string): Session => ({
+  ...store(session, reply),
+  contextTokens: grown(session, text.length),
+});
+
 /** Stores a reply. The provider's own count replaces the estimate, see `readReply`. */
 export const store = (session: Session, reply: AssistantMessage): Session => ({
   ...session,

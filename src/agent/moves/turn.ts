@@ -2,7 +2,7 @@ import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
 import type { In, Session } from '../state.js';
-import { raiseLimit, rearm, sessionLimit, spentText } from './budget.js';
+import { isLimit, raiseLimit, rearm, sessionLimit, spentText } from './budget.js';
 import { startClock } from './clock.js';
 import { enoughToCompact, needsCompaction, startCompaction } from './compaction.js';
 import { enqueue } from './queue.js';
@@ -53,6 +53,10 @@ export const failInput = (state: Waiting, event: On<'InputFailed'>): Next<'Faile
   go({ name: 'Failed', session: state.session, error: 'input', message: event.message });
 
 // ---- ApproveBudget while waiting (R75, R76) ----
+
+export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean => !isLimit(event.limit);
+export const refuseLimit = (state: Waiting, event: On<'ApproveBudget'>): Next<'WaitingForUserInput'> =>
+  raiseLimit(state, event);
 
 const stoppedForBudget = (state: Waiting): boolean => state.reason.kind === 'budget';
 export const queueWaitsForBudget = (state: Waiting): boolean =>
@@ -123,7 +127,7 @@ export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
     warned: numbered.turn.warned.filter(perSession),
   };
   const left = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock({ ...numbered, queue: left, turn });
+  const clock = startClock({ ...numbered, queue: left, turn, emptyReplies: 0 });
   const sent = sendRequest(clock.session, 'user', 1);
   return go(sent.state, ...clock.actions, ...sent.actions);
 };
