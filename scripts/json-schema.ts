@@ -1,6 +1,5 @@
-/** Writes docs/json-stream.schema.json from src/cli/record-schema.ts. Run by `npm run update`. */
-import { writeFileSync } from 'node:fs';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+/** docs/json-stream.schema.json from src/cli/record-schema.ts; `npm run update` writes it. */
+import { fileURLToPath } from 'node:url';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { recordSchema } from '../src/cli/record-schema.js';
 
@@ -20,7 +19,3 @@ export const schemaText = (): string => {
   };
   return `${JSON.stringify(schema, withoutClosedObjects, 2)}\n`;
 };
-
-if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  writeFileSync(schemaFile, schemaText());
-}

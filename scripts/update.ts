@@ -1,6 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
- * Golden traces (their tests write them when UPDATE=1), the diagram in README.md and docs/machine.md, THIRD-PARTY.md.
+ * The diagram in README.md and docs/machine.md, THIRD-PARTY.md, docs/json-stream.schema.json; golden traces and what the
+ * examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { agent } from '../src/agent/machine.js';
 import { markdownTable, mermaid } from '../src/kernel/describe.js';
 import { bundle } from './bundle.js';
 import { emptyMachineDocument, fenced, splice } from './diagram.js';
+import { schemaText } from './json-schema.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
 const inRoot = (file: string): string => path.join(root, file);
@@ -29,10 +31,10 @@ const updateDiagrams = (): void => {
   rewrite('README.md', splice(readFileSync(inRoot('README.md'), 'utf8'), 'diagram', diagram));
 };
 
-/** False when a trace did not come to its end: it is not written then, and its test says why. */
-const updateTraces = (): boolean => {
+/** False when a trace or an example did not come to its end: it is not written then, and its test says why. */
+const updateByTests = (): boolean => {
   const files = readdirSync(inRoot('test'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => /(^|\/)traces?\.test\.ts$/.test(file))
+    .filter((file) => /(^|\/)(traces?|examples)\.test\.ts$/.test(file))
     .map((file) => inRoot(path.join('test', file)));
   const words = ['--import', 'tsx', '--test', ...files];
   const environment = { ...process.env, UPDATE: '1' };
@@ -41,4 +43,5 @@ const updateTraces = (): boolean => {
 
 console.log((await bundle(root)).join('\n'));
 updateDiagrams();
-process.exitCode = updateTraces() ? 0 : 1;
+rewrite('docs/json-stream.schema.json', schemaText());
+process.exitCode = updateByTests() ? 0 : 1;

@@ -7,8 +7,8 @@ import type { Stepped } from '../needs.js';
 import { endingOf, exitCodes, Stop } from './exit-codes.js';
 import { type Opened, openFromFlags } from './open-session.js';
 import { packageFolder } from './package-folder.js';
-import { moved, pathLine, statesOf } from './path-line.js';
-import { formatCost, type Look, lookOf, paint, writeWhole } from './print.js';
+import { countStates, moved, pathLine } from './path-line.js';
+import { formatCost, type Look, lookOf, paint, warningText, writeWhole } from './print.js';
 import { costOf } from './records.js';
 import { listenToSignals } from './signals.js';
 import { createStory, wholeOf } from './story.js';
@@ -85,13 +85,6 @@ const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => voi
   };
 };
 
-const countStates = (steps: readonly Stepped[]): string => {
-  const times = new Map<string, number>();
-  for (const step of steps)
-    for (const name of statesOf(step).slice(1)) times.set(name, (times.get(name) ?? 0) + 1);
-  return [...times].map(([name, count]) => (count === 1 ? name : `${name} ×${count}`)).join(' · ');
-};
-
 const summarise = (
   look: Look,
   opened: Opened,
@@ -103,10 +96,11 @@ const summarise = (
   say('');
   say(`${title('project')} ${folder}`);
   say(`${title('commit')} ${git(folder, ['log', '--oneline', '--max-count=1']).trim()}`);
-  say(`${title('path')} ${countStates(steps.filter(moved))}`);
+  say(`${title('path')} ${countStates(steps)}`);
   say(`${title('cost')} ${formatCost(costOf(state))}: the model was a script, everything else was real`);
   say(`${title('journal')} ${opened.journal}`);
   say(`${title('replay')} pawl replay ${opened.session.id}`);
+  say(paint(look, 'dim', `Nothing needs the project any more: rm -rf ${folder}`));
 };
 
 /** Runs the one turn; the steps that led anywhere, and where it ended. */
@@ -146,6 +140,7 @@ export const runDemo = async (): Promise<number> => {
   const opened = await openFromFlags(
     { model: `scripted/${script}`, workspace: folder, preset: 'auto' },
     'headless',
+    { warn: (text) => void process.stderr.write(`${warningText(text)}\n`) },
   );
   say(`${paint(look, 'bold', 'A small project with a failing test')} in ${folder}`);
   say(paint(look, 'dim', 'Each dim line is a transition: line of the journal, event, states.'));

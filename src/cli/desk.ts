@@ -1,15 +1,16 @@
 import type { JudgedCall } from '../agent/call.js';
-import type { InputMode } from '../agent/event.js';
+import type { Event, InputMode } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import type { Clock, Stepped } from '../needs.js';
 import { type Answer, choices, readAnswer } from './approval.js';
+import { titleOf } from './calls.js';
 import type { Typed } from './keys.js';
 import { emptyLine, type Line, pasted, submitted, typed as typeKey, withText } from './line-editor.js';
 import type { LiveArea } from './live-area.js';
 import { harmless, type Look, oneLine, paint } from './print.js';
 import { readWish, type Wish } from './slash.js';
 import { isBusy, statusLine } from './status.js';
-import { createStory, type Story, titleOf, wholeOf } from './story.js';
+import { createStory, type Story, wholeOf } from './story.js';
 
 /** What the desk asks for. Nothing of it is awaited: what comes of it is seen in the steps. */
 export type DeskWishes = {
@@ -18,12 +19,16 @@ export type DeskWishes = {
   answer(batchId: string, callId: string, answer: Answer): void;
   /** A command that is not text for the model. */
   command(wish: Wish): void;
+  /** Gives the terminal back to the shell until the user goes on. */
+  suspend(): void;
   /** `hard`: at once, children killed. */
   end(how: 'clean' | 'hard'): void;
 };
 
 type Question = { readonly batchId: string; readonly call: JudgedCall; readonly why: string };
 
+/** What the commands of the terminal become. */
+const COMMANDS: readonly Event['type'][] = ['CompactRequested', 'RetryLast', 'RetryNow', 'ApproveBudget'];
 /** Quiet time before keys count as an answer. */
 const QUIET_MS = 300;
 /** Two interrupts within this time end the program. */
@@ -32,7 +37,7 @@ const TWICE_MS = 2_000;
 /**
  * Where the user sits: what is on the screen and what the keys do.
  *
- * 1. Typed text leaves the line by Enter, by the user's own editing, or not at all.
+ * 1. Typed text leaves the line by Enter (also if it is refused: then Up brings it back), by the user's own editing, or not at all.
  * 2. A question is answered only by keys pressed after it stood on the screen and the keyboard was quiet for a moment;
  *    what is typed earlier goes on into the user's own line.
  */
@@ -87,6 +92,7 @@ export class Desk {
     this.#lastKeyAt = this.#clock.now();
     const [question] = this.#questions;
     if (pressed.kind === 'interrupt') this.#interrupt();
+    else if (pressed.kind === 'suspend') this.#wishes.suspend();
     else if (pressed.kind === 'end') {
       if (this.#line.text === '') this.#wishes.end('clean');
     } else if (pressed.kind === 'escape') {
@@ -106,8 +112,15 @@ export class Desk {
     if (stepped.path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm')) {
       this.#area.endStream();
     }
+    this.#tellRefused(stepped);
     this.#follow(stepped);
     this.redraw();
+  }
+
+  /** A command that the machine has no use for now is not swallowed. */
+  #tellRefused({ event, diagnostics }: Stepped): void {
+    if (!COMMANDS.includes(event.type)) return;
+    for (const { why } of diagnostics) this.print(paint(this.#look, 'yellow', `  not now: ${why}`));
   }
 
   #follow(stepped: Stepped): void {
@@ -184,12 +197,11 @@ export class Desk {
 
   #submit(mode: InputMode): void {
     const wish = readWish(this.#line.text, mode);
-    if (wish.kind === 'unknown') {
-      const hint = wish.close === undefined ? '/help lists them' : `did you mean /${wish.close}?`;
-      this.print(paint(this.#look, 'yellow', `There is no /${wish.name}; ${hint}`));
+    this.#line = submitted(this.#line);
+    if (wish.kind === 'refused') {
+      this.print(paint(this.#look, 'yellow', `${wish.why}\n  Up brings your line back.`));
       return;
     }
-    this.#line = submitted(this.#line);
     if (wish.kind === 'nothing') return;
     if (wish.kind !== 'say') {
       this.#wishes.command(wish);

@@ -1,8 +1,9 @@
+import { basename } from 'node:path';
 import type { Dimension } from '../agent/settings.js';
 import type { FailureKind, State, StopCause, WaitReason } from '../agent/state.js';
 import type { JournalError, JournalErrorKind } from '../journal/error.js';
 
-/** Every way the program can end; docs/command-line.md says the same to people. */
+/** Every way the program can end; docs/headless.md says the same to people. */
 export const exitCodes = {
   done: 0,
   taskFailed: 1,
@@ -121,6 +122,13 @@ const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
 const isJournalError = (error: unknown): error is JournalError =>
   error instanceof Error && error.name === 'JournalError';
 
+/** What a damaged journal can still be used for. */
+const waysOn = ({ kind, place, path }: JournalError): string => {
+  if (kind !== 'damaged' || place === null || place.seq === 0) return '';
+  const at = `${basename(path, '.jsonl')} --at ${place.seq}`;
+  return `\nTo look at what is good: pawl show ${at}\nTo go on from there: pawl fork ${at}`;
+};
+
 const systemCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
@@ -135,7 +143,11 @@ const exitOfSystem: Readonly<Record<string, ExitCode>> = {
 export const endingOfError = (error: unknown): Ending => {
   if (error instanceof Stop) return { exit: error.exit, reason: error.reason, message: error.message };
   if (isJournalError(error))
-    return { exit: exitOfJournal[error.kind], reason: error.kind, message: error.message };
+    return {
+      exit: exitOfJournal[error.kind],
+      reason: error.kind,
+      message: `${error.message}${waysOn(error)}`,
+    };
   const code = systemCode(error);
   const exit = exitOfSystem[code];
   const text = error instanceof Error ? error.message : String(error);

@@ -5,7 +5,7 @@ import { exitCodes, Stop } from './exit-codes.js';
 export const runFlags = [
   [
     '-p, --print [prompt]',
-    'one turn without a terminal; the result on stdout. Without a prompt, or with -, it is read from stdin',
+    'one turn without a terminal; the result on stdout. Without a prompt it is read from stdin; with - after a prompt, stdin is added to it',
   ],
   [
     '--model <provider/name>',
@@ -14,13 +14,19 @@ export const runFlags = [
   ['--base-url <url>', 'where the provider is reached, in place of its own address'],
   ['--workspace <folder>', 'the folder to work on (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
-  ['--max-usd <amount>', 'stop before spending more dollars in this session'],
+  [
+    '--max-usd <amount>',
+    'no further model call once this session has cost so many dollars; the reply that crosses the limit is still paid for',
+  ],
   ['--max-rounds <count>', 'stop after so many model calls with tools in a turn (default: 100)'],
-  ['--max-tokens <count>', 'stop after so many tokens in this session'],
+  [
+    '--max-tokens <count>',
+    'no further model call once this session has used so many tokens; the reply that crosses the limit still counts',
+  ],
   ['--max-minutes <count>', 'stop a turn after so many minutes'],
   [
     '--preset <name>',
-    'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto)',
+    'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto). With auto and ci file tools stay in the workspace; commands run unasked, without a sandbox',
   ],
   ['--on-ask <what>', 'without a terminal, when a call needs approval: stop (default) or deny'],
   ['--continue', 'go on with the last session of this folder'],

@@ -13,7 +13,7 @@ export const forkSession = async (
   given: string,
   at: string,
   flags: RunFlags,
-  prompt: string,
+  prompt: string | undefined,
 ): Promise<number> => {
   const seq = readSeq('--at', at);
   const sessionId = await findSession(given);
@@ -23,7 +23,7 @@ export const forkSession = async (
   process.stderr.write(
     `${newId} is a fork of ${sessionId} at ${seq}; the files of the workspace are as they are now.\n`,
   );
-  if (prompt.trim() !== '')
+  if (prompt !== undefined)
     return (await import('./headless.js')).runHeadless({ ...flags, resume: newId }, prompt);
   writeWhole(1, `${newId}\n`);
   return exitCodes.done;

@@ -4,12 +4,14 @@ import type { Session } from '../agent-api.js';
 import type { Stepped } from '../needs.js';
 import { type Ending, endingOf, endingOfError, exitCodes } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
+import { createHeld, type Held } from './held.js';
 import { type Opened, openFromFlags } from './open-session.js';
-import { formatCost, formatTokens, lookOf, writeWhole } from './print.js';
+import { formatCost, formatTokens, lookOf, warningText, writeWhole } from './print.js';
 import type { JsonRecord } from './record-schema.js';
 import { costOf, recordsOf, resultRecord } from './records.js';
 import { listenToSignals } from './signals.js';
 import { createStory, wholeOf } from './story.js';
+import { createUnapproved } from './unapproved.js';
 
 /** How long a session that is ended hard may take to kill what it started. */
 const HARD_END_MS = 2_000;
@@ -43,7 +45,7 @@ const jsonOutlet: Outlet = {
 
 /** What is said of a journal whose last line was cut off. */
 export const tornText = ({ bytes, keptAs }: NonNullable<Session['tornTail']>): string =>
-  `! The last ${bytes} bytes of the journal were torn off by a crash; they are kept in ${keptAs}.`;
+  warningText(`The last ${bytes} bytes of the journal were torn off by a crash; they are kept in ${keptAs}.`);
 
 /** Warnings and errors always; the rest of the story to a person who watches, or with --verbose. */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {
@@ -61,7 +63,8 @@ const textOutlet = (workspace: string, verbose: boolean): Outlet => {
         if (watched || piece.urgent) say(verbose ? wholeOf(piece) : piece.text);
       }
     },
-    end(_ending, text, ended) {
+    end(ending, text, ended) {
+      if (ending.exit === exitCodes.notPermitted) say(`pawl: ${ending.message}`);
       if (text !== '') writeWhole(1, text.endsWith('\n') ? text : `${text}\n`);
       if (!watched || ended === null) return;
       const { usage } = ended.state.session;
@@ -89,22 +92,19 @@ const TERMINATED: Ending = { exit: exitCodes.terminated, reason: 'terminated', m
 const INTERRUPTED: Ending = { exit: exitCodes.interrupted, reason: 'cancelled', message: '' };
 
 /** Sends the prompt and waits until the session rests. Signals and a closed pipe end it early, settled. */
-const runTurn = async (session: Session, prompt: string, outlet: Outlet): Promise<Turn> => {
-  let state = await session.state();
+const runTurn = async (
+  { session, settings }: Opened,
+  prompt: string,
+  outlet: Outlet,
+  steps: Steps,
+): Promise<Turn> => {
+  const unapproved = createUnapproved(settings.workspace);
+  let last: State | null = null;
   let early: Ending | null = null;
   const endWith = (ending: Ending): void => {
     early ??= ending;
     session.close().catch(() => undefined); // the wait below reports the same failure
   };
-  const unwatch = session.watch((stepped) => {
-    state = stepped.state;
-    if (early !== null && early.exit === exitCodes.closedPipe) return;
-    try {
-      outlet.see(stepped);
-    } catch (fault) {
-      endWith(endingOfError(fault));
-    }
-  });
   const deaf = listenToSignals({
     interrupt: () => void session.cancel().catch(() => undefined), // refused after the end: there is nothing to cancel
     interruptAgain() {
@@ -112,6 +112,16 @@ const runTurn = async (session: Session, prompt: string, outlet: Outlet): Promis
       void pause(HARD_END_MS).then(() => process.exit(exitCodes.interrupted));
     },
     terminate: () => endWith(TERMINATED),
+  });
+  const unwatch = steps.hear((stepped) => {
+    last = stepped.state;
+    unapproved.see(stepped);
+    if (early !== null && early.exit === exitCodes.closedPipe) return;
+    try {
+      outlet.see(stepped);
+    } catch (fault) {
+      endWith(endingOfError(fault));
+    }
   });
   try {
     await session.send({ type: 'UserInput', text: prompt, mode: 'steer' });
@@ -123,7 +133,10 @@ const runTurn = async (session: Session, prompt: string, outlet: Outlet): Promis
     unwatch();
     deaf();
   }
-  return { state, ending: early ?? endingOf(state) };
+  const state = last ?? (await session.state());
+  const ending = early ?? endingOf(state);
+  if (ending.exit !== exitCodes.notPermitted) return { state, ending };
+  return { state, ending: { ...ending, message: unapproved.advice(session.id) } };
 };
 
 /** The turn's ending, or that the session could not be closed: then its end is not on disk. */
@@ -139,11 +152,24 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<En
   }
 };
 
-const runOpened = async (opened: Opened, prompt: string, outlet: Outlet): Promise<Ending> => {
+type Steps = Held<Stepped>;
+
+/** What the opening led to: a session, and what was asked for meanwhile by a signal. */
+type Begun = { readonly opened: Opened; readonly early: Ending | null };
+
+const runOpened = async (
+  { opened, early }: Begun,
+  prompt: string,
+  outlet: Outlet,
+  steps: Steps,
+): Promise<Ending> => {
   const { session } = opened;
   try {
     outlet.begin(opened);
-    const turn = await runTurn(session, prompt, outlet);
+    const turn =
+      early === null
+        ? await runTurn(opened, prompt, outlet, steps)
+        : { ending: early, state: await session.state() };
     const ending = await closeAfter(session, turn);
     const ended = { sessionId: session.id, state: turn.state };
     if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, resultText(turn.state), ended);
@@ -155,13 +181,32 @@ const runOpened = async (opened: Opened, prompt: string, outlet: Outlet): Promis
   }
 };
 
+/** Opens the session. A signal meanwhile ends it as soon as it is open, before anything is sent. */
+const begin = async (flags: RunFlags, steps: Steps): Promise<Begun> => {
+  const endings: Ending[] = [];
+  const deaf = listenToSignals({
+    interrupt: () => void endings.push(INTERRUPTED),
+    interruptAgain: () => process.exit(exitCodes.interrupted),
+    terminate: () => void endings.push(TERMINATED),
+  });
+  try {
+    const warn = (text: string): void => void process.stderr.write(`${warningText(text)}\n`);
+    const opened = await openFromFlags(flags, 'headless', { watcher: steps.give, warn });
+    return { opened, early: endings[0] ?? null };
+  } finally {
+    deaf();
+  }
+};
+
 /** `pawl -p`: one turn without a terminal; its exit code. */
 export const runHeadless = async (flags: RunFlags, prompt: string): Promise<number> => {
   if (prompt.trim() === '') throw usageStop('The prompt is empty.');
   try {
-    const opened = await openFromFlags(flags, 'headless');
-    const outlet = flags.json ? jsonOutlet : textOutlet(opened.settings.workspace, flags.verbose ?? false);
-    const ending = await runOpened(opened, prompt, outlet);
+    const steps = createHeld<Stepped>();
+    const begun = await begin(flags, steps);
+    const { workspace } = begun.opened.settings;
+    const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags.verbose ?? false);
+    const ending = await runOpened(begun, prompt, outlet, steps);
     return ending.exit;
   } catch (fault) {
     const ending = endingOfError(fault);

@@ -10,6 +10,7 @@ export type Typed =
   | { readonly kind: 'later' }
   | { readonly kind: 'escape' }
   | { readonly kind: 'interrupt' }
+  | { readonly kind: 'suspend' }
   | { readonly kind: 'end' };
 
 type Pressed = {
@@ -25,6 +26,7 @@ const ESCAPE_MS = 60;
 const translate = (text: string | undefined, pressed: Pressed): Typed => {
   const name = pressed.name ?? '';
   if (pressed.ctrl && name === 'c') return { kind: 'interrupt' };
+  if (pressed.ctrl && name === 'z') return { kind: 'suspend' };
   if (pressed.ctrl && name === 'd') return { kind: 'end' };
   if (name === 'escape') return { kind: 'escape' };
   if (name === 'return' || name === 'enter') return pressed.meta ? { kind: 'later' } : enterOf(name);
@@ -65,10 +67,13 @@ export const readKeys = (input: NodeJS.ReadStream, take: (typed: Typed) => void)
   };
 };
 
-/** For a terminal that can't be read key by key: each line is a paste and an Enter. */
+const CLEAR: Typed = { kind: 'key', key: { name: 'u', text: '', control: true, alt: false } };
+
+/** For a terminal that can't be read key by key: each line is a paste into an empty line, and an Enter. */
 export const readLines = (input: NodeJS.ReadStream, take: (typed: Typed) => void): (() => void) => {
   const lines = createInterface({ input, terminal: false });
   lines.on('line', (text) => {
+    take(CLEAR); // what stands there from before can't be seen
     take({ kind: 'paste', text });
     take({ kind: 'enter' });
   });

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { endingOfError, exitCodes } from './exit-codes.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
+import { exitOnSignals } from './signals.js';
 
 /**
  * The program's entry: reads the command line, loads what one command needs and nothing else, and ends with its code.
@@ -16,12 +17,8 @@ const addRunFlags = (command: Command): Command => {
 /** A prompt from `-p TEXT`, from words that follow flags, or from stdin; undefined opens the terminal. */
 const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<string | undefined> => {
   const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
-  if (given.length > 0 && !(given.length === 1 && given[0] === '-')) return given.join(' ');
-  if (process.stdin.isTTY && flags.print === undefined && given.length === 0) return undefined;
-  if (process.stdin.isTTY)
-    throw usageStop('No prompt: write it after -p, or pipe it in: echo "prompt" | pawl -p -');
-  const { readStdin } = await import('./print.js');
-  return readStdin();
+  if (given.length === 0 && flags.print === undefined) return undefined;
+  return (await import('./prompt.js')).readPrompt(given);
 };
 
 const run = async (flags: RunFlags, prompt: string | undefined): Promise<number> => {
@@ -101,7 +98,8 @@ const addRunners = (program: Command, end: (exit: number) => void): void => {
     .action(
       async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
         const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
-        end(await (await import('./fork.js')).forkSession(id, flags.at, flags, words.join(' ')));
+        const prompt = await choosePrompt(flags, words);
+        end(await (await import('./fork.js')).forkSession(id, flags.at, flags, prompt));
       },
     );
 };
@@ -153,4 +151,5 @@ const main = async (words: readonly string[]): Promise<number> => {
 
 // Progress that nobody can read any more is no reason to fail.
 process.stderr.on('error', () => undefined);
+exitOnSignals();
 void main(process.argv.slice(2)).then((exit) => process.exit(exit));

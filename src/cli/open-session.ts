@@ -7,6 +7,7 @@ import { chooseModel, type ModelProblem } from '../models/choose.js';
 import type { Model, Watcher } from '../needs.js';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
 import { limitsOf, onAskOf, presetOf, type RunFlags, usageStop } from './flags.js';
+import { isBare, oneLine } from './print.js';
 import { openStateFolder } from './state-folder.js';
 import { allSessions, findSession, recordedSettings } from './stored.js';
 
@@ -90,23 +91,50 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
   throw new Stop(exitCodes.badInput, 'notFound', `There is no session of ${workspace} to go on with.`);
 };
 
-type Wanted = { readonly resume: string | null; readonly place: Place; readonly watcher?: Watcher };
+/** Told of what stops nothing, in one line each: a model that is not known, a file that is not used. */
+export type Warn = (text: string) => void;
 
-const open = async (flags: RunFlags, folder: string, { resume, place, watcher }: Wanted): Promise<Opened> => {
+const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
+  if (facts.source !== null) return;
+  const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) =>
+    count.toLocaleString('en'),
+  );
+  const price = facts.prices === null ? ', and its price is unknown' : '';
+  warn(
+    `${id} is not in the catalogue: a window of ${window} tokens and replies of up to ${output} are assumed${price}.`,
+  );
+};
+
+type Wanted = {
+  readonly resume: string | null;
+  readonly place: Place;
+  readonly watcher?: Watcher;
+  readonly warn: Warn;
+};
+
+const open = async (
+  flags: RunFlags,
+  folder: string,
+  { resume, place, watcher, warn }: Wanted,
+): Promise<Opened> => {
+  // What is wrong on the command line is said before what is wrong around it.
+  const [newLimits, newOnAsk, newPreset] = [limitsOf(flags), onAskOf(flags), presetOf(flags)];
   const before = resume === null ? null : await recordedSettings(resume);
   const workspace =
     flags.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
   const wanted = flags.model ?? before?.model ?? process.env.PAWL_MODEL;
   const model = await connectModel(wanted === '' ? undefined : wanted, flags, process.cwd());
-  const limits = { ...(before ?? defaultSettings).limits, ...limitsOf(flags) };
+  warnOfUnknown(model, warn);
+  const limits = { ...(before ?? defaultSettings).limits, ...newLimits };
   refuseUnpriced(model, limits, flags);
-  const onAsk = place === 'terminal' ? 'ask' : (onAskOf(flags) ?? 'stop');
-  const preset = presetOf(flags) ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
+  const onAsk = place === 'terminal' ? 'ask' : (newOnAsk ?? 'stop');
+  const preset = newPreset ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
   const settings: Partial<Settings> = {
     ...patience(),
     limits,
     onAsk: preset === 'ci' ? 'deny' : onAsk,
-    queueOnCancel: place === 'terminal' ? 'restore' : 'hold',
+    // A line that can't be seen is no place to give what waited back to.
+    queueOnCancel: place === 'terminal' && !isBare(process.env) ? 'restore' : 'hold',
   };
   const unpriced = model.facts.prices === null && limits.usd > 0;
   const stateFolder = openStateFolder(process.env);
@@ -114,6 +142,7 @@ const open = async (flags: RunFlags, folder: string, { resume, place, watcher }:
     model,
     journals: fileJournals({ folder: stateFolder }),
     workspace,
+    report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: unpriced ? { ...settings, limits: { ...limits, usd: 0 } } : settings,
     ...(preset === null ? {} : { preset }),
     ...(watcher === undefined ? {} : { watcher }),
@@ -130,10 +159,10 @@ const open = async (flags: RunFlags, folder: string, { resume, place, watcher }:
 export const openFromFlags = async (
   flags: RunFlags,
   place: Place,
-  more: { readonly resume?: string; readonly watcher?: Watcher } = {},
+  more: { readonly resume?: string; readonly watcher?: Watcher; readonly warn: Warn },
 ): Promise<Opened> => {
   const folder = realWorkspace(flags.workspace ?? process.cwd());
   const resume = more.resume ?? (await chosenSession(flags, folder));
-  const { watcher } = more;
-  return open(flags, folder, { resume, place, ...(watcher === undefined ? {} : { watcher }) });
+  const { watcher, warn } = more;
+  return open(flags, folder, { resume, place, warn, ...(watcher === undefined ? {} : { watcher }) });
 };

@@ -1,12 +1,14 @@
 import { writeSync } from 'node:fs';
-import { StringDecoder } from 'node:string_decoder';
 
 /** What a stream may show; decided once per stream. */
 export type Look = { readonly colour: 'yes' | 'no'; readonly columns: number };
 
+/** A terminal that can't move its cursor. */
+export const isBare = (environment: NodeJS.ProcessEnv): boolean => environment.TERM === 'dumb';
+
 /** Escapes only for a terminal that wants them: `NO_COLOR` and `TERM=dumb` say no. */
 export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => {
-  const wanted = (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb';
+  const wanted = (environment.NO_COLOR ?? '') === '' && !isBare(environment);
   return { colour: stream.isTTY && wanted ? 'yes' : 'no', columns: stream.columns ?? 80 };
 };
 
@@ -82,13 +84,8 @@ export const writeIfThere = (descriptor: number, text: string): void => {
   }
 };
 
-/** All of standard input as UTF-8 text. */
-export const readStdin = async (): Promise<string> => {
-  const decoder = new StringDecoder('utf8');
-  let text = '';
-  for await (const piece of process.stdin) text += decoder.write(Buffer.from(piece));
-  return text + decoder.end();
-};
+/** What stops nothing, as a line. */
+export const warningText = (text: string): string => `! ${text}`;
 
 /** A time as people write it here, to the minute. */
 export const formatWhen = (at: number): string => {

@@ -4,6 +4,7 @@ import type { On, Usage } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import type { Stepped } from '../needs.js';
 import type { Ending } from './exit-codes.js';
+import { walked } from './path-line.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Counts alone, without the price. */
@@ -124,20 +125,22 @@ const retryOf = ({ state, path }: Stepped): readonly JsonRecord[] =>
 
 /** The records of one step, in order: what happened, where it led, what follows from it. */
 export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
-  const { event, seq, state, path } = stepped;
+  const { event, seq, state } = stepped;
   const happened = recordOfEvent(stepped);
-  const moved: readonly JsonRecord[] = path.some((edge) => edge.from !== edge.to)
-    ? [
-        {
-          type: 'state',
-          seq,
-          at: event.at,
-          event: event.type,
-          path: path.map((edge) => edge.to),
-          state: state.name,
-        },
-      ]
-    : [];
+  const edges = walked(stepped);
+  const moved: readonly JsonRecord[] =
+    edges.length > 0
+      ? [
+          {
+            type: 'state',
+            seq,
+            at: event.at,
+            event: event.type,
+            path: edges.map((edge) => edge.to),
+            state: state.name,
+          },
+        ]
+      : [];
   const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
   return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryOf(stepped)];
 };

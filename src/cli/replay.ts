@@ -6,6 +6,13 @@ import { findSession, foldStored } from './stored.js';
 
 type Flags = { readonly at?: string; readonly json?: true };
 
+const checksText = (count: number): string => {
+  if (count === 0) return 'No state hash is recorded up to there, so nothing was compared.';
+  return count === 1
+    ? '1 recorded state hash compared: equal.'
+    : `${count} recorded state hashes compared, all equal.`;
+};
+
 /** `pawl replay`: folds a journal, performs nothing, compares the recorded hashes, prints the path. */
 export const replaySession = async (given: string, flags: Flags): Promise<number> => {
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
@@ -31,6 +38,6 @@ export const replaySession = async (given: string, flags: Flags): Promise<number
     );
     return exitCodes.badInput;
   }
-  process.stderr.write(`${folded.checks} recorded state hashes compared, all equal.\n`);
+  process.stderr.write(`${checksText(folded.checks)}\n`);
   return exitCodes.done;
 };

@@ -1,3 +1,5 @@
+import { exitCodes } from './exit-codes.js';
+
 /** Two interrupts within this time end the program at once. */
 const TWICE_MS = 2_000;
 
@@ -10,22 +12,31 @@ export type SignalWishes = {
   terminate(): void;
 };
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+const exitAtOnce = (signal: NodeJS.Signals): void =>
+  process.exit(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.terminated);
+
+/** While nobody listens nothing is open that would have to be settled. */
+export const exitOnSignals = (): void => {
+  for (const signal of SIGNALS) process.on(signal, exitAtOnce);
+};
+
 /** Listens until the returned function is called. */
 export const listenToSignals = (wishes: SignalWishes): (() => void) => {
   let lastAt = Number.NEGATIVE_INFINITY;
-  const onInterrupt = (): void => {
+  const listen = (signal: NodeJS.Signals): void => {
+    if (signal !== 'SIGINT') {
+      wishes.terminate();
+      return;
+    }
     const again = Date.now() - lastAt < TWICE_MS;
     lastAt = Date.now();
     if (again) wishes.interruptAgain();
     else wishes.interrupt();
   };
-  const onEnd = (): void => wishes.terminate();
-  process.on('SIGINT', onInterrupt);
-  process.on('SIGTERM', onEnd);
-  process.on('SIGHUP', onEnd);
+  for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, listen);
   return () => {
-    process.off('SIGINT', onInterrupt);
-    process.off('SIGTERM', onEnd);
-    process.off('SIGHUP', onEnd);
+    for (const signal of SIGNALS) process.off(signal, listen).on(signal, exitAtOnce);
   };
 };

@@ -1,7 +1,7 @@
-import { relative } from 'node:path';
 import type { Action } from '../agent/action.js';
 import type { JudgedCall } from '../agent/call.js';
 import type { Stepped } from '../needs.js';
+import { createCalls } from './calls.js';
 import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff, type Style } from './print.js';
 
 /** What a person sees of a step: streamed text, or whole lines. */
@@ -14,17 +14,6 @@ export type Piece =
 
 /** Lines of output shown below a call that did not end well, or whose output is all there is to see. */
 const OUTPUT_LINES = 6;
-
-/** What a call is about, in a few words: the command, or the files, or what it said itself. */
-export const titleOf = (call: JudgedCall, workspace: string): string => {
-  const { argv, paths, shape } = call.facts;
-  if (argv.length > 0) return argv.join(' ');
-  const near = paths.map((path) => relative(workspace, path)).filter((path) => path !== '');
-  const words = Object.values(call.input).filter((value) => typeof value === 'string');
-  const wanted = words.filter((word) => !near.includes(word) && !paths.includes(word));
-  const said = call.traits.mutating && near.length > 0 ? near : [...wanted.slice(0, 1), ...near];
-  return said.length > 0 ? said.join(' ') : shape;
-};
 
 const tail = (text: string): string => {
   const lines = harmless(text).trimEnd().split('\n');
@@ -42,22 +31,36 @@ type Result = Extract<Action, { readonly type: 'DisplayToolResult' }>;
 
 export type Story = (stepped: Stepped) => readonly Piece[];
 
-/** What is known of a call by the time its result comes. */
-type Known = { readonly call: JudgedCall | undefined; readonly tookMs: number | null };
+/** What is known of a call by the time its result comes; `tookMs` is null of one that was not seen to start. */
+type Known = {
+  readonly call: JudgedCall | undefined;
+  readonly title: string;
+  readonly tookMs: number | null;
+};
 
-const tellResult = (action: Result, { call, tookMs }: Known, look: Look, workspace: string): Piece => {
-  const title = call === undefined ? '' : titleOf(call, workspace);
+/** What whoever started the program must know even if they want no story: it was not allowed, or it may have happened. */
+const URGENT: readonly string[] = ['denied', 'lost'];
+
+const tellResult = (action: Result, { call, title, tookMs }: Known, look: Look): Piece => {
   const good = action.status === 'ok';
   const mark = good ? paint(look, 'green', '✓') : paint(look, 'red', '✗');
   const head = `${mark} ${paint(look, 'bold', action.tool)} ${oneLine(title, Math.max(20, look.columns - 30))}`;
+  const urgent = URGENT.includes(action.status);
+  if (!good && tookMs === null) return tellUnseen(action, head, urgent, look);
   const notes = [...(good ? [] : [action.status]), ...(tookMs === null ? [] : [formatSeconds(tookMs)])];
   const text = `${head} ${paint(look, 'dim', notes.join(' '))}`.trimEnd();
-  if (action.diff !== null) {
-    return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent: false };
-  }
+  if (action.diff !== null)
+    return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent };
   const shown = !good || (call?.traits.mutating ?? false) ? action.text : '';
   const detail = shown.trim() === '' ? '' : paint(look, 'dim', indent(tail(shown)));
-  return { kind: 'lines', text, detail, urgent: false };
+  return { kind: 'lines', text, detail, urgent };
+};
+
+/** A call that never ran, or ran when nobody looked: its first line says why. */
+const tellUnseen = (action: Result, head: string, urgent: boolean, look: Look): Piece => {
+  const [why = '', ...more] = harmless(action.text).trimEnd().split('\n');
+  const detail = more.length === 0 ? '' : paint(look, 'dim', indent(tail(more.join('\n'))));
+  return { kind: 'lines', text: `${head.trimEnd()} · ${paint(look, 'dim', why)}`, detail, urgent };
 };
 
 const says = (look: Look, style: Style, mark: string, said: string, urgent: boolean): Piece => ({
@@ -87,29 +90,24 @@ const tellPlain = (action: Action, look: Look): Piece | null => {
 
 /** Follows one session and tells it: what each step means for a reader. */
 export const createStory = (look: Look, workspace: string): Story => {
-  const calls = new Map<string, JudgedCall>();
+  const calls = createCalls(workspace);
   const startedAt = new Map<string, number>();
 
-  const remember = ({ event, state }: Stepped): void => {
-    if (event.type === 'LlmCompleted') for (const call of event.calls) calls.set(call.callId, call);
-    if (event.type === 'Resumed' && state.name === 'ExecutingTools') {
-      for (const call of state.calls) calls.set(call.judged.callId, call.judged);
-    }
-    if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
-  };
-
-  const knownOf = (callId: string, at: number): Known => {
+  const knownOf = (callId: string, { event, state }: Stepped): Known => {
     const began = startedAt.get(callId);
-    return { call: calls.get(callId), tookMs: began === undefined ? null : at - began };
+    const tookMs = began === undefined ? null : event.at - began;
+    return { call: calls.get(callId), title: calls.title(callId, state), tookMs };
   };
 
   return (stepped) => {
-    remember(stepped);
-    const { at } = stepped.event;
-    return stepped.actions
+    const { event, actions } = stepped;
+    calls.see(stepped);
+    if (event.type === 'LlmCompleted') startedAt.clear();
+    if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
+    return actions
       .map((action) =>
         action.type === 'DisplayToolResult'
-          ? tellResult(action, knownOf(action.callId, at), look, workspace)
+          ? tellResult(action, knownOf(action.callId, stepped), look)
           : tellPlain(action, look),
       )
       .filter((piece) => piece !== null);

@@ -1,15 +1,19 @@
 /** Number of letters to add, drop, change or swap to make `left` of `right`. */
 const distance = (left: string, right: string): number => {
-  let above: number[] = Array.from({ length: right.length + 1 }, (_, column) => column);
+  const rows: number[][] = [Array.from({ length: right.length + 1 }, (_, column) => column)];
+  const at = (row: number, column: number): number => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
   for (let row = 1; row <= left.length; row++) {
     const line = [row];
+    rows.push(line);
     for (let column = 1; column <= right.length; column++) {
-      const change = (above[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      line.push(Math.min(change, (above[column] ?? 0) + 1, (line[column - 1] ?? 0) + 1));
+      const [here, there] = [left[row - 1], right[column - 1]];
+      const change = at(row - 1, column - 1) + (here === there ? 0 : 1);
+      const isSwapped = here === right[column - 2] && left[row - 2] === there;
+      const swap = isSwapped ? at(row - 2, column - 2) + 1 : change;
+      line.push(Math.min(change, swap, at(row - 1, column) + 1, at(row, column - 1) + 1));
     }
-    above = line;
   }
-  return above[right.length] ?? 0;
+  return at(left.length, right.length);
 };
 
 /** The name that was probably meant, or undefined where none is close. */

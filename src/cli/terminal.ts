@@ -2,58 +2,37 @@ import { messagesOf } from '../agent/conversation.js';
 import type { Dimension } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import type { Session } from '../agent-api.js';
-import type { Input, Stepped, Watcher } from '../needs.js';
+import type { Input, Stepped } from '../needs.js';
 import { systemClock } from '../runtime/clock.js';
+import { chooseSession } from './choose-session.js';
 import { Desk, type DeskWishes } from './desk.js';
 import { exitCodes } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
 import { tornText } from './headless.js';
+import { createHeld, type Held } from './held.js';
 import { readKeys, readLines, type Typed } from './keys.js';
-import { createLiveArea, type LiveArea } from './live-area.js';
 import { type Opened, openFromFlags } from './open-session.js';
-import { createPlainArea } from './plain-area.js';
 import {
   formatCost,
   formatTokens,
-  formatWhen,
+  isBare,
   type Look,
   lookOf,
-  oneLine,
   paint,
+  warningText,
   writeIfThere,
 } from './print.js';
 import { costOf } from './records.js';
+import { createScreen, createSuspend, type Screen } from './screen.js';
 import { messageLines } from './show.js';
 import { listenToSignals } from './signals.js';
 import { keyHelp, slashHelp, type Wish } from './slash.js';
 import { isBusy } from './status.js';
-import { allSessions } from './stored.js';
 
 const HARD_END_MS = 2_000;
 const TICK_MS = 1_000;
-const BRACKETED_PASTE_ON = '\u001b[?2004h';
-const BRACKETED_PASTE_OFF = '\u001b[?2004l';
 /** Messages of a resumed session that are shown again. */
 const SHOWN_MESSAGES = 4;
-
-/** `--resume` without an id: the sessions of this folder, one to choose. */
-const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
-  if (flags.resume !== true) return flags;
-  const found = (await allSessions()).slice(0, 20);
-  if (found.length === 0) throw usageStop('There is no session to resume yet.');
-  for (const [index, info] of found.entries()) {
-    process.stdout.write(
-      `${String(index + 1).padStart(3)}  ${formatWhen(info.changedAt)}  ${oneLine(info.title, 60)}\n`,
-    );
-  }
-  const { createInterface } = await import('node:readline/promises');
-  const asking = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await asking.question('Which one? ');
-  asking.close();
-  const info = found[Number(answer) - 1];
-  if (info === undefined) throw usageStop(`'${answer}' is none of 1 to ${found.length}.`);
-  return { ...flags, resume: info.sessionId };
-};
 
 const helpText = (): string =>
   [...slashHelp, ...keyHelp].map(([name, what]) => `  ${name.padEnd(22)} ${what}`).join('\n');
@@ -136,7 +115,12 @@ const createEnding = (session: Session): Ending => {
   };
 };
 
-const createWishes = (session: Session, ending: Ending, desk: () => Desk): DeskWishes => {
+const createWishes = (
+  session: Session,
+  ending: Ending,
+  desk: () => Desk,
+  suspend: () => void,
+): DeskWishes => {
   const send = (input: Input): void => {
     session.send(input).catch(() => undefined); // `session.ended` rejects with the same fault, and is waited for
   };
@@ -152,49 +136,53 @@ const createWishes = (session: Session, ending: Ending, desk: () => Desk): DeskW
       if (event === null) return desk().print('  No limit stopped the turn, or that is no amount: /budget 5');
       send(event);
     },
+    suspend,
     end: (how) => ending.end(how === 'hard' ? exitCodes.interrupted : exitCodes.done),
   };
 };
 
 /** Connects keyboard, window and signals; the returned function disconnects them and leaves a clean screen. */
-const connect = (desk: Desk, area: LiveArea, bare: boolean, ending: Ending): (() => void) => {
+const connect = (desk: Desk, screen: Screen, ending: Ending): (() => void) => {
   const take = (typed: Typed): void => desk.take(typed);
-  const stopKeys = bare ? readLines(process.stdin, take) : readKeys(process.stdin, take);
+  const stopKeys = screen.bare ? readLines(process.stdin, take) : readKeys(process.stdin, take);
   const resized = (): void => desk.redraw();
   process.stdout.on('resize', resized);
+  const goOn = (): void => {
+    screen.take();
+    desk.redraw();
+  };
+  process.on('SIGCONT', goOn);
   const interrupt = (): void => desk.take({ kind: 'interrupt' });
   const terminate = (): void => ending.end(exitCodes.terminated);
   const deaf = listenToSignals({ interrupt, interruptAgain: interrupt, terminate });
-  if (!bare) writeIfThere(1, BRACKETED_PASTE_ON);
+  screen.take();
   return () => {
     deaf();
+    process.off('SIGCONT', goOn);
     process.stdout.off('resize', resized);
-    area.clear();
+    screen.area.clear();
     stopKeys();
-    if (!bare) writeIfThere(1, BRACKETED_PASTE_OFF);
+    screen.giveBack();
   };
 };
 
-/** A terminal that can't move its cursor. */
-const isBare = (): boolean => process.env.TERM === 'dumb';
-
 /** One life of the terminal: from the open session to the exit code. */
-const live = async (opened: Opened, steps: Steps): Promise<number> => {
+const live = async (opened: Opened, { steps, warnings }: Heard): Promise<number> => {
   const { session } = opened;
   const look = lookOf(process.stdout, process.env);
-  const bare = isBare();
-  const size = () => ({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
-  const area = bare ? createPlainArea(1) : createLiveArea(1, size);
+  const screen = createScreen();
   const ending = createEnding(session);
-  const wishes = createWishes(session, ending, () => desk);
-  const desk = new Desk(area, look, systemClock, wishes, await session.state());
+  const suspend = createSuspend(screen, () => desk.redraw());
+  const wishes = createWishes(session, ending, () => desk, suspend);
+  const desk = new Desk(screen.area, look, systemClock, wishes, await session.state());
   const ticking = createTicker(() => desk.redraw());
   greet(desk, look, opened, desk.state);
+  warnings.hear((text) => desk.print(paint(look, 'yellow', warningText(text))));
   steps.hear((stepped) => {
     desk.see(stepped);
     ticking.set(isBusy(stepped.state));
   });
-  const disconnect = connect(desk, area, bare, ending);
+  const disconnect = connect(desk, screen, ending);
   desk.redraw();
   try {
     return await ending.exited;
@@ -205,31 +193,23 @@ const live = async (opened: Opened, steps: Steps): Promise<number> => {
   }
 };
 
-type Steps = { readonly watcher: Watcher; hear(see: Watcher): void };
-
-/** Keeps steps that come before there is a screen. */
-const createSteps = (): Steps => {
-  const early: Stepped[] = [];
-  let see: Watcher | null = null;
-  return {
-    watcher: (stepped) => (see === null ? void early.push(stepped) : see(stepped)),
-    hear(seer) {
-      for (const stepped of early.splice(0)) seer(stepped);
-      see = seer;
-    },
-  };
-};
+/** What may come before there is a screen. */
+type Heard = { readonly steps: Held<Stepped>; readonly warnings: Held<string> };
 
 /** `pawl`: a session in the terminal; its exit code. */
 export const runTerminal = async (flags: RunFlags): Promise<number> => {
-  if (!process.stdout.isTTY) {
-    throw usageStop('stdout is no terminal. For one turn without one: pawl -p "prompt"');
+  for (const stream of ['stdin', 'stdout'] as const) {
+    if (process[stream].isTTY) continue;
+    throw usageStop(
+      `There is no terminal (${stream} is none). For one turn without one: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
+    );
   }
-  const steps = createSteps();
+  const heard: Heard = { steps: createHeld(), warnings: createHeld() };
   const chosen = await chooseSession(flags);
   // From now on keys wait as they were pressed; without this an early Enter would arrive as a mere line feed.
-  if (!isBare()) process.stdin.setRawMode(true);
-  const opened = await openFromFlags(chosen, 'terminal', { watcher: steps.watcher });
+  if (!isBare(process.env)) process.stdin.setRawMode(true);
+  const early = { watcher: heard.steps.give, warn: heard.warnings.give };
+  const opened = await openFromFlags(chosen, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return live(opened, steps);
+  return live(opened, heard);
 };

@@ -1,7 +1,7 @@
-/** What a model is told that is to summarise a conversation, so that the work can go on from the summary alone. */
-export const compactionInstructions = `You summarise the conversation between a user and a coding agent. The agent will go on with your summary in place of the conversation, and it can't look anything up in it: what you leave out is lost.
+/** What a model is told at the end of a conversation, so that the work can go on from its summary alone. */
+export const compactionInstructions = `Stop here: summarise the conversation up to this point. You will go on with your summary in place of the conversation, and you can't look anything up in it: what you leave out is lost.
 
-Do not go on with the work, call no tools, answer no question of the conversation. Write only the summary, in the language of the user, under these headings, each as short as its content allows:
+Do not go on with the work now, call no tools, answer no question of the conversation. Write the summary and nothing else, in the language of the user, under these headings, each as short as its content allows:
 
 1. Task: what the user wants, in the user's own words where they matter; every requirement, limit and preference, also those said in passing; what the user refused or denied, and why.
 2. State: what is done and checked, what is done but not checked, what is in progress, in the order of the work.

@@ -46,8 +46,8 @@ const REPORT = `# How to answer
 const permissions: Readonly<Record<Preset, string>> = {
   plan: 'You may only read. Changes are denied: answer with a plan that names the files and the steps.',
   careful: 'The user is asked before every change and every command, and may refuse with a reason.',
-  auto: 'Everything inside the workspace is allowed, nothing outside it.',
-  ci: 'Nobody watches: everything inside the workspace is allowed, what is not allowed is denied without a question.',
+  auto: 'Changes and commands are allowed without a question. File tools reach only the workspace; commands run unconfined: keep them inside it.',
+  ci: 'Nobody watches. Changes and commands are allowed, what is not is denied without a question. File tools reach only the workspace; commands run unconfined: keep them inside it.',
 };
 
 /** One line each, so that a name with a line break in it can't pretend to be an instruction. */

@@ -51,6 +51,7 @@ const seat = () => {
     cancel: () => void asked.push('cancel'),
     answer: (_batchId: string, _callId: string, given: Answer) => void answers.push(given),
     command: ({ kind }: { kind: string }) => void asked.push(kind),
+    suspend: () => void asked.push('suspend'),
     end: (how: string) => void asked.push(`end ${how}`),
   };
   const desk = new Desk(area, { colour: 'no', columns: 80 }, clock, wishes, state);
@@ -166,9 +167,46 @@ test('an interrupt at rest clears the line; the end key only works on an empty o
   assert.deepEqual(at.asked, ['end clean']);
 });
 
-test('an unknown command is explained and not lost', () => {
+test('an unknown command is explained; it leaves the line, and Up brings it back', () => {
   const at = seat();
   at.type('/halp\r');
-  assert.match(at.printed.join(''), /did you mean \/help/);
+  assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?.*\n.*Up brings/);
+  assert.equal(at.drawn(), '> ');
+  at.type('/cost\r');
+  assert.deepEqual(at.asked, ['cost']);
+  for (const name of ['up', 'up'])
+    at.desk.take({ kind: 'key', key: { name, text: '', control: false, alt: false } });
   assert.equal(at.drawn(), '> /halp');
+});
+
+test('a refusal is seen as one, with its reason', () => {
+  const at = seat();
+  question(at);
+  at.clock.advance(400);
+  at.type('n use a copy\r');
+  const [given] = at.answers;
+  assert.ok(given !== undefined);
+  at.happens({
+    type: 'ApprovalAnswered',
+    at: at.clock.now(),
+    batchId: 'batch-1',
+    callId: 'a',
+    ...given,
+  });
+  assert.equal(at.printed.at(-1), '✗ touch x · refused by user: use a copy');
+});
+
+test('a command that cannot be followed now says why', () => {
+  const at = seat();
+  question(at);
+  at.happens({ type: 'CompactRequested', at: at.clock.now() });
+  assert.equal(at.printed.at(-1), '  not now: a turn is running');
+});
+
+test('Ctrl-Z gives the terminal back, whatever is in the line', () => {
+  const at = seat();
+  at.type('half a');
+  at.desk.take({ kind: 'suspend' });
+  assert.deepEqual(at.asked, ['suspend']);
+  assert.equal(at.drawn(), '> half a');
 });

@@ -83,6 +83,16 @@ for (const [kind, exit] of Object.entries(journalRows)) {
   });
 }
 
+test('a damaged journal says what can still be done with it', () => {
+  const damaged = (seq: number): string =>
+    endingOfError(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq })).message;
+  assert.equal(
+    damaged(3),
+    'said\nTo look at what is good: pawl show one --at 3\nTo go on from there: pawl fork one --at 3',
+  );
+  assert.equal(damaged(0), 'said');
+});
+
 const systemRows: readonly (readonly [string, number])[] = [
   ['EPIPE', 141],
   ['ENOSPC', 74],

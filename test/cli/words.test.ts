@@ -46,7 +46,13 @@ const wishes: readonly (readonly [string, string])[] = [
   ['/exit', 'quit'],
   ['/help', 'help'],
   ['/budget 5', 'budget'],
-  ['/halp', 'unknown'],
+  ['/HELP', 'help'],
+  ['/halp', 'refused'],
+  ['/foo-bar 2', 'refused'],
+  ['/', 'refused'],
+  ['/help me', 'refused'],
+  ['/later', 'refused'],
+  ['// a comment', 'say steer // a comment'],
   ['   ', 'nothing'],
 ];
 
@@ -57,10 +63,23 @@ for (const [typed, then] of wishes) {
   });
 }
 
+test('a line that is refused says why: what was meant, and what there is', () => {
+  const why = (typed: string): string => {
+    const wish = readWish(typed, 'steer');
+    return wish.kind === 'refused' ? wish.why : '';
+  };
+  assert.match(
+    why('/halp'),
+    /There is no \/halp\. Did you mean \/help\? There are \/help, .*\/budget AMOUNT/,
+  );
+  assert.match(why('/help me'), /\/help takes no words/);
+});
+
 test('a command that is nearly right is suggested, a far one is not', () => {
   const names = ['sessions', 'show', 'replay'];
   assert.equal(closestTo('sesions', names), 'sessions');
   assert.equal(closestTo('replya', names), 'replay');
+  assert.equal(closestTo('hlep', ['cost', 'help']), 'help');
   assert.equal(closestTo('xyzzy', names), undefined);
 });
 

@@ -14,6 +14,16 @@ const runDemo = async (place: Place): Promise<Ended & { readonly folder: string 
 const pathOf = (printed: string): readonly string[] =>
   printed.split('\n').filter((line) => /^ *\d+ {2}[A-Z]\w+ +[A-Z]\w+( → [A-Z]\w+)+$/.test(line));
 
+/** What the summary should say of these lines: how often each state was entered. */
+const countsOf = (lines: readonly string[]): string => {
+  const entered = lines.flatMap((line) => line.split(/ +→ +/).slice(1));
+  const counted = [...new Set(entered)].map((name) => {
+    const times = entered.filter((other) => other === name).length;
+    return times === 1 ? name : `${name} ×${times}`;
+  });
+  return counted.join(' · ');
+};
+
 test('the demo ends with a green test and a commit, and its path is the one that replay finds', async (context) => {
   const place = makePlace(context);
   const demo = await runDemo(place);
@@ -33,6 +43,8 @@ test('the demo ends with a green test and a commit, and its path is the one that
   assert.match(replay.stderr, /all equal/);
   assert.ok(pathOf(demo.stdout).length > 10, demo.stdout);
   assert.deepEqual(pathOf(demo.stdout), pathOf(replay.stdout));
+  assert.equal(/^path +(.*)$/m.exec(demo.stdout)?.[1], countsOf(pathOf(demo.stdout)));
+  assert.match(demo.stdout.trimEnd().split('\n').at(-1) ?? '', new RegExp(`rm -rf ${demo.folder}$`));
 });
 
 test('the demo says so where git does not work', async (context) => {

@@ -53,6 +53,15 @@ for (const [title, words, said] of usageRows) {
   });
 }
 
+test('wrong usage is said before a missing key', async (context) => {
+  for (const words of [
+    ['-p', 'x', '--max-usd', 'much'],
+    ['-p', 'x', '--preset', 'yolo'],
+  ]) {
+    expectCode(await runPawl(makePlace(context), words), 2);
+  }
+});
+
 const badRows: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a script that is not there', ['-p', 'x', '--model', 'scripted/none.json'], /none\.json/],
   ['a script that is not JSON', ['-p', 'x', '--model', 'scripted/broken.json'], /broken\.json/],
@@ -78,6 +87,24 @@ test('a dollar limit on a model of unknown price does not start', async (context
   assert.match(refused.stderr, /unknown/);
   assert.equal(place.server.requests.length, 0);
   expectCode(await runPawl(place, [...words, '--allow-unknown-price']), 0);
+});
+
+test('a model that the catalogue does not know is used, and one line says what is assumed', async (context) => {
+  const place = await makeServed(context, [done]);
+  const ended = await runPawl(place, ['-p', 'x', '--model', 'anthropic/unheard-of']);
+  expectCode(ended, 0);
+  assert.equal(
+    ended.stderr,
+    '! anthropic/unheard-of is not in the catalogue: a window of 128,000 tokens and replies of up to 8,192 are assumed, and its price is unknown.\n',
+  );
+});
+
+test('an AGENTS.md that cannot be used is one line on stderr', async (context) => {
+  const place = await makeServed(context, [done]);
+  mkdirSync(join(place.workspace, 'AGENTS.md'));
+  const ended = await runPawl(place, ['-p', 'x']);
+  expectCode(ended, 0);
+  assert.equal(ended.stderr, '! AGENTS.md is not used: it is not a regular file\n');
 });
 
 /** Runs pawl as root of a user namespace in which mounts can be made. */
@@ -147,6 +174,20 @@ test('a damaged journal: exit 65, and where', async (context) => {
     expectCode(ended, 65);
     assert.match(ended.stderr, /line 2|seq/);
   }
+});
+
+test('a journal damaged later says how to look at what is good, and to go on from it', async (context) => {
+  const place = await makeServed(context, [done, done]);
+  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  const sessionId = sessionOf(place);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
+  writeFileSync(journal, readFileSync(journal, 'utf8').replace('ShutdownRequested', 'ShutdownRequisite'));
+  const ended = await runPawl(place, ['show', sessionId]);
+  expectCode(ended, 65);
+  const [, shown = ''] = /^To look at what is good: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  const [, forked = ''] = /^To go on from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  expectCode(await runPawl(place, shown.split(' ')), 0);
+  expectCode(await runPawl(place, [...forked.split(' '), 'two']), 0);
 });
 
 test('a second writer: exit 75', async (context) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { expectCode, expectValid, makeServed, readRecords, runPawl } from './pawl.js';
+import { expectCode, expectValid, makeServed, readRecords, runPawl, sessionOf } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 
 /** Approvals without a terminal, and what may be spent. */
@@ -16,6 +16,20 @@ test('a call that needs approval is denied, the turn ends: exit 77', async (cont
   expectCode(ended, 77);
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   assert.equal(place.server.requests.length, 1);
+  assert.match(ended.stderr, /^✗ write x\.txt · denied by policy: the preset careful asks/m);
+  assert.match(ended.stderr, /^pawl: Nobody was there to approve write x\.txt\.$/m);
+  for (const way of ['--preset auto', '--on-ask deny', `pawl --resume ${sessionOf(place)}`]) {
+    assert.ok(ended.stderr.includes(way), way);
+  }
+});
+
+test('the JSON result names the call that needed approval, too', async (context) => {
+  const place = await makeServed(context, [write, done]);
+  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful', '--json']);
+  expectCode(ended, 77);
+  const result = readRecords(ended.stdout).at(-1);
+  assert.ok(result?.type === 'result' && /approve write x\.txt/.test(result.message), ended.stdout);
+  assert.equal(ended.stderr, '');
 });
 
 test('with --on-ask deny the model reads the denial and goes on', async (context) => {
@@ -41,6 +55,32 @@ test('nothing outside the workspace is written, whatever the preset', async (con
   expectCode(await runPawl(place, ['-p', 'write']), 0);
   assert.ok(!existsSync(join(place.folder, 'outside.txt')));
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /outside the workspace/);
+});
+
+test('a call that policy denies is seen, by people and by programs', async (context) => {
+  const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
+  const place = await makeServed(context, [outside, done, outside, done]);
+  const told = await runPawl(place, ['-p', 'write']);
+  assert.equal(
+    told.stderr,
+    '✗ write ../outside.txt · denied by policy: the path lies outside the workspace\n',
+  );
+  const { stdout } = await runPawl(place, ['-p', 'write', '--json']);
+  const results = readRecords(stdout).flatMap((record) =>
+    record.type === 'toolResult' ? [[record.callId, record.tool, record.status]] : [],
+  );
+  assert.deepEqual(results, [['a', 'write', 'denied']]);
+});
+
+test('with --verbose calls that could not run are told with their reason', async (context) => {
+  const place = await makeServed(context, [
+    message(call('a', 'fly', { to: 'the moon' }), call('b', 'read', { file: 'x' })),
+    done,
+  ]);
+  const ended = await runPawl(place, ['-p', 'go', '--verbose']);
+  expectCode(ended, 0);
+  assert.match(ended.stderr, /^✗ fly .*· no such tool: fly; available: read/m);
+  assert.match(ended.stderr, /^✗ read .*· the arguments were not valid: /m);
 });
 
 const rows: readonly (readonly [string, readonly string[], number, string])[] = [

@@ -68,11 +68,16 @@ export type Running = {
   stderr(): string;
 };
 
-/** Starts `pawl` with words. Stdin is `input`, or empty. A program that does not end is killed, and the test fails. */
-export const startPawl = (place: Place, words: readonly string[], input = ''): Running =>
+/** Starts `pawl` with words. Stdin is `input`, or empty; null leaves it open. A program that does not end is killed, and the test fails. */
+export const startPawl = (place: Place, words: readonly string[], input: string | null = ''): Running =>
   start(place, process.execPath, [bin, ...words], input);
 
-export const start = (place: Place, program: string, words: readonly string[], input = ''): Running => {
+export const start = (
+  place: Place,
+  program: string,
+  words: readonly string[],
+  input: string | null = '',
+): Running => {
   const child = spawn(program, words, { cwd: place.workspace, env: place.environment });
   let stdout = '';
   let stderr = '';
@@ -83,7 +88,7 @@ export const start = (place: Place, program: string, words: readonly string[], i
     stderr += text;
   });
   child.stdin.on('error', () => undefined); // it may end before it has read
-  child.stdin.end(input);
+  if (input !== null) child.stdin.end(input);
   const ended = new Promise<Ended>((resolve, reject) => {
     const timer = setTimeout(() => {
       child.kill('SIGKILL');

@@ -26,9 +26,17 @@ export const openTerminal = (
   place: Place,
   words: readonly string[] = [],
   more: NodeJS.ProcessEnv = {},
+): Terminal => openProgram(context, place, [process.execPath, bin, ...words], more);
+
+/** Another program in a terminal: a shell. */
+export const openProgram = (
+  context: TestContext,
+  place: Place,
+  [program = '', ...words]: readonly string[],
+  more: NodeJS.ProcessEnv = {},
 ): Terminal => {
   const environment = { ...place.environment, TERM: 'xterm-256color', ...more };
-  const child = spawn(process.execPath, [bin, ...words], {
+  const child = spawn(program, words, {
     cols: 100,
     rows: 30,
     cwd: place.workspace,

@@ -67,6 +67,20 @@ test('sessions lists what there is, for people and for programs', async (context
   assert.equal(none.stdout, '');
 });
 
+test('sessions marks forks', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const forked = (await runPawl(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
+  const { stdout } = await runPawl(place, ['sessions']);
+  const marks = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => [line.split(' ')[0], /\(fork of .*\)$/.exec(line)?.[0]]);
+  assert.deepEqual(marks.sort(), [
+    [sessionId, undefined],
+    [forked, `(fork of ${sessionId} at 2)`],
+  ]);
+});
+
 test('show tells the conversation, now and at an earlier line; part of an id is enough', async (context) => {
   const { place, sessionId } = await worked(context);
   const whole = await runPawl(place, ['show', sessionId.slice(0, -3)]);
@@ -74,6 +88,8 @@ test('show tells the conversation, now and at an earlier line; part of an id is 
   for (const said of ['what does it say?', 'I look.', 'forty-two', 'It says forty-two.']) {
     assert.ok(whole.stdout.includes(said), said);
   }
+  const speakers = whole.stdout.split('\n').filter((line) => /^(you|pawl|tools|note)$/.test(line));
+  assert.deepEqual(speakers, ['you', 'pawl', 'tools', 'pawl']);
   const early = await runPawl(place, ['show', sessionId, '--at', '1']);
   assert.ok(early.stdout.includes('what does it say?') && !early.stdout.includes('I look.'));
   const beyond = await runPawl(place, ['show', sessionId, '--at', '999']);
@@ -108,7 +124,9 @@ test('replay prints the path and proves the hashes; up to a line, too', async (c
   expectCode(replayed, 0);
   assert.match(replayed.stdout, /LlmCompleted +CallingLlm → ProcessingLlmResponse → ToolUseRequested/);
   assert.match(replayed.stderr, /[1-9]\d* recorded state hashes compared, all equal/);
+  assert.doesNotMatch(replayed.stdout, /(\w+) → \1/, 'what stays is no move');
   const early = await runPawl(place, ['replay', sessionId, '--at', '1', '--json']);
+  assert.match(early.stderr, /No state hash is recorded up to there/);
   assert.deepEqual(
     early.stdout
       .trimEnd()

@@ -68,6 +68,35 @@ test('after kill -9 in a batch, finished results are sent and the lost one is sa
   expectCode(left, 0);
 });
 
+test('what was lost is told in words, too, with the command that it was', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: `sleep ${mark}` })),
+    done,
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const ended = await runPawl(place, ['--continue', '-p', 'what now?']);
+  expectCode(ended, 0);
+  assert.match(ended.stderr, new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'));
+});
+
+test('the stream of a session that is gone on with begins with what the opening started again', async (context) => {
+  const place = await makeServed(context, [{ type: 'nothing' }, message(text('One.')), done]);
+  const running = startPawl(place, ['-p', 'first']);
+  await until('the request', () => place.server.requests.length === 1);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const ended = await runPawl(place, ['--continue', '-p', 'second', '--json']);
+  expectCode(ended, 0);
+  const [first, second] = readRecords(ended.stdout);
+  assert.equal(first?.type, 'session');
+  assert.ok(second?.type === 'request' && second.requestId === 'req-1', ended.stdout);
+});
+
 test('a journal with a torn tail is cut and gone on with', async (context) => {
   const place = await makeServed(context, [done, done]);
   expectCode(await runPawl(place, ['-p', 'one']), 0);

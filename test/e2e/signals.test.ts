@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerReply } from '../servers/anthropic.js';
@@ -8,7 +10,9 @@ import {
   makeServed,
   type Place,
   processesWith,
+  readRecords,
   runPawl,
+  start,
   startPawl,
   uniqueSleep,
   until,
@@ -25,6 +29,61 @@ const slowReply: ServerReply = {
 
 /** A command with a grandchild in the background; `mark` is in the command lines of all of them. */
 const family = (mark: string): string => `(sleep ${mark} & sleep ${mark}) & sleep ${mark}`;
+
+const SIGHUP_BIT = 1n;
+
+/** Whether the program has set its own answers to signals: of SIGHUP Node has none. */
+const listens = (pid: number | undefined): boolean => {
+  const caught = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';
+  return (BigInt(`0x${caught}`) & SIGHUP_BIT) !== 0n;
+};
+
+const hasOpen = (pid: number | undefined, file: string): boolean =>
+  readdirSync(`/proc/${pid}/fd`).some((name) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`) === file;
+    } catch {
+      return false; // it was closed since the folder was read
+    }
+  });
+
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  test(`${signal} before there is a session ends at once with ${code} and without a word`, async (context) => {
+    const place = await makeServed(context, []);
+    const running = startPawl(place, ['-p', '-'], null);
+    await until('it listens', () => listens(running.child.pid));
+    running.child.kill(signal);
+    const ended = await running.ended;
+    expectCode(ended, code);
+    assert.equal(ended.stderr + ended.stdout, '');
+  });
+
+  test(`${signal} while a session opens ends it with ${code} before anything is sent`, async (context) => {
+    const place = await makeServed(context, [done]);
+    const script = join(place.folder, 'script.json');
+    await start(place, 'mkfifo', [script]).ended;
+    const running = startPawl(place, ['-p', 'x', '--json', '--model', `scripted/${script}`]);
+    const writing = openSync(script, 'r+');
+    await until(
+      'it reads the script',
+      () => listens(running.child.pid) && hasOpen(running.child.pid, script),
+    );
+    running.child.kill(signal);
+    writeSync(writing, '{"replies":[{"text":"Never asked for."}]}');
+    closeSync(writing);
+    const ended = await running.ended;
+    expectCode(ended, code);
+    assert.equal(ended.stderr, '');
+    const records = readRecords(ended.stdout);
+    assert.deepEqual(
+      records.map(({ type }) => type),
+      ['session', 'result'],
+    );
+  });
+}
 
 const expectNextPrompt = async (
   place: Place & { readonly server: { readonly requests: readonly unknown[] } },

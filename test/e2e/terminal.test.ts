@@ -66,6 +66,7 @@ test('a no with a reason reaches the model', async (context) => {
   terminal.press('write it\r');
   await terminal.sees('y once');
   terminal.press('n use another name\r');
+  await terminal.sees('✗ write x.txt · refused by user: use another name');
   await terminal.sees('Done.');
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /use another name/);
