@@ -152,4 +152,11 @@ const main = async (words: readonly string[]): Promise<number> => {
 // Progress that nobody can read any more is no reason to fail.
 process.stderr.on('error', () => undefined);
 exitOnSignals();
+// The end is said below. If nothing is left to wait for before that, something waits for what can never come.
+process.once('beforeExit', () => {
+  process.stderr.write(
+    'pawl: an internal fault: nothing is left to wait for, and the work is not done. Please report it.\n',
+  );
+  process.exit(exitCodes.internal);
+});
 void main(process.argv.slice(2)).then((exit) => process.exit(exit));
