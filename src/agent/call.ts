@@ -43,6 +43,9 @@ export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupte
 export type NeverRanStatus = 'noSuchTool' | 'invalid' | 'denied' | 'truncated' | 'skipped' | 'cancelled';
 export type EndedStatus = RanStatus | NeverRanStatus;
 
+/** A file as a tool last read or wrote it: its real path and the sha256 of its bytes. */
+export type SeenFile = { readonly path: string; readonly sha256: string };
+
 /** What the runtime reports of a call that ran. `text` is already cut to the output limit. */
 export type CallOutcome = {
   readonly status: Extract<RanStatus, 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost'>;
@@ -51,6 +54,10 @@ export type CallOutcome = {
   readonly blob?: string;
   /** A unified diff of what an editing tool changed, for people. */
   readonly diff?: string;
+  /** `no` of a call that was stopped before it did anything, although its start is in the journal. */
+  readonly ran?: 'no';
+  /** Files that the call read or wrote: a session that is opened again remembers them. */
+  readonly seen?: readonly SeenFile[];
 };
 
 /** One call of the running batch. */

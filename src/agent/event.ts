@@ -95,8 +95,19 @@ export type LlmEvent =
     >;
 
 export type ToolEvent =
-  /** Durable before the effect. `before` is the sha256 of the file a probeable call is about to change. */
-  | Of<'ToolStarted', { readonly batchId: string; readonly callId: string; readonly before?: string }>
+  /**
+   * Durable before the effect. `before` is the sha256 of the file a probeable call is about to change, `after` what it
+   * will be when the call has taken effect.
+   */
+  | Of<
+      'ToolStarted',
+      {
+        readonly batchId: string;
+        readonly callId: string;
+        readonly before?: string;
+        readonly after?: string;
+      }
+    >
   | Of<'ToolProgress', { readonly batchId: string; readonly callId: string; readonly text: string }>
   | Of<'ToolCompleted', { readonly batchId: string; readonly callId: string; readonly outcome: CallOutcome }>
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;

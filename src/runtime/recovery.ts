@@ -1,14 +1,15 @@
 import type { Call, JudgedCall } from '../agent/call.js';
 import type { State } from '../agent/state.js';
-import type { Journal, ToolOutcome } from '../needs.js';
+import type { FileHashes, FileMemory, Journal, ToolOutcome } from '../needs.js';
 import type { ToolRuns } from './tool-run.js';
-import { type Attempt, attempt } from './wall.js';
+import { attempt } from './wall.js';
 
 /**
  * What becomes of calls that were running when a session ended without its end (2.12).
  *
  * 1. Whatever the class, the answer is one ordinary ToolCompleted; "perhaps it ran" is never silent.
- * 2. `pure` runs again. `probeable` runs again if the file is as it was before. `opaque` never runs by itself.
+ * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the file is as the call
+ *    leaves it. `opaque` never runs by itself.
  */
 
 type Running = { readonly batchId: string; readonly call: JudgedCall };
@@ -39,33 +40,80 @@ const COMMAND_LOST = lost(
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
 const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
 
-/** The hashes that ToolStarted recorded, by call. */
-const hashesBefore = async (journal: Journal, batchId: string): Promise<ReadonlyMap<string, string>> => {
-  const hashes = new Map<string, string>();
-  for await (const { event } of journal.read()) {
-    if (event.type !== 'ToolStarted' || event.batchId !== batchId || event.before === undefined) continue;
-    hashes.set(event.callId, event.before);
+/** As ok as if its end had been reported; only its own words are lost. */
+const TOOK_EFFECT: ToolOutcome = {
+  status: 'ok',
+  text: 'it had taken effect before the crash: the file is as this call leaves it',
+};
+
+/** What the journal tells of files. */
+type Past = {
+  /** What ToolStarted recorded, by batch and call. */
+  readonly hashes: Map<string, FileHashes>;
+  /** sha256 of the files that calls read or wrote, by real path: what was seen last counts. */
+  readonly seen: Map<string, string>;
+};
+
+const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
+const collectPast = async (journal: Journal, upTo: number, { hashes, seen }: Past): Promise<void> => {
+  for await (const { seq, event } of journal.read()) {
+    if (seq > upTo) return;
+    if (event.type === 'ToolStarted' && event.before !== undefined) {
+      const { before, after } = event;
+      const key = keyOf(event.batchId, event.callId);
+      hashes.set(key, after === undefined ? { before } : { before, after });
+    }
+    if (event.type !== 'ToolCompleted') continue;
+    for (const { path, sha256 } of event.outcome.seen ?? []) seen.set(path, sha256);
   }
-  return hashes;
 };
 
-const decideProbeable = async (before: string | undefined, look: () => Promise<string | undefined>) => {
-  if (before === undefined) return NOT_RECORDED;
-  return (await look()) === before ? null : FILE_CHANGED;
+const readPast = async (journal: Journal, upTo: number): Promise<Past> => {
+  const past: Past = { hashes: new Map(), seen: new Map() };
+  const collected = await attempt(() => collectPast(journal, upTo, past));
+  // a journal that can't be read again leaves hashes unknown, which is reported, and files to be read anew
+  return collected.kind === 'done' ? past : { hashes: new Map(), seen: new Map() };
 };
 
-/** Settles each running call by its effect class. The journal is read once, and only where a hash can help. */
+/** Rule 2. A call that leaves the file as it was may run again, too. */
+const decideProbeable = async (
+  { facts }: JudgedCall,
+  recorded: FileHashes | undefined,
+  look: () => Promise<FileHashes | undefined>,
+  files: FileMemory,
+): Promise<ToolOutcome | null> => {
+  if (recorded === undefined) return NOT_RECORDED;
+  const now = (await look())?.before;
+  if (now === recorded.before) return null;
+  if (now === undefined || now !== recorded.after) return FILE_CHANGED;
+  const [path, ...others] = facts.paths;
+  if (path !== undefined && others.length === 0) files.set(path, now);
+  return TOOK_EFFECT;
+};
+
+/**
+ * Settles each running call by its effect class, and lets the session remember the files it saw. The journal is read
+ * once, when the first tool runs.
+ */
 export const recoverCalls = (running: readonly Running[], journal: Journal, tools: ToolRuns): void => {
-  let reading: Promise<Attempt<ReadonlyMap<string, string>>> | null = null;
+  const upTo = journal.seq;
+  let reading: Promise<Past> | null = null;
+  const readOnce = (): Promise<Past> => {
+    reading ??= readPast(journal, upTo);
+    return reading;
+  };
+  tools.recallWith(async (files) => {
+    const { seen } = await readOnce();
+    for (const [path, sha256] of seen) files.set(path, sha256);
+  });
   for (const { batchId, call } of running) {
     const { effect } = call.traits;
-    tools.recover(batchId, call, async (look) => {
+    tools.recover(batchId, call, async (look, files) => {
       if (effect === 'opaque') return COMMAND_LOST;
       if (effect === 'pure') return null;
-      reading ??= attempt(() => hashesBefore(journal, batchId));
-      const hashes = await reading;
-      // a journal that can't be read again leaves the hash unknown, which is reported
-      return decideProbeable(hashes.kind === 'done' ? hashes.value.get(call.callId) : undefined, look);
+      const { hashes } = await readOnce();
+      return decideProbeable(call, hashes.get(keyOf(batchId, call.callId)), look, files);
     });
   }
 };

@@ -1,6 +1,6 @@
 import type { JudgedCall } from '../agent/call.js';
 import type { Settings } from '../agent/settings.js';
-import type { Blobs, Clock, Tool, ToolContext, ToolOutcome } from '../needs.js';
+import type { Blobs, Clock, FileHashes, FileMemory, Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { cutOutcome } from './cut.js';
 import type { Equipment } from './equipment.js';
 import { createJoiner, type Joiner } from './join.js';
@@ -13,6 +13,8 @@ import { attempt } from './wall.js';
  * 1. The effect begins when its ToolStarted is durable and the machine has accepted it, never before.
  * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force): the machine has settled it.
  * 3. A tool that ignores its deadline is given up after two grace times, so that the batch always ends.
+ * 4. What a call saw of files is journaled with its end. No tool of a session that was opened again runs before the
+ *    session remembers what earlier calls saw.
  */
 
 type StopReason = 'cancelled' | 'timedOut';
@@ -23,6 +25,8 @@ type Run = {
   readonly signal: AbortController;
   readonly force: AbortController;
   readonly joiner: Joiner;
+  /** By real path: what this call read or wrote. */
+  readonly seen: Map<string, string>;
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** Ends the watch over its deadline. */
@@ -32,15 +36,19 @@ type Run = {
 };
 
 /** Looks at a call that was running when the session ended: its outcome, or null to run it again. */
-export type Recover = (look: () => Promise<string | undefined>) => Promise<ToolOutcome | null>;
+export type Recover = (
+  look: () => Promise<FileHashes | undefined>,
+  files: FileMemory,
+) => Promise<ToolOutcome | null>;
+
+/** Fills the session's memory of files. Never rejects. */
+export type Recall = (files: FileMemory) => Promise<void>;
 
 // only this file aborts, with one of the two reasons
 const reasonOf = (run: Run): StopReason => run.signal.signal.reason as StopReason;
 
-const neverRan = (run: Run): ToolOutcome =>
-  reasonOf(run) === 'cancelled'
-    ? { status: 'cancelled', text: 'cancelled before it had run' }
-    : { status: 'timedOut', text: 'time was up before it had run' };
+/** Only the user or the end of a turn comes before a call has begun: its own deadline counts from its beginning. */
+const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
 
 /** Aborts the run at its deadline, forces it a grace time later, gives it up after another. */
 const watchDeadline = (run: Run, clock: Clock, graceMs: number): (() => void) => {
@@ -70,6 +78,8 @@ export class ToolRuns {
   readonly #post: Post;
   readonly #runs = new Map<string, Run>();
   readonly #returning = new Set<Promise<void>>();
+  #recalling: Promise<void> | null = null;
+  #recall: Recall | null = null;
 
   /** `settings` are asked for whenever they matter, since they may change. */
   constructor(equipment: Equipment, blobs: Blobs, settings: () => Settings, post: Post) {
@@ -91,18 +101,19 @@ export class ToolRuns {
       this.#post(started, this.#begin(run));
       return 'posted';
     }
-    void this.#look(run).then((before) =>
-      this.#post(before === undefined ? started : { ...started, before }, this.#begin(run)),
-    );
+    void this.#look(run).then((hashes) => this.#post({ ...started, ...hashes }, this.#begin(run)));
     return 'later';
+  }
+
+  /** Rule 4: what earlier lives of the session saw is asked for once, by the first tool that runs. */
+  recallWith(recall: Recall): void {
+    this.#recall = recall;
   }
 
   /** Settles a call whose ToolStarted is in the journal of an earlier life. */
   recover(batchId: string, call: JudgedCall, judge: Recover): void {
     const run = this.#add(batchId, call);
-    void judge(() => this.#look(run)).then((outcome) =>
-      outcome === null ? this.#finish(run) : this.#report(run, outcome),
-    );
+    void this.#recover(run, judge);
   }
 
   /** With `force` the machine has settled the calls: they end at once and nothing more is posted of them. */
@@ -130,7 +141,7 @@ export class ToolRuns {
     const joiner = createJoiner(this.#equipment.clock, show);
     const abortions = { signal: new AbortController(), force: new AbortController() };
     const run: Run = {
-      ...{ batchId, call, joiner, gaveUp, giveUp },
+      ...{ batchId, call, joiner, gaveUp, giveUp, seen: new Map() },
       ...abortions,
       stopWatching: () => undefined,
       forgotten: false,
@@ -153,14 +164,27 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
+  /** The session's memory; what is set in it is noted for the end of the call. */
+  #filesOf(run: Run): FileMemory {
+    const { files } = this.#equipment;
+    return {
+      get: (path) => files.get(path),
+      set: (path, sha256) => {
+        files.set(path, sha256);
+        run.seen.set(path, sha256);
+      },
+    };
+  }
+
   #contextOf(run: Run): ToolContext {
-    const { files, jobs } = this.#equipment;
+    const { jobs } = this.#equipment;
     return {
       workspace: this.#settings().workspace,
       callId: run.call.callId,
+      paths: run.call.facts.paths,
       signal: run.signal.signal,
       force: run.force.signal,
-      files,
+      files: this.#filesOf(run),
       jobs,
       blobs: this.#blobs,
       progress: (text) => {
@@ -169,7 +193,7 @@ export class ToolRuns {
     };
   }
 
-  async #look(run: Run): Promise<string | undefined> {
+  async #look(run: Run): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
     const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
@@ -185,7 +209,21 @@ export class ToolRuns {
     };
   }
 
+  async #recover(run: Run, judge: Recover): Promise<void> {
+    await this.#remember();
+    const outcome = await judge(() => this.#look(run), this.#filesOf(run));
+    await (outcome === null ? this.#finish(run) : this.#report(run, outcome));
+  }
+
+  /** Rule 4. */
+  async #remember(): Promise<void> {
+    if (this.#recall === null) return;
+    this.#recalling ??= this.#recall(this.#equipment.files);
+    await this.#recalling;
+  }
+
   async #finish(run: Run): Promise<void> {
+    if (this.#recall !== null) await this.#remember();
     run.stopWatching = watchDeadline(run, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#outcomeOf(run);
     run.stopWatching();
@@ -193,7 +231,7 @@ export class ToolRuns {
   }
 
   async #outcomeOf(run: Run): Promise<ToolOutcome> {
-    if (run.signal.signal.aborted) return neverRan(run);
+    if (run.signal.signal.aborted) return NEVER_RAN;
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined)
       return { status: 'failed', text: `the tool ${run.call.tool} is not there any more` };
@@ -221,6 +259,8 @@ export class ToolRuns {
     if (run.forgotten) return;
     run.joiner.flush();
     run.forgotten = true;
-    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: cut });
+    const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
+    const whole = seen.length === 0 ? cut : { ...cut, seen };
+    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
 }

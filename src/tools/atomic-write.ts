@@ -1,19 +1,31 @@
 import { randomBytes } from 'node:crypto';
-import { access, constants, type FileHandle, mkdir, open, rename, stat, unlink } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  type FileHandle,
+  mkdir,
+  open,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from 'node:fs/promises';
 import path from 'node:path';
-import { hashNow } from './file-text.js';
+import { hashLoaded, loadFile } from './file-text.js';
 
 /**
  * Replacing a file as a whole.
  *
  * 1. A reader sees the old bytes or the new ones, never a mixture; after a failure, the old ones.
  * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
- * 3. The file still has the hash that was expected, looked at just before the change.
+ * 3. The file still has the hash that was expected, and its folder is still the real one, looked at just before the
+ *    change.
  */
 
 export type WriteOutcome =
   | { readonly kind: 'written' }
   | { readonly kind: 'changedMeanwhile' }
+  | { readonly kind: 'elsewhere' }
   | { readonly kind: 'failed'; readonly why: string };
 
 type Kept = { readonly mode: number; readonly uid: number; readonly gid: number };
@@ -43,6 +55,20 @@ const fill = async (temporary: string, bytes: Uint8Array, kept: Kept | null): Pr
   }
 };
 
+const leadsElsewhere = async (folder: string): Promise<boolean> => (await realpath(folder)) !== folder;
+
+/** Rule 3: puts the new file in place of the old one, if all is as it was. */
+const exchange = async (temporary: string, real: string, expected: string): Promise<WriteOutcome> => {
+  const same = hashLoaded(await loadFile(real)) === expected;
+  const elsewhere = await leadsElsewhere(path.dirname(real));
+  if (same && !elsewhere) {
+    await rename(temporary, real);
+    return { kind: 'written' };
+  }
+  await unlink(temporary).catch(() => undefined); // where the folder itself has moved away there is nothing to remove
+  return { kind: elsewhere ? 'elsewhere' : 'changedMeanwhile' };
+};
+
 /** Writes `bytes` to the real path, which must still hold what has the hash `expected` (ABSENT: nothing). */
 export const replaceFile = async (
   real: string,
@@ -56,15 +82,11 @@ export const replaceFile = async (
   );
   try {
     await mkdir(folder, { recursive: true });
+    if (await leadsElsewhere(folder)) return { kind: 'elsewhere' };
     const kept = await keptOf(real);
     if (kept !== null) await access(real, constants.W_OK);
     await fill(temporary, bytes, kept);
-    if ((await hashNow(real)) !== expected) {
-      await unlink(temporary);
-      return { kind: 'changedMeanwhile' };
-    }
-    await rename(temporary, real);
-    return { kind: 'written' };
+    return await exchange(temporary, real, expected);
   } catch (error) {
     await unlink(temporary).catch(() => undefined); // it may not exist yet; the failure itself is reported
     return { kind: 'failed', why: error instanceof Error ? error.message : String(error) };

@@ -1,7 +1,7 @@
-import type { ToolContext, ToolOutcome } from '../needs.js';
+import type { FileHashes, ToolContext, ToolOutcome } from '../needs.js';
 import { replaceFile } from './atomic-write.js';
-import { hashOf } from './file-text.js';
-import { showPath } from './paths.js';
+import { hashLoaded, hashOf, type LoadedFile, loadFile } from './file-text.js';
+import { findAllowed, showPath } from './paths.js';
 
 /** What the tools that change files have in common. */
 
@@ -13,15 +13,10 @@ export const failed = (text: string): ToolOutcome => ({ status: 'failed', text }
 const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
   signal.reason === 'timedOut'
     ? { status: 'timedOut', text: 'Timed out before anything was changed.' }
-    : { status: 'cancelled', text: 'Cancelled before anything was changed.' };
+    : { status: 'cancelled', ran: 'no', text: 'Cancelled before anything was changed.' };
 
 /** Why a file may not be changed on the strength of what the model saw of it, or null. */
-export const staleness = (
-  real: string,
-  sha256: string,
-  shown: string,
-  context: ToolContext,
-): ToolOutcome | null => {
+const staleness = (real: string, sha256: string, shown: string, context: ToolContext): ToolOutcome | null => {
   const seen = context.files.get(real);
   if (seen === sha256) return null;
   return failed(
@@ -58,7 +53,7 @@ export type Change = {
 };
 
 /** Carries out a change, all or nothing, and remembers the new file. */
-export const carryOut = async (change: Change, context: ToolContext): Promise<ToolOutcome> => {
+const carryOut = async (change: Change, context: ToolContext): Promise<ToolOutcome> => {
   if (context.signal.aborted) return stoppedBefore(context.signal);
   const shown = showPath(change.real, context.workspace);
   const diff = await diffOf(shown, change.before, change.after);
@@ -68,6 +63,10 @@ export const carryOut = async (change: Change, context: ToolContext): Promise<To
       return failed(
         `${shown} was changed by somebody else at the same moment. Read it again. Nothing was changed.`,
       );
+    case 'elsewhere':
+      return failed(
+        `${shown}: the path leads elsewhere than when it was allowed; look again and ask anew. Nothing was changed.`,
+      );
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
@@ -76,4 +75,36 @@ export const carryOut = async (change: Change, context: ToolContext): Promise<To
     default:
       return written satisfies never;
   }
+};
+
+export type Worked =
+  | { readonly kind: 'change'; readonly change: Change }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** What a call makes of the file as it is. Touches nothing: it is asked before the effect, too. */
+export type Work = (loaded: LoadedFile, real: string, shown: string) => Worked;
+
+export const refused = (why: string): Worked => ({ kind: 'refused', why });
+
+/** Runs a call that changes the file `given`. */
+export const changeFile = async (given: string, work: Work, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(given, context);
+  if (allowed.kind === 'elsewhere') return failed(`${allowed.why} Nothing was changed.`);
+  const { real, shown } = allowed;
+  const loaded = await loadFile(real);
+  const stale = loaded.kind === 'file' ? staleness(real, loaded.sha256, shown, context) : null;
+  if (stale !== null) return stale;
+  const worked = work(loaded, real, shown);
+  return worked.kind === 'refused' ? failed(worked.why) : carryOut(worked.change, context);
+};
+
+/** What the file is and what it will be, for the journal. Throws where that can't be told; the call itself says why. */
+export const hashesOf = async (given: string, work: Work, context: ToolContext): Promise<FileHashes> => {
+  const allowed = await findAllowed(given, context);
+  if (allowed.kind === 'elsewhere') throw new Error(allowed.why);
+  const loaded = await loadFile(allowed.real);
+  const before = hashLoaded(loaded);
+  if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
+  const worked = work(loaded, allowed.real, allowed.shown);
+  return worked.kind === 'refused' ? { before } : { before, after: hashOf(worked.change.bytes) };
 };

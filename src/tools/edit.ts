@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { carryOut, failed, staleness } from './change.js';
-import { decodeFile, encodeText, hashNow, loadFile } from './file-text.js';
+import type { Tool } from '../needs.js';
+import { changeFile, hashesOf, refused, type Work, type Worked } from './change.js';
+import { decodeFile, encodeText, type LoadedFile } from './file-text.js';
 import { findPlaces, fitEndings, type Place, type Strictness } from './match.js';
-import { judgePath, realPathOf, showPath } from './paths.js';
+import { judgePath } from './paths.js';
 import { defineTool } from './schema.js';
 
 /**
@@ -40,14 +40,15 @@ type Planned =
     }
   | { readonly kind: 'refused'; readonly why: string };
 
-const remarkOf = (index: number, strictness: Strictness): readonly string[] => {
+const remarkOf = (index: number, strictness: Strictness, converted: boolean): readonly string[] => {
+  const endings = converted ? [`edits[${index}].newText got the line endings of the file.`] : [];
   switch (strictness) {
     case 'exact':
-      return [];
+      return endings;
     case 'lineEndings':
       return [`edits[${index}] matched with other line endings; those of the file are kept.`];
     case 'trailingSpace':
-      return [`edits[${index}] matched whole lines that differ in white space at their ends.`];
+      return [`edits[${index}] matched whole lines that differ in white space at their ends.`, ...endings];
     default:
       return strictness satisfies never;
   }
@@ -66,16 +67,15 @@ const planEdit = (text: string, edit: Edit, index: number): Planned => {
         kind: 'refused',
         why: `edits[${index}].oldText is in the file more than once (lines ${found.lines.join(', ')}). Add lines around it until it is unique, or set replaceAll.`,
       };
-    case 'found':
-      return {
-        kind: 'planned',
-        replacements: found.places.map((place) => ({
-          ...place,
-          text: fitEndings(text, edit.newText, place),
-          index,
-        })),
-        remarks: remarkOf(index, found.strictness),
-      };
+    case 'found': {
+      const replacements = found.places.map((place) => ({
+        ...place,
+        text: fitEndings(text, edit.newText, place),
+        index,
+      }));
+      const converted = replacements.some((replacement) => replacement.text !== edit.newText);
+      return { kind: 'planned', replacements, remarks: remarkOf(index, found.strictness, converted) };
+    }
     default:
       return found satisfies never;
   }
@@ -114,44 +114,54 @@ const apply = (text: string, replacements: readonly Replacement[]): string => {
   return after + text.slice(at);
 };
 
-const editFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
-  const real = await realPathOf(input.path, context.workspace);
-  const shown = showPath(real, context.workspace);
-  const loaded = await loadFile(real);
-  if (loaded.kind === 'absent') return failed(`${shown} does not exist. To create a file, write it.`);
-  if (loaded.kind === 'folder') return failed(`${shown} is a folder.`);
-  if (loaded.kind === 'unreadable')
-    return failed(`${shown} can't be edited: ${loaded.why}. Nothing was changed.`);
-  const stale = staleness(real, loaded.sha256, shown, context);
-  if (stale !== null) return stale;
-  const decoded = decodeFile(loaded.bytes);
+type LoadedBytes = Extract<LoadedFile, { kind: 'file' }>;
+
+const editText = (input: Input, { bytes, sha256 }: LoadedBytes, real: string, shown: string): Worked => {
+  const decoded = decodeFile(bytes);
   if (decoded.kind === 'binary')
-    return failed(`${shown} is a binary file and can't be edited. Nothing was changed.`);
+    return refused(`${shown} is a binary file and can't be edited. Nothing was changed.`);
   const { text, encoding } = decoded;
   if (encoding !== 'utf8' && encoding !== 'utf8-bom') {
     const what = encoding === 'unknown' ? 'not valid UTF-8' : 'UTF-16';
-    return failed(
+    return refused(
       `${shown} is ${what} and can't be edited without damage. Convert it with a shell command first. Nothing was changed.`,
     );
   }
   const planned = plan(text, input.edits);
-  if (planned.kind === 'refused') return failed(`${planned.why} Nothing was changed.`);
+  if (planned.kind === 'refused') return refused(`${planned.why} Nothing was changed.`);
   const after = apply(text, planned.replacements);
-  if (after === text) return failed(`The edits leave ${shown} as it is. Nothing was changed.`);
+  if (after === text) return refused(`The edits leave ${shown} as it is. Nothing was changed.`);
   const count = planned.replacements.length;
   const summary = `Edited ${shown}: ${count} replacement${count === 1 ? '' : 's'}.`;
-  return carryOut(
-    {
+  return {
+    kind: 'change',
+    change: {
       real,
-      expected: loaded.sha256,
+      expected: sha256,
       before: text,
       after,
       bytes: encodeText(after, encoding),
       text: [summary, ...planned.remarks].join('\n'),
     },
-    context,
-  );
+  };
 };
+
+const workOf =
+  (input: Input): Work =>
+  (loaded, real, shown) => {
+    switch (loaded.kind) {
+      case 'absent':
+        return refused(`${shown} does not exist. To create a file, write it.`);
+      case 'folder':
+        return refused(`${shown} is a folder.`);
+      case 'unreadable':
+        return refused(`${shown} can't be edited: ${loaded.why}. Nothing was changed.`);
+      case 'file':
+        return editText(input, loaded, real, shown);
+      default:
+        return loaded satisfies never;
+    }
+  };
 
 export const editTool: Tool = defineTool({
   name: 'edit',
@@ -164,6 +174,6 @@ export const editTool: Tool = defineTool({
     if (same >= 0) return { kind: 'invalid', field: `edits[${same}].newText`, why: 'is the same as oldText' };
     return judgePath(input.path, workspace);
   },
-  before: async (input, context) => hashNow(await realPathOf(input.path, context.workspace)),
-  run: editFile,
+  before: (input, context) => hashesOf(input.path, workOf(input), context),
+  run: (input, context) => changeFile(input.path, workOf(input), context),
 });

@@ -19,10 +19,10 @@ export type LoadedFile =
   | { readonly kind: 'folder' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-/** Reads a whole regular file. Never hangs on a pipe or a device: these are unreadable. */
+/** Reads a whole regular file. Never hangs on a pipe or a device: these are unreadable, as is a symlink. */
 export const loadFile = async (real: string): Promise<LoadedFile> => {
   try {
-    const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK);
+    const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       const status = await file.stat();
       if (status.isDirectory()) return { kind: 'folder' };
@@ -43,10 +43,10 @@ export const loadFile = async (real: string): Promise<LoadedFile> => {
   }
 };
 
-/** What `before` of a changing tool records: the hash of the bytes, or ABSENT. */
-export const hashNow = async (real: string): Promise<string> => {
-  const loaded = await loadFile(real);
-  return loaded.kind === 'file' ? loaded.sha256 : ABSENT;
+/** The hash of the file's bytes, or ABSENT; null of what is there and can't be read as a file. */
+export const hashLoaded = (loaded: LoadedFile): string | null => {
+  if (loaded.kind === 'file') return loaded.sha256;
+  return loaded.kind === 'absent' ? ABSENT : null;
 };
 
 export type Encoding = 'utf8' | 'utf8-bom' | 'utf16le' | 'utf16be' | 'unknown';

@@ -72,9 +72,18 @@ const variablesOf: Readonly<Record<Part, { readonly names: readonly string[]; re
   email: { names: ['GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_EMAIL'], value: EMAIL },
 };
 
+/** Both parts where the repository can't be looked at: git says itself what is wrong with it. */
+const configuredParts = (environment: Environment, workspace: string): ReadonlySet<Part> => {
+  try {
+    return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+  } catch {
+    return new Set(PARTS); // e.g. `.git` is a circle of links, or a folder above may not be entered
+  }
+};
+
 /** Variables for the parts of an identity that neither the environment nor git's files have. */
 const missingIdentity = (environment: Environment, workspace: string): Readonly<Record<string, string>> => {
-  const set = new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+  const set = configuredParts(environment, workspace);
   const variables: Record<string, string> = {};
   for (const part of PARTS) {
     if (set.has(part)) continue;

@@ -1,12 +1,7 @@
 import type { Job, Jobs } from '../needs.js';
 
 /** The background jobs of one session. */
-export type SessionJobs = Jobs & {
-  /** Ends every job; for the end of the session. */
-  killAll(): Promise<void>;
-};
-
-export const createJobs = (): SessionJobs => {
+export const createJobs = (): Jobs => {
   const jobs = new Map<string, Job>();
   return {
     add(start) {
@@ -17,8 +12,5 @@ export const createJobs = (): SessionJobs => {
     },
     get: (jobId) => jobs.get(jobId),
     list: () => [...jobs.values()],
-    killAll: async () => {
-      await Promise.all([...jobs.values()].map((job) => job.kill()));
-    },
   };
 };

@@ -2,6 +2,7 @@ import { lstat, readlink, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { CallFacts } from '../agent/call.js';
+import type { ToolContext } from '../needs.js';
 import type { InvalidInput } from './schema.js';
 
 /**
@@ -9,6 +10,8 @@ import type { InvalidInput } from './schema.js';
  *
  * 1. A real path has no symlink in it, whether the file exists or not: policy and the tools see the same file.
  * 2. Nothing is opened and nothing is changed.
+ * 3. What a call may touch was decided when it was judged. Since then another call may have put a symlink in the way,
+ *    so a tool takes its path from `findAllowed`, just before it looks.
  */
 
 const LINKS_MAX = 40;
@@ -40,8 +43,27 @@ const absoluteOf = (given: string, workspace: string): string => {
 };
 
 /** The real absolute path of what the model named. Fails when the path can't be followed. */
-export const realPathOf = (given: string, workspace: string): Promise<string> =>
+const realPathOf = (given: string, workspace: string): Promise<string> =>
   follow(absoluteOf(given, workspace), 0);
+
+export type Allowed =
+  | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
+  | { readonly kind: 'elsewhere'; readonly why: string };
+
+/** Rule 3: the real path, if it is still one that policy decided about. */
+export const findAllowed = async (
+  given: string,
+  { workspace, paths }: Pick<ToolContext, 'workspace' | 'paths'>,
+): Promise<Allowed> => {
+  const real = await realPathOf(given, workspace).catch(() => null); // null: it can't be followed any more
+  if (real !== null && paths.includes(real)) {
+    return { kind: 'allowed', real, shown: showPath(real, workspace) };
+  }
+  return {
+    kind: 'elsewhere',
+    why: `${given}: the path leads elsewhere than when it was allowed; look again and ask anew.`,
+  };
+};
 
 export type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 

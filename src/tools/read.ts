@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { failed } from './change.js';
 import { decodeFile, type Encoding, loadFile } from './file-text.js';
-import { judgePath, realPathOf, showPath } from './paths.js';
+import { findAllowed, judgePath } from './paths.js';
 import { defineTool } from './schema.js';
 
 /** Less than the runtime cuts at, so that what is shown has no hole in it. */
@@ -87,8 +87,9 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
 };
 
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
-  const real = await realPathOf(input.path, context.workspace);
-  const shown = showPath(real, context.workspace);
+  const allowed = await findAllowed(input.path, context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
   const loaded = await loadFile(real);
   switch (loaded.kind) {
     case 'absent':

@@ -4,7 +4,7 @@ import type { BaseIssue, GenericSchema, InferOutput } from 'valibot';
 import { safeParse } from 'valibot';
 import type { CallTraits } from '../agent/call.js';
 import type { JsonObject } from '../agent/message.js';
-import type { Judgement, Tool, ToolContext, ToolOutcome } from '../needs.js';
+import type { FileHashes, Judgement, Tool, ToolContext, ToolOutcome } from '../needs.js';
 
 /** How a tool declares its input once: as a schema that the model reads, the judge checks and the code is typed by. */
 
@@ -54,7 +54,7 @@ export type ToolParts<Schema extends GenericSchema> = {
     input: InferOutput<Schema>,
     workspace: string,
   ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input'> | InvalidInput>;
-  before?(input: InferOutput<Schema>, context: ToolContext): Promise<string>;
+  before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
+import { stat } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import * as v from 'valibot';
 import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { failed } from './change.js';
-import { judgePath, realPathOf, showPath } from './paths.js';
+import { findAllowed, judgePath } from './paths.js';
 import { defineTool } from './schema.js';
 
 const LINES_DEFAULT = 200;
@@ -135,8 +136,14 @@ const describe = ({ lines, more, code, error }: Searched, signal: AbortSignal): 
 };
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
-  const real = await realPathOf(input.path ?? '.', context.workspace);
-  const words = [...flagsOf(input), '--', showPath(real, context.workspace)];
+  const allowed = await findAllowed(input.path ?? '.', context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const status = await stat(real).catch(() => null); // null: ripgrep says what is wrong with it
+  if (status !== null && !status.isFile() && !status.isDirectory()) {
+    return failed(`${shown} can't be searched: it is not a regular file.`); // a pipe would be waited for
+  }
+  const words = [...flagsOf(input), '--', shown];
   try {
     const { rgPath } = await import('@vscode/ripgrep');
     const searched = await runRipgrep(

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { carryOut, failed, staleness } from './change.js';
-import { ABSENT, decodeFile, encodeText, hashNow, type LoadedFile, loadFile } from './file-text.js';
+import type { Tool } from '../needs.js';
+import { changeFile, hashesOf, refused, type Work, type Worked } from './change.js';
+import { ABSENT, decodeFile, encodeText, type LoadedFile } from './file-text.js';
 import { endingsOf, withEnding } from './line-endings.js';
-import { judgePath, realPathOf, showPath } from './paths.js';
+import { judgePath } from './paths.js';
 import { defineTool } from './schema.js';
 
 const schema = v.strictObject({
@@ -17,18 +17,17 @@ const countLines = (text: string): string => {
   return count === 1 ? '1 line' : `${count} lines`;
 };
 
-const create = (real: string, shown: string, content: string, context: ToolContext): Promise<ToolOutcome> =>
-  carryOut(
-    {
-      real,
-      expected: ABSENT,
-      before: null,
-      after: content,
-      bytes: Buffer.from(content),
-      text: `Created ${shown} (${countLines(content)}).`,
-    },
-    context,
-  );
+const create = (real: string, shown: string, content: string): Worked => ({
+  kind: 'change',
+  change: {
+    real,
+    expected: ABSENT,
+    before: null,
+    after: content,
+    bytes: Buffer.from(content),
+    text: `Created ${shown} (${countLines(content)}).`,
+  },
+});
 
 type Replacing = {
   readonly real: string;
@@ -38,18 +37,16 @@ type Replacing = {
 };
 
 /** The new content with what the model was not shown of the old: byte order mark and Windows line endings. */
-const replace = async (
-  { real, shown, content, loaded }: Replacing,
-  context: ToolContext,
-): Promise<ToolOutcome> => {
+const replace = ({ real, shown, content, loaded }: Replacing): Worked => {
   const decoded = decodeFile(loaded.bytes);
   const common = { real, expected: loaded.sha256, text: `Replaced ${shown} (${countLines(content)}).` };
   if (decoded.kind === 'binary') {
-    return carryOut({ ...common, before: '', after: content, bytes: Buffer.from(content) }, context);
+    const bytes = Buffer.from(content);
+    return { kind: 'change', change: { ...common, before: '', after: content, bytes } };
   }
   const { text: before, encoding } = decoded;
   if (encoding === 'utf16le' || encoding === 'utf16be') {
-    return failed(
+    return refused(
       `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
     );
   }
@@ -60,29 +57,25 @@ const replace = async (
     encoding === 'utf8-bom' && !content.startsWith('\ufeff') ? 'utf8-bom' : 'utf8',
   );
   const text = keepsEndings ? `${common.text} Its CRLF line endings are kept.` : common.text;
-  return carryOut({ ...common, before, after, bytes, text }, context);
+  return { kind: 'change', change: { ...common, before, after, bytes, text } };
 };
 
-const write = async ({ path, content }: Input, context: ToolContext): Promise<ToolOutcome> => {
-  const real = await realPathOf(path, context.workspace);
-  const shown = showPath(real, context.workspace);
-  const loaded = await loadFile(real);
-  switch (loaded.kind) {
-    case 'absent':
-      return create(real, shown, content, context);
-    case 'folder':
-      return failed(`${shown} is a folder. Nothing was changed.`);
-    case 'unreadable':
-      return failed(`${shown} can't be replaced: ${loaded.why}. Nothing was changed.`);
-    case 'file': {
-      const stale = staleness(real, loaded.sha256, shown, context);
-      if (stale !== null) return stale;
-      return replace({ real, shown, content, loaded }, context);
+const workOf =
+  ({ content }: Input): Work =>
+  (loaded, real, shown) => {
+    switch (loaded.kind) {
+      case 'absent':
+        return create(real, shown, content);
+      case 'folder':
+        return refused(`${shown} is a folder. Nothing was changed.`);
+      case 'unreadable':
+        return refused(`${shown} can't be replaced: ${loaded.why}. Nothing was changed.`);
+      case 'file':
+        return replace({ real, shown, content, loaded });
+      default:
+        return loaded satisfies never;
     }
-    default:
-      return loaded satisfies never;
-  }
-};
+  };
 
 export const writeTool: Tool = defineTool({
   name: 'write',
@@ -91,6 +84,6 @@ export const writeTool: Tool = defineTool({
   schema,
   traits: { effect: 'probeable', parallelSafe: false, mutating: true, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path, workspace),
-  before: async (input, context) => hashNow(await realPathOf(input.path, context.workspace)),
-  run: write,
+  before: (input, context) => hashesOf(input.path, workOf(input), context),
+  run: (input, context) => changeFile(input.path, workOf(input), context),
 });

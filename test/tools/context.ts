@@ -3,16 +3,24 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
-import type { FileMemory, Judgement, Tool, ToolContext, ToolOutcome } from '../../src/needs.js';
+import type {
+  FileHashes,
+  FileMemory,
+  Jobs,
+  Judgement,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../../src/needs.js';
 import { builtinTools } from '../../src/tools/builtin.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs, type SessionJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/jobs.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */
 export type Place = {
   readonly workspace: string;
   readonly files: FileMemory;
-  readonly jobs: SessionJobs;
+  readonly jobs: Jobs;
   readonly blobs: Map<string, string>;
   readonly progress: string[];
   /** Marks the processes of this place, see `processesOf`. */
@@ -21,6 +29,9 @@ export type Place = {
   judge(name: string, input: JsonObject): Promise<Judgement>;
   /** Judges and runs, as the runtime does. */
   run(name: string, input: JsonObject, stop?: Stop): Promise<ToolOutcome>;
+  /** Judges, lets `meanwhile` happen, and runs: what another call of the same reply can do. */
+  runAfter(name: string, input: JsonObject, meanwhile: () => Promise<unknown>): Promise<ToolOutcome>;
+  before(name: string, input: JsonObject): Promise<FileHashes | undefined>;
   path(name: string): string;
 };
 
@@ -29,6 +40,8 @@ export type Stop = {
   readonly force?: AbortSignal;
   readonly progress?: (text: string) => void;
 };
+
+type Allowed = Extract<Judgement, { kind: 'ok' }>;
 
 let places = 0;
 
@@ -48,7 +61,7 @@ export const makePlace = async (
   const running = new Set<Promise<ToolOutcome>>();
   test.after(async () => {
     over.abort('cancelled');
-    await Promise.allSettled([...running, jobs.killAll()]);
+    await Promise.allSettled([...running, ...jobs.list().map((job) => job.kill())]);
     await rm(workspace, { recursive: true, force: true });
   });
   const never = new AbortController().signal;
@@ -57,9 +70,10 @@ export const makePlace = async (
     if (found === undefined) throw new Error(`there is no tool ${name}`);
     return found;
   };
-  const contextOf = (stop: Stop): ToolContext => ({
+  const contextOf = (paths: readonly string[], stop: Stop): ToolContext => ({
     workspace,
     callId,
+    paths,
     signal: stop.signal ?? never,
     force: stop.force === undefined ? over.signal : AbortSignal.any([stop.force, over.signal]),
     files,
@@ -73,6 +87,16 @@ export const makePlace = async (
       stop.progress?.(text);
     },
   });
+  const judgeOk = async (name: string, input: JsonObject) => {
+    const judgement = await tool(name).judge(input, workspace);
+    if (judgement.kind === 'invalid') throw new Error(`${judgement.field} ${judgement.why}`);
+    return judgement;
+  };
+  const start = (name: string, { input, facts }: Allowed, stop: Stop): Promise<ToolOutcome> => {
+    const outcome = tool(name).run(input, contextOf(facts.paths, stop));
+    running.add(outcome);
+    return outcome;
+  };
   return {
     workspace,
     files,
@@ -82,12 +106,15 @@ export const makePlace = async (
     callId,
     tool,
     judge: async (name, input) => tool(name).judge(input, workspace),
-    run: async (name, input, stop = {}) => {
-      const judgement = await tool(name).judge(input, workspace);
-      if (judgement.kind === 'invalid') throw new Error(`${judgement.field} ${judgement.why}`);
-      const outcome = tool(name).run(judgement.input, contextOf(stop));
-      running.add(outcome);
-      return outcome;
+    run: async (name, input, stop = {}) => start(name, await judgeOk(name, input), stop),
+    runAfter: async (name, input, meanwhile) => {
+      const judgement = await judgeOk(name, input);
+      await meanwhile();
+      return start(name, judgement, {});
+    },
+    before: async (name, input) => {
+      const judgement = await judgeOk(name, input);
+      return tool(name).before?.(judgement.input, contextOf(judgement.facts.paths, {}));
     },
     path: (name) => path.join(workspace, name),
   };

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { makePlace } from './context.js';
 
@@ -72,4 +72,11 @@ test('git identity: one that an earlier command put into the repository is used 
     command: "git commit -q --allow-empty -m x; git log --format='%an <%ae>'",
   });
   assert.match(outcome.text, /^Bob <bob@example\.org>\n/);
+});
+
+test('git identity: a repository that cannot be looked at stops no command', async (t) => {
+  const place = await makePlace(t, { PATH: process.env.PATH, HOME: '/nowhere' });
+  await symlink('.git', place.path('.git'));
+  const outcome = await place.run('bash', { command: 'echo "$GIT_AUTHOR_NAME, none of ours"' });
+  assert.match(outcome.text, /^, none of ours\n/);
 });

@@ -32,7 +32,7 @@ test('jobs: a job outlives the call that started it and ends with the session', 
   signal.abort('cancelled');
   assert.equal(place.jobs.get('job-1')?.status(), 'running');
   assert.equal(processesWith(place.callId).length, 1);
-  await place.jobs.killAll();
+  await place.jobs.get('job-1')?.kill();
   assert.deepEqual(processesWith(place.callId), []);
 });
 

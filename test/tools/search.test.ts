@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import type { JsonObject } from '../../src/agent/message.js';
 import { makePlace, type Place } from './context.js';
 
@@ -103,4 +105,15 @@ test('search: a call that is cancelled says that there may be more', async (t) =
   const place = await makePlace(t);
   const outcome = await place.run('search', { pattern: 'x' }, { signal: AbortSignal.abort('timedOut') });
   assert.deepEqual(outcome, { status: 'timedOut', text: '[timed out; there may be more]' });
+});
+
+test('search: a pipe is refused, not waited for', async (t) => {
+  const place = await makePlace(t);
+  await promisify(execFile)('mkfifo', [place.path('pipe')]);
+  const outcome = await place.run(
+    'search',
+    { pattern: 'x', path: 'pipe' },
+    { signal: AbortSignal.timeout(5_000) },
+  );
+  assert.deepEqual(outcome, { status: 'failed', text: "pipe can't be searched: it is not a regular file." });
 });

@@ -66,7 +66,7 @@ export const outcomeText = (outcome: CallOutcome, cause: CancelCause): string =>
         outcome.text,
       );
     case 'cancelled':
-      return withOutput(unknownText(cause), outcome.text);
+      return outcome.ran === 'no' ? notRunText(cause) : withOutput(unknownText(cause), outcome.text);
     case 'lost':
       return withOutput('outcome unknown after a crash', outcome.text);
     default:
