@@ -40,6 +40,8 @@ export type ModelRequest = {
   readonly instructions: string;
   readonly tools: readonly ToolDeclaration[];
   readonly messages: readonly Message[];
+  /** `none`: the reply is to be text only. A model that can't be told so may call all the same. */
+  readonly toolChoice?: 'none';
 };
 
 /** Counts as the provider reports them: input without what was read from or written to a cache. */
@@ -125,6 +127,8 @@ export type ToolContext = {
   /** Real absolute path. */
   readonly workspace: string;
   readonly callId: string;
+  /** The real paths that policy decided about. A path that leads elsewhere by now must not be touched. */
+  readonly paths: readonly string[];
   /** Aborted with reason `cancelled` or `timedOut`: end soon and report what there is. */
   readonly signal: AbortSignal;
   /** Aborted when time is up: end at once, leave no process. */
@@ -137,14 +141,17 @@ export type ToolContext = {
 };
 
 /** `text` is whole; the runtime cuts it to the limit and keeps the rest as a blob. */
-export type ToolOutcome = Omit<CallOutcome, 'blob'>;
+export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'>;
+
+/** sha256 of one file before and after a change; without `after` the call changes nothing, or nobody can tell. */
+export type FileHashes = { readonly before: string; readonly after?: string };
 
 export type Tool = ToolDeclaration & {
   readonly traits: CallTraits;
   /** Checks input against the schema and finds out what policy must know. Touches nothing. */
   judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
-  /** sha256 of what a probeable call is about to change, recorded before the effect. */
-  before?(input: JsonObject, context: ToolContext): Promise<string>;
+  /** Of a probeable call: the file it is about to change, recorded before the effect. Changes nothing. */
+  before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
   /** Performs the call. A failure of the task is an outcome; a rejection is a fault of the tool, and reported as one. */
   run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
 };
@@ -174,6 +181,9 @@ export type Header = {
   readonly prices: Prices | null;
 };
 
+/** What the model is told in every request: the instructions, and the tools' declarations as JSON. */
+export type Frozen = { readonly instructions: string; readonly tools: string };
+
 export type Entry = { readonly seq: number; readonly event: Event };
 
 /** What is written: the event and the state after it, from which the journal takes its checks. */
@@ -187,6 +197,8 @@ export type Journal = {
   append(drafts: readonly Draft[]): Promise<void>;
   read(from?: number): AsyncIterable<Entry>;
   readonly blobs: Blobs;
+  /** What the header names by its blobs; `damaged` if one is missing. */
+  frozen(): Promise<Frozen>;
   /** Releases the lock. */
   close(): Promise<void>;
 };
@@ -212,8 +224,13 @@ export type SessionInfo = {
 
 /** Errors: JournalError (see journal/error.ts) of kinds locked, damaged, newerVersion, notFound, cannotWrite. */
 export type JournalStore = {
+  /** Shared by all sessions, and there before any. */
+  readonly blobs: Blobs;
+  /** Put the blobs that the header names first: a session without them can't be opened again. */
   create(header: Header): Promise<Journal>;
   open(sessionId: string): Promise<OpenJournal>;
+  /** The fold of all entries, without the lock and without changing anything. */
+  peek(sessionId: string): Promise<{ readonly seq: number; readonly state: State }>;
   /** A new session that holds the entries up to `seq`; durable when it resolves. */
   fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): Promise<void>;
   read(sessionId: string, from?: number): AsyncIterable<Entry>;

@@ -8,8 +8,11 @@ import { messagesOf } from '../src/agent/conversation.js';
 import { createAgent, openSession } from '../src/agent-api.js';
 import { fileJournals } from '../src/journal/file.js';
 import { memoryJournals } from '../src/journal/memory.js';
+import { anthropicModel } from '../src/models/anthropic.js';
+import { factsOf } from '../src/models/catalogue.js';
 import type { Stepped } from '../src/needs.js';
 import { callTools, hang, ok, rawCall, resultsOf, say, testModel, tool } from './runtime/stage.js';
+import { type Replies, startAnthropicServer } from './servers/anthropic.js';
 
 const makeFolder = async (t: TestContext): Promise<string> => {
   const folder = await realpath(await mkdtemp(path.join(os.tmpdir(), 'pawl-agent-')));
@@ -143,4 +146,58 @@ test('cancel brings a running turn to rest; idle rejects when the session cannot
   await assert.rejects(session.ended, /disk full/);
   for (const wish of [session.idle(), session.cancel(), session.close()])
     await assert.rejects(wish, /disk full/);
+});
+
+/** A session whose model is called at a strict server of its own. */
+const openServed = async (t: TestContext, replies: Replies) => {
+  const server = await startAnthropicServer({ replies });
+  t.after(() => server.close());
+  const facts = factsOf('anthropic/claude-sonnet-5-5');
+  const model = anthropicModel({ name: 'claude-sonnet-5-5', apiKey: 'key', baseUrl: server.url, facts });
+  const journals = memoryJournals();
+  const tools = [tool('look', () => ok('seen'))];
+  const session = await openSession({ workspace: await makeFolder(t), journals, model, tools });
+  return { server, session, journals };
+};
+
+test('a conversation with calls is compacted by a provider that wants their tools', async (t) => {
+  const says = (text: string) => ({ type: 'message', parts: [{ type: 'text', text }] }) as const;
+  const { server, session } = await openServed(t, [
+    { type: 'message', parts: [{ type: 'call', id: 'a', name: 'look' }] },
+    says('looked'),
+    says('the summary'),
+    says('on we go'),
+  ]);
+  await session.send({ type: 'UserInput', text: 'look', mode: 'steer' });
+  await session.idle();
+  await session.send({ type: 'CompactRequested' });
+  await session.idle();
+  await session.send({ type: 'UserInput', text: 'go on', mode: 'steer' });
+  await session.idle();
+  await session.close();
+  assert.deepEqual(
+    server.requests.map(({ fault }) => fault),
+    [null, null, null, null],
+  );
+  const [, before, compaction, later] = server.requests.map(({ text }) => JSON.parse(text));
+  assert.deepEqual([compaction.system, compaction.tools], [before.system, before.tools]);
+  assert.deepEqual([before.tool_choice, compaction.tool_choice], [undefined, { type: 'none' }]);
+  assert.match(JSON.stringify(later.messages), /the summary.*go on/s);
+  assert.doesNotMatch(JSON.stringify(later.messages), /looked/);
+});
+
+test('tokens that a provider has counted are in the journal, though the end came in the middle of a reply', async (t) => {
+  const parts = [{ type: 'text', text: 'half' }] as const;
+  const usage = { input_tokens: 5_000, output_tokens: 1 };
+  const { session, journals } = await openServed(t, [{ type: 'message', parts, usage, end: 'silent' }]);
+  const shown = new Promise<void>((resolve) => {
+    session.watch(({ event }) => {
+      if (event.type === 'TextDelta') resolve();
+    });
+  });
+  await session.send({ type: 'UserInput', text: 'go', mode: 'steer' });
+  await shown;
+  await session.close();
+  const { state } = await journals.peek(session.id);
+  assert.deepEqual([state.session.usage.inputTokens, state.session.unaccounted], [5_000, []]);
 });

@@ -3,6 +3,7 @@ import type { Blobs, Draft, Entry, Header, Journal } from '../needs.js';
 import { wantsCheck } from './check.js';
 import { encodeRecord } from './codec.js';
 import { cannotRead, cannotWrite } from './error.js';
+import { readFrozen } from './frozen.js';
 import { GroupWriter, targetOf } from './group-writer.js';
 import type { Lock } from './lock.js';
 import type { Fold } from './replay.js';
@@ -90,6 +91,7 @@ export const openFileJournal = (parts: FileJournalParts): Journal => {
     append,
     read: (from = 1) => readEntries(path, from, writer.size),
     blobs,
+    frozen: () => readFrozen(path, header, blobs),
     close: () => {
       closing ??= close();
       return closing;

@@ -1,5 +1,5 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import type { Entry, Header, Journal, OpenJournal } from '../needs.js';
+import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../needs.js';
 import { fileBlobs } from './blobs.js';
 import { CHECK_EVERY } from './check.js';
 import { encodeHeader } from './codec.js';
@@ -11,7 +11,7 @@ import { isSessionId, journalPath, lockPath, makeFolder, sessionsFolder, writeWh
 import { listSessions } from './list.js';
 import { acquireLock, type Lock } from './lock.js';
 import { recover } from './recovery.js';
-import { agentMachine, beginFold, type Machine } from './replay.js';
+import { agentMachine, beginFold, foldRecords, type Machine } from './replay.js';
 
 type Place = { readonly folder: string; readonly checkEvery: number; readonly machine: Machine };
 
@@ -104,6 +104,14 @@ const openSession = async (
   });
 };
 
+const peek = async ({ folder, machine }: Place, sessionId: string): ReturnType<JournalStore['peek']> => {
+  const path = await findJournal(folder, sessionId);
+  const { header, records, damage } = await inspectFile(path);
+  if (damage !== null) throw damage;
+  const { seq, state } = foldRecords(path, header, records, machine);
+  return { seq, state };
+};
+
 const fork = async (
   folder: string,
   sessionId: string,
@@ -139,6 +147,7 @@ export const fileJournals = (options: {
     blobs: fileBlobs(folder),
     create: (header) => create(place, header),
     open: (sessionId) => openSession(place, sessionId),
+    peek: (sessionId) => peek(place, sessionId),
     fork: (sessionId, seq, newSessionId, createdAt) => fork(folder, sessionId, seq, newSessionId, createdAt),
     read: (sessionId, from) => read(folder, sessionId, from),
     list: () => listSessions(folder),

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import type { Blobs, Header, JournalStore } from '../needs.js';
+import type { Header, JournalStore } from '../needs.js';
 import type { Recorded } from './codec.js';
 import { cannotRead, type JournalError } from './error.js';
 import { Scan } from './scan.js';
@@ -19,8 +19,6 @@ export type Inspection = {
 /** A store that can also show a journal as it lies there, for replaying and verifying. */
 export type InspectableStore = JournalStore & {
   inspect(sessionId: string): Promise<Inspection>;
-  /** Shared by all sessions, and there before any: a header names blobs. */
-  readonly blobs: Blobs;
 };
 
 /** Rejects with `damaged` (the header itself), `newerVersion` or `cannotRead`. */

@@ -4,9 +4,10 @@ import { CHECK_EVERY, wantsCheck } from './check.js';
 import type { Recorded } from './codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './error.js';
 import { forkHeader } from './fork.js';
+import { readFrozen } from './frozen.js';
 import type { InspectableStore } from './inspection.js';
 import { findTitle, summarise } from './list.js';
-import { agentMachine, beginFold, explainMismatch, type Fold, foldEntry, type Machine } from './replay.js';
+import { agentMachine, beginFold, type Fold, foldRecords, type Machine } from './replay.js';
 
 type Session = { readonly header: Header; readonly records: Recorded[]; writer: 'none' | 'open' };
 
@@ -54,6 +55,7 @@ const openMemoryJournal = (session: Session, blobs: Blobs, checkEvery: number, {
     append,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
+    frozen: () => readFrozen(pathOf(session.header.sessionId), session.header, blobs),
     close: async () => {
       if (isOpen) session.writer = 'none';
       isOpen = false;
@@ -104,13 +106,8 @@ class Sessions {
   }
 }
 
-const foldSession = ({ header, records }: Session, machine: Machine): Fold => {
-  const fold = beginFold(header, machine);
-  for (const recorded of records) foldEntry(fold, recorded, machine);
-  const wrong = fold.mismatches[0];
-  if (wrong === undefined) return fold;
-  throw explainMismatch(pathOf(header.sessionId), wrong, header.machine, machine.fingerprint);
-};
+const foldSession = ({ header, records }: Session, machine: Machine): Fold =>
+  foldRecords(pathOf(header.sessionId), header, records, machine);
 
 /** Sessions that end with the process: the same promises as files, durability aside. */
 export const memoryJournals = (
@@ -132,6 +129,10 @@ export const memoryJournals = (
         state: fold.state,
         tornTail: null,
       };
+    },
+    peek: async (sessionId) => {
+      const { seq, state } = foldSession(sessions.find(sessionId), machine);
+      return { seq, state };
     },
     fork: async (sessionId, seq, newSessionId, createdAt) =>
       sessions.fork(sessionId, seq, newSessionId, createdAt),

@@ -58,6 +58,20 @@ export const foldEntry = (fold: Fold, { entry, check }: Recorded, machine: Machi
   return { ...stepped, seq: entry.seq, event: entry.event };
 };
 
+/** The fold of whole records; throws `damaged` where it comes to another state than was recorded. */
+export const foldRecords = (
+  path: string,
+  header: Header,
+  records: readonly Recorded[],
+  machine: Machine,
+): Fold => {
+  const fold = beginFold(header, machine);
+  for (const recorded of records) foldEntry(fold, recorded, machine);
+  const wrong = fold.mismatches[0];
+  if (wrong === undefined) return fold;
+  throw explainMismatch(path, wrong, header.machine, machine.fingerprint);
+};
+
 /** What it means that a replay came to another state, and what to do. */
 export const explainMismatch = (
   path: string,

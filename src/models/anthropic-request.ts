@@ -106,17 +106,19 @@ const convertTool = (
   ...mark(marked),
 });
 
-/** The prompt and the tools of a request. */
+/** The prompt of a request, its tools and whether they may be called. */
 export const convertRequest = ({
   instructions,
   tools,
   messages,
-}: ModelRequest): Pick<LanguageModelV3CallOptions, 'prompt' | 'tools'> => {
+  toolChoice,
+}: ModelRequest): Pick<LanguageModelV3CallOptions, 'prompt' | 'tools' | 'toolChoice'> => {
   const instructed = !isBlank(instructions);
   const system: Prompt = instructed ? [{ role: 'system', content: instructions, ...mark(true) }] : [];
   const converted = tools.map((tool, index) => convertTool(tool, !instructed && index === tools.length - 1));
   return {
     prompt: [...system, ...convertMessages(messages)],
     ...(tools.length > 0 ? { tools: converted } : {}),
+    ...(toolChoice === undefined ? {} : { toolChoice: { type: toolChoice } }),
   };
 };

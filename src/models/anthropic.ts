@@ -1,5 +1,6 @@
 import type { LanguageModelV3, LanguageModelV3CallOptions } from '@ai-sdk/provider';
 import type { Model, ModelFacts, ModelPiece, ModelRequest } from '../needs.js';
+import { passOverNews } from './anthropic-news.js';
 import { type Gathering, gather } from './anthropic-reply.js';
 import { convertRequest } from './anthropic-request.js';
 import { classify, type Provider } from './classify.js';
@@ -56,10 +57,12 @@ async function* readPieces(
   if (signal.aborted) return;
   const { stream } = await model.doStream({ ...call.options(request), abortSignal: signal });
   const reader = stream.getReader();
+  const passOver = passOverNews();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) throw brokenOff();
+      if (passOver(value)) continue;
       if (value.type === 'error') throw value.error;
       const piece = gathering.add(value);
       if (piece !== null) yield piece;

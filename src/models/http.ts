@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { ReadableStream } from 'node:stream/web';
 import { LeanHeaders } from './headers.js';
-import { type Environment, proxyFor, proxyHeaders, tunnelAgent } from './proxy.js';
+import { type Environment, proxyFor, proxyHeaders, type TunnelSignal, tunnelAgent } from './proxy.js';
 
 /**
  * A `fetch` over Node's http: it starts faster and needs less than Node's own, and proxies work.
@@ -124,7 +124,13 @@ export const createFetch = (environment: Environment): LeanFetch => {
     const shared = { method: sent.method ?? 'GET', headers, ...(sent.signal ? { signal: sent.signal } : {}) };
     const proxy = proxyFor(url, environment);
     if (url.protocol === 'https:') {
-      return https.request(url, { ...shared, agent: proxy === null ? secure : tunnelThrough(proxy) });
+      if (proxy === null) return https.request(url, { ...shared, agent: secure });
+      const tunnelled: https.RequestOptions & TunnelSignal = {
+        ...shared,
+        agent: tunnelThrough(proxy),
+        ...(sent.signal ? { tunnelSignal: sent.signal } : {}),
+      };
+      return https.request(url, tunnelled);
     }
     if (proxy === null) return http.request(url, { ...shared, agent: plain });
     const throughProxy = { ...headers, ...proxyHeaders(proxy), host: url.host };

@@ -43,8 +43,8 @@ export const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
 };
 
-/** A connection to `host:port` through a proxy (CONNECT). Rejects with what the proxy answered instead. */
-const tunnel = (proxy: URL, authority: string): Promise<Socket> =>
+/** A connection to `host:port` through a proxy (CONNECT). Rejects with what the proxy answered instead, or when aborted. */
+const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const { request } = proxy.protocol === 'https:' ? https : http;
     const asking = request(proxy, {
@@ -52,6 +52,7 @@ const tunnel = (proxy: URL, authority: string): Promise<Socket> =>
       path: authority,
       agent: false,
       headers: { host: authority, ...proxyHeaders(proxy) },
+      ...(signal === undefined ? {} : { signal }),
     });
     asking.once('connect', (answer, socket, early: Buffer) => {
       if (answer.statusCode === 200 && early.length === 0) return resolve(socket as Socket); // a TCP or TLS socket
@@ -64,13 +65,16 @@ const tunnel = (proxy: URL, authority: string): Promise<Socket> =>
     asking.end();
   });
 
+/** Node keeps a request's `signal` from its agent, so that what asks for a tunnel hands it on under this name. */
+export type TunnelSignal = { readonly tunnelSignal?: AbortSignal };
+
 type Secured = (error: Error | null, socket?: tls.TLSSocket) => void;
 
 /** An agent for https whose connections go through a proxy. */
 export const tunnelAgent = (proxy: URL): https.Agent => {
   const agent = new https.Agent({ keepAlive: true });
-  const createConnection = (target: tls.ConnectionOptions, secured: Secured): undefined => {
-    tunnel(proxy, `${target.host}:${target.port}`)
+  const createConnection = (target: tls.ConnectionOptions & TunnelSignal, secured: Secured): undefined => {
+    tunnel(proxy, `${target.host}:${target.port}`, target.tunnelSignal)
       .then((socket) => secured(null, tls.connect({ ...target, socket })))
       .catch((error: Error) => secured(error));
   };

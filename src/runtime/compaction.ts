@@ -3,7 +3,8 @@ import { requestMessages } from '../agent/request.js';
 import type { Session } from '../agent/state.js';
 import type { ModelPiece } from '../needs.js';
 import type { Equipment } from './equipment.js';
-import { type Listening, listen } from './listen.js';
+import { Hearing } from './hearing.js';
+import { listen } from './listen.js';
 import type { Post } from './posted.js';
 import { priceUsage } from './price.js';
 import { attempt } from './wall.js';
@@ -12,19 +13,15 @@ export type Compactions = {
   /** Asks for a summary of the first `length` messages. */
   start(compactionId: string, length: number, session: Session): void;
   abort(compactionId: string): void;
-  abortAll(): void;
+  /** Aborts every call; resolves when the last has said what it cost. */
+  stopAll(): Promise<void>;
 };
 
-const ASK = {
-  type: 'text',
-  origin: 'note',
-  text: 'Stop here. Do not go on with the task: write the summary that your instructions describe, and nothing else.',
-} as const;
-
 /** The messages with the request for the summary at the end, roles still alternating. */
-const askForSummary = (messages: readonly Message[]): readonly Message[] => {
+const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
   const last = messages.at(-1);
-  const asking: UserMessage = { role: 'user', parts: last?.role === 'user' ? [...last.parts, ASK] : [ASK] };
+  const ask = { type: 'text', origin: 'note', text } as const;
+  const asking: UserMessage = { role: 'user', parts: last?.role === 'user' ? [...last.parts, ask] : [ask] };
   return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
 };
 
@@ -36,13 +33,21 @@ const summaryOf = (reply: Completed): string =>
     .join('')
     .trim();
 
-/** A summary that was cut by the output limit is still one; a refusal is not. */
-const isSummary = (reply: Completed): boolean =>
-  summaryOf(reply) !== '' && (reply.stopReason === 'end' || reply.stopReason === 'maxTokens');
+/** What a reply lacks to be a summary, or null. Calls in it are not made. */
+const findLack = (reply: Completed): string | null => {
+  const { stopReason } = reply;
+  if (stopReason !== 'end' && stopReason !== 'toolUse')
+    return `it stopped with "${stopReason}" before its end`;
+  return summaryOf(reply) === '' ? 'its reply holds no text' : null;
+};
 
-/** Performs StartCompaction and AbortCompaction: one model call without tools. */
+/**
+ * Performs StartCompaction and AbortCompaction: one model call. Instructions and tools are those of every request:
+ * providers refuse calls and results without the tools that they belong to, and what both begin with is read from the
+ * provider's cache.
+ */
 export const createCompactions = (equipment: Equipment, post: Post): Compactions => {
-  const open = new Map<string, Listening>();
+  const hearing = new Hearing();
 
   const summarise = async (compactionId: string, length: number, session: Session): Promise<void> => {
     const { settings, conversation } = session;
@@ -51,9 +56,13 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
     const listening = listen({
       model,
       request: {
-        instructions: equipment.compactionInstructions,
-        tools: [],
-        messages: askForSummary(requestMessages(conversation, length, model.id)),
+        instructions: equipment.instructions,
+        tools: equipment.declarations,
+        toolChoice: 'none',
+        messages: askForSummary(
+          requestMessages(conversation, length, model.id),
+          equipment.compactionInstructions,
+        ),
       },
       clock: equipment.clock,
       firstByteMs: settings.firstByteMs,
@@ -62,33 +71,33 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
       onLateUsage: (tokens) =>
         post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
     });
-    open.set(compactionId, listening);
-    const ending = await listening.ended;
-    if (open.get(compactionId) === listening) open.delete(compactionId);
+    const ending = await hearing.follow(compactionId, listening);
     if (ending.type === 'aborted') return;
     const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
     if (ending.type === 'failed') {
       post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage });
-    } else if (isSummary(ending)) {
+      return;
+    }
+    const lack = findLack(ending);
+    if (lack !== null) {
+      const message = `${model.id} wrote no summary: ${lack}`;
+      post({ type: 'CompactionFailed', compactionId, message, usage });
+    } else {
       const summary = summaryOf(ending);
       post({ type: 'CompactionCompleted', compactionId, summary, usage: priceUsage(ending.usage, prices) });
-    } else {
-      const message = `${model.id} wrote no summary (it stopped with "${ending.stopReason}")`;
-      post({ type: 'CompactionFailed', compactionId, message, usage });
     }
   };
 
   return {
     start(compactionId, length, session) {
-      void attempt(() => summarise(compactionId, length, session)).then((done) => {
+      const summarising = attempt(() => summarise(compactionId, length, session)).then((done) => {
         if (done.kind === 'done') return;
         const message = `the summary could not be asked for: ${done.fault.message}`;
         post({ type: 'CompactionFailed', compactionId, message, usage: null });
       });
+      hearing.hold(summarising);
     },
-    abort: (compactionId) => open.get(compactionId)?.abort(),
-    abortAll() {
-      for (const listening of open.values()) listening.abort();
-    },
+    abort: (compactionId) => hearing.abort(compactionId),
+    stopAll: () => hearing.stopAll(),
   };
 };

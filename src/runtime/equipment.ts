@@ -7,7 +7,7 @@ export type SessionNeeds = {
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** What a model is told that is to summarise a conversation. */
+  /** What a model is told, at the end of a conversation that it is to summarise. */
   readonly compactionInstructions: string;
 };
 

@@ -16,6 +16,8 @@ export type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning'
 
 export type Listening = {
   readonly ended: Promise<Ending>;
+  /** Resolves when nothing more can come, after an abort too: all that was paid for has been reported. */
+  readonly silent: Promise<void>;
   /** Ends with `aborted`, unless it has ended. */
   abort(): void;
 };
@@ -101,10 +103,10 @@ export const listen = (call: Listen): Listening => {
   const hearAll = async (): Promise<void> => {
     for await (const piece of call.model.stream(call.request, abortion.signal)) hear(piece);
   };
-  void attempt(hearAll).then((heard) => {
+  const silent = attempt(hearAll).then((heard) => {
     if (heard.kind === 'done') end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
     else
       end(failure('malformed', false, `the connection to ${call.model.id} failed: ${heard.fault.message}`));
   });
-  return { ended, abort: () => end({ type: 'aborted' }) };
+  return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };

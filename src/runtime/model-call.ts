@@ -4,9 +4,10 @@ import { requestMessages } from '../agent/request.js';
 import type { Session } from '../agent/state.js';
 import type { Model, ModelPiece, RawCall } from '../needs.js';
 import type { Equipment } from './equipment.js';
+import { Hearing } from './hearing.js';
 import { createJoiner } from './join.js';
 import { judgeCall } from './judge.js';
-import { type Ending, type Listening, listen, type Streamed } from './listen.js';
+import { type Ending, listen, type Streamed } from './listen.js';
 import type { Post } from './posted.js';
 import { priceUsage } from './price.js';
 import { attempt } from './wall.js';
@@ -50,7 +51,7 @@ const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>):
 export class ModelCalls {
   readonly #equipment: Equipment;
   readonly #post: Post;
-  readonly #open = new Map<string, Listening>();
+  readonly #hearing = new Hearing();
 
   constructor(equipment: Equipment, post: Post) {
     this.#equipment = equipment;
@@ -59,20 +60,22 @@ export class ModelCalls {
 
   /** Sends the first `length` messages of the conversation; what comes of it is posted under `requestId`. */
   send(requestId: string, length: number, session: Session): void {
-    void attempt(() => this.#converse(requestId, length, session)).then((sent) => {
+    const conversing = attempt(() => this.#converse(requestId, length, session)).then((sent) => {
       if (sent.kind === 'done') return;
       const message = `the request could not be made: ${sent.fault.message}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
       this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
     });
+    this.#hearing.hold(conversing);
   }
 
   abort(requestId: string): void {
-    this.#open.get(requestId)?.abort();
+    this.#hearing.abort(requestId);
   }
 
-  abortAll(): void {
-    for (const listening of this.#open.values()) listening.abort();
+  /** Aborts every request; resolves when the last has said what it cost. */
+  stopAll(): Promise<void> {
+    return this.#hearing.stopAll();
   }
 
   async #converse(requestId: string, length: number, session: Session): Promise<void> {
@@ -99,9 +102,7 @@ export class ModelCalls {
           usage: priceUsage(tokens, model.facts.prices),
         }),
     });
-    this.#open.set(requestId, listening);
-    const ending = await listening.ended;
-    if (this.#open.get(requestId) === listening) this.#open.delete(requestId);
+    const ending = await this.#hearing.follow(requestId, listening);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
     if (ending.type === 'failed') this.#fail(requestId, ending, model);

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
 import type {
   Clock,
+  Frozen,
   Header,
   Journal,
   JournalStore,
@@ -50,24 +50,11 @@ export type LocalRuntime = Runtime & {
   ended(sessionId: string): Promise<void>;
 };
 
-const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex');
-
 const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
   name,
   description,
   inputSchema,
 });
-
-type Frozen = { readonly instructions: string; readonly tools: string };
-
-const readFrozen = async ({ header, blobs }: Journal): Promise<Frozen> => {
-  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
-  if (instructions !== undefined && tools !== undefined) return { instructions, tools };
-  const missing = instructions === undefined ? header.instructions : header.tools;
-  throw new Error(
-    `session ${header.sessionId} can't go on: the blob ${missing}, what the model was told, is missing beside its journal`,
-  );
-};
 
 class Sessions implements LocalRuntime {
   readonly #needs: RuntimeNeeds;
@@ -81,6 +68,11 @@ class Sessions implements LocalRuntime {
     const { journals, clock, machine } = this.#needs;
     const needs = await this.#needs.equip(settings);
     const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
+    // first, so that no header is ever durable without what it names
+    const [instructionsHash, toolsHash] = await Promise.all([
+      journals.blobs.put(frozen.instructions),
+      journals.blobs.put(frozen.tools),
+    ]);
     const sessionId = this.#needs.newSessionId();
     const header: Header = {
       version: 1,
@@ -90,15 +82,11 @@ class Sessions implements LocalRuntime {
       parent: null,
       machine,
       settings,
-      instructions: hashOf(frozen.instructions),
-      tools: hashOf(frozen.tools),
+      instructions: instructionsHash,
+      tools: toolsHash,
       prices: needs.model(settings.model).facts.prices,
     };
     const journal = await journals.create(header);
-    const kept = await attempt(() =>
-      Promise.all([journal.blobs.put(instructions), journal.blobs.put(frozen.tools)]),
-    );
-    if (kept.kind === 'fault') return this.#giveUp(journal, kept.fault);
     this.#start(
       journal,
       new LiveSession(journal, initialState(settings), this.#gather(needs, frozen), this.#needs.report),
@@ -111,7 +99,7 @@ class Sessions implements LocalRuntime {
     const changes = patch?.(state.session.settings) ?? {};
     const settings = { ...state.session.settings, ...changes };
     const equipped = await attempt(async () =>
-      this.#gather(await this.#needs.equip(settings), await readFrozen(journal)),
+      this.#gather(await this.#needs.equip(settings), await journal.frozen()),
     );
     if (equipped.kind === 'fault') return this.#giveUp(journal, equipped.fault);
     const session = new LiveSession(journal, state, equipped.value, this.#needs.report);
@@ -132,10 +120,7 @@ class Sessions implements LocalRuntime {
   async state(sessionId: string): ReturnType<Runtime['state']> {
     const live = this.#live.get(sessionId);
     if (live !== undefined) return { seq: live.seq, state: live.state };
-    const { journal, state } = await this.#needs.journals.open(sessionId);
-    const { seq } = journal;
-    await journal.close();
-    return { seq, state };
+    return this.#needs.journals.peek(sessionId);
   }
 
   async fork(sessionId: string, seq: number): Promise<string> {

@@ -160,18 +160,20 @@ export class LiveSession {
     else this.#settle.reject(fault);
   }
 
-  /** Waits for tools at most a grace time: they were ended by force. */
+  /**
+   * Waits at most a grace time: for tools, which were ended by force, and for replies that were cut off, whose usage is
+   * still to be journaled.
+   */
   async #stopAll(): Promise<void> {
     const { models, compactions, timers, tools } = this.#performers;
-    models.abortAll();
-    compactions.abortAll();
     timers.cancelAll();
     const { clock, jobs } = this.#equipment;
     let cancel = (): void => undefined;
     const timeIsUp = new Promise<void>((resolve) => {
       cancel = clock.after(this.state.session.settings.graceMs, resolve);
     });
-    await Promise.race([tools.stopAll(), timeIsUp]);
+    const stopped = Promise.all([models.stopAll(), compactions.stopAll(), tools.stopAll()]);
+    await Promise.race([stopped, timeIsUp]);
     cancel();
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -15,8 +15,10 @@ describe('bin/pawl.js, before the program is loaded', () => {
   cpSync(path.join(root, 'package.json'), path.join(scratch, 'package.json'));
   after(() => rmSync(scratch, { recursive: true }));
 
+  const caches = path.join(scratch, 'caches');
+  const env = { ...process.env, XDG_CACHE_HOME: caches };
   const run = (...words: readonly string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', env });
     return { status, stdout, stderr };
   };
 
@@ -53,6 +55,10 @@ describe('bin/pawl.js, before the program is loaded', () => {
       stdout: '--version,--json\n',
       stderr: '',
     });
+    assert.ok(
+      existsSync(path.join(caches, 'pawl')),
+      'compiled code is kept here, not in the home of who tests',
+    );
     rmSync(path.join(scratch, 'dist'), { recursive: true });
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -62,9 +63,11 @@ const pathFaults = (document: string, text: string): readonly string[] =>
     .filter((name) => !name.includes('NNNN') && !existsSync(path.join(root, name)))
     .map((name) => `${document}: there is no ${name}`);
 
+const caches = mkdtempSync(path.join(os.tmpdir(), 'pawl-caches-'));
+const env = { ...process.env, XDG_CACHE_HOME: caches };
 const pawl = (...words: readonly string[]): string => {
   const program = path.join(root, 'bin', 'pawl.js');
-  const { status, stdout } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8' });
+  const { status, stdout } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', env });
   assert.equal(status, 0, `pawl ${words.join(' ')} fails`);
   return stdout;
 };
@@ -77,6 +80,7 @@ const commandList = help.slice(help.indexOf('\nCommands:\n'));
 const commands = [...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name);
 const rootFlags = flagsOf(help);
 const flagsByCommand = new Map(commands.map((name) => [name, flagsOf(pawl(name, '--help'))]));
+rmSync(caches, { recursive: true });
 
 /** Command lines in code, fenced or not: up to a pipe, a redirection, a comment; quoted words are one. */
 const commandLines = (text: string): readonly string[] => {

@@ -240,6 +240,31 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     await journal.close();
   },
 
+  'what the model is told comes back from the blobs that the header names': async ({ store }) => {
+    const [instructions, tools] = [await store.blobs.put('be brief'), await store.blobs.put('[]')];
+    const journal = await store.create({ ...headerOf('a'), instructions, tools });
+    assert.deepEqual(await journal.frozen(), { instructions: 'be brief', tools: '[]' });
+    await journal.close();
+    for (const [sessionId, missing] of Object.entries({ b: { instructions }, c: { tools } })) {
+      const lacking = await store.create({ ...headerOf(sessionId), ...missing });
+      await assert.rejects(lacking.frozen(), {
+        kind: 'damaged',
+        message: /the blob [ab]{64}, .* is missing/,
+      });
+      await lacking.close();
+    }
+  },
+
+  'the state of a session can be looked at while it is open elsewhere': async ({ store }) => {
+    const journal = await store.create(headerOf('a'));
+    const drafts = tellFrom(headerOf('a'), 7);
+    await journal.append(drafts);
+    const { seq, state } = await store.peek('a');
+    assert.deepEqual([seq, plain(state)], [7, plain(drafts.at(-1)?.state)]);
+    await assert.rejects(store.peek('nobody'), { kind: 'notFound' });
+    await journal.close();
+  },
+
   'blobs come back by the sha256 of their text': async ({ store }) => {
     const { blobs, ...journal } = await store.create(headerOf('a'));
     const sha256 = await blobs.put('hello');

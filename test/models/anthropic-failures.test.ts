@@ -81,6 +81,20 @@ const failing: readonly {
     says: /overloaded/i,
   },
   {
+    title: 'a block that we know, but not like this, is malformed',
+    given: message([
+      {
+        type: 'events',
+        events: [
+          { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', name: 'read' } },
+        ],
+      },
+    ]),
+    kind: 'malformed',
+    retryable: false,
+    says: /makes no sense/,
+  },
+  {
     title: '529 is overloaded',
     given: error(529, 'overloaded_error', 'Overloaded'),
     kind: 'overloaded',

@@ -206,3 +206,14 @@ test('a summary of thoughts is asked for only where it is wanted', async () => {
   assert.equal(plain?.text.includes('"thinking"'), false);
   assert.match(thinking?.text ?? '', /"thinking":\{"type":"adaptive","display":"summarized"\}/);
 });
+
+test('tools that may not be called are sent all the same, and are nothing of a request without tools', async () => {
+  const [, told, bare] = await send([
+    { messages: story.slice(0, 1) },
+    { messages: story, toolChoice: 'none' },
+    { messages: story.slice(0, 1), tools: [], toolChoice: 'none' },
+  ]);
+  assert.match(told?.text ?? '', /"tool_choice":\{"type":"none"\}/);
+  assert.equal(told?.body.tools?.length, 2);
+  assert.equal(bare?.text.includes('tool_choice'), false);
+});

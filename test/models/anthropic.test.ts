@@ -107,6 +107,26 @@ const whole: readonly {
     stopReason: 'other',
   },
   {
+    title: 'events, blocks and deltas that nobody knows yet are passed over',
+    given: message([
+      { type: 'events', events: [{ type: 'moon_phase', phase: 'full' }] },
+      {
+        type: 'events',
+        events: [
+          { type: 'content_block_start', index: 1, content_block: { type: 'moon', text: '' } },
+          { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'of the new block' } },
+          { type: 'content_block_delta', index: 1, delta: { type: 'moon_delta', text: 'x' } },
+          { type: 'content_block_stop', index: 1 },
+        ],
+      },
+      text('hi'),
+      { type: 'events', events: [{ type: 'content_block_delta', index: 2, delta: { type: 'moon_delta' } }] },
+      call('a'),
+    ]),
+    parts: [text('hi'), { type: 'call', callId: 'a', tool: 'read', rawInput: '{}' }],
+    stopReason: 'toolUse',
+  },
+  {
     title: 'reasoning keeps its signature',
     given: message([{ type: 'thinking', text: 'Let me see.', signature: 'sig' }, text('Yes.')]),
     parts: [

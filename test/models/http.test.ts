@@ -13,7 +13,6 @@ import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { createFetch } from '../../src/models/http.js';
-import { proxyFor } from '../../src/models/proxy.js';
 
 const pem = fileURLToPath(new URL('../servers/localhost.pem', import.meta.url));
 const source = fileURLToPath(new URL('../../src/models/http.ts', import.meta.url));
@@ -242,55 +241,4 @@ test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, kee
   const environment = { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`, NODE_EXTRA_CA_CERTS: pem };
   assert.equal(await run(program, environment), '/one\n/two\nfalse\n');
   assert.deepEqual(seen, [`CONNECT localhost:${port}`]);
-});
-
-const proxies: readonly (readonly [string, string, Readonly<Record<string, string>>, string | null])[] = [
-  ['no variable means no proxy', 'https://a.example/', {}, null],
-  ['https has its own variable', 'https://a.example/', { HTTP_PROXY: 'http://p:1' }, null],
-  [
-    'lower case wins',
-    'http://a.example/',
-    { HTTP_PROXY: 'http://p:1', http_proxy: 'http://q:2' },
-    'http://q:2/',
-  ],
-  ['a proxy may lack its scheme', 'https://a.example/', { HTTPS_PROXY: 'p:1' }, 'http://p:1/'],
-  ['a star exempts all', 'https://a.example/', { HTTPS_PROXY: 'p:1', NO_PROXY: '*' }, null],
-  [
-    'a domain exempts what is below it',
-    'https://a.example/',
-    { HTTPS_PROXY: 'p:1', NO_PROXY: 'x.y, example' },
-    null,
-  ],
-  [
-    'a leading dot changes nothing',
-    'https://a.example/',
-    { HTTPS_PROXY: 'p:1', no_proxy: '.a.example' },
-    null,
-  ],
-  [
-    'a name that only ends alike is not exempt',
-    'https://ba.example/',
-    { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example' },
-    'http://p:1/',
-  ],
-  ['a port exempts that port', 'https://a.example/', { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example:443' }, null],
-  [
-    'another port does not',
-    'https://a.example/',
-    { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example:8443' },
-    'http://p:1/',
-  ],
-];
-
-for (const [title, url, environment, expected] of proxies) {
-  test(`proxy: ${title}`, () => {
-    assert.equal(proxyFor(new URL(url), environment)?.href ?? null, expected);
-  });
-}
-
-test('a proxy variable that is no URL is named, not ignored', async () => {
-  await assert.rejects(
-    createFetch({ HTTP_PROXY: 'http://:x:' })('http://a.example/'),
-    /HTTP_PROXY is no URL/,
-  );
 });

@@ -253,6 +253,7 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
       yield* [];
     },
     blobs: { put: async () => '', get: async () => undefined },
+    frozen: async () => ({ instructions: '', tools: '[]' }),
     close: async () => undefined,
   };
   const shown: Stepped[] = [];

@@ -2,7 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { ModelPiece } from '../../src/needs.js';
-import { type Answer, collect, completed, hang, play, say, settle, testModel } from './stage.js';
+import {
+  type Answer,
+  callTools,
+  collect,
+  completed,
+  hang,
+  ok,
+  pieces,
+  play,
+  rawCall,
+  say,
+  settle,
+  testModel,
+  tool,
+} from './stage.js';
 
 const overflow: Answer = async function* () {
   const error = {
@@ -98,19 +112,26 @@ test('a model that cannot be found is a failed request with the reason, not a fa
   assert.match(state.reason.message, /no wire to test/);
 });
 
-test('a compaction asks once, without tools, with its own instructions, and ends on a user message', async () => {
+test('a compaction asks once, with the instructions and tools of every request, and ends on its own', async () => {
   const on = await play({
+    tools: [tool('look', () => ok(''))],
     model: testModel(say('a'.repeat(100)), say('b'), overflow, say('the summary'), say('c')),
   });
   for (const text of ['one', 'two', 'three']) {
     await on.say(text);
     await on.rest();
   }
-  const compaction = on.model.requests[3];
-  assert.deepEqual([compaction?.instructions, compaction?.tools], ['summarise', []]);
-  const last = compaction?.messages.at(-1);
-  assert.equal(last?.role, 'user');
-  assert.match(JSON.stringify(last?.parts.at(-1)), /write the summary/);
+  const [, before, , compaction] = on.model.requests;
+  assert.equal(compaction?.instructions, 'be brief');
+  assert.deepEqual(
+    [compaction?.tools, compaction?.toolChoice, before?.toolChoice],
+    [before?.tools, 'none', undefined],
+  );
+  assert.deepEqual(compaction?.messages.slice(0, 3), before?.messages);
+  assert.deepEqual(compaction?.messages.at(-1), {
+    role: 'user',
+    parts: [{ type: 'text', origin: 'note', text: 'summarise' }],
+  });
   assert.deepEqual(
     compaction?.messages.map(({ role }) => role),
     compaction?.messages.map((_message, index) => (index % 2 === 0 ? 'user' : 'assistant')),
@@ -119,9 +140,42 @@ test('a compaction asks once, without tools, with its own instructions, and ends
   assert.equal(on.model.requests.length, 5);
 });
 
+test('a compaction goes on from a trailing user message, and calls in its reply are not made', async () => {
+  let runs = 0;
+  const look = tool('look', () => {
+    runs += 1;
+    return ok('seen');
+  });
+  const called = rawCall('9', 'look');
+  const summary = pieces(completed([{ type: 'text', text: 'the summary' }, called], 'toolUse'));
+  const on = await play({
+    tools: [look],
+    model: testModel(say('a'), callTools(rawCall('1', 'look')), overflow, summary, say('done')),
+  });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  const compaction = on.model.requests[3]?.messages ?? [];
+  assert.deepEqual(
+    compaction.map(({ role, parts }) => [role, parts.length]),
+    [
+      ['user', 1],
+      ['assistant', 1],
+      ['user', 2],
+    ],
+  );
+  assert.deepEqual(compaction.at(-1)?.parts.at(-1), { type: 'text', origin: 'note', text: 'summarise' });
+  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*seen/s);
+  assert.equal(runs, 1);
+});
+
 for (const [title, answer] of [
   ['fails', overflow],
   ['is blank', say('  ')],
+  ['calls a tool and says nothing', callTools(rawCall('9', 'look'))],
+  ['is cut off', pieces(completed([{ type: 'text', text: 'half a summ' }], 'maxTokens'))],
+  ['is refused', pieces(completed([{ type: 'text', text: 'No.' }], 'refusal'))],
   [
     'breaks',
     () => {

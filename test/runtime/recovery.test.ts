@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallTraits } from '../../src/agent/call.js';
 import type { Message } from '../../src/agent/message.js';
-import type { ModelRequest, Tool } from '../../src/needs.js';
+import type { FileHashes, ModelRequest } from '../../src/needs.js';
 import {
   callTools,
   collect,
   command,
   ok,
-  type Play,
   play,
   rawCall,
+  reopen,
   resultsOf,
   say,
   settle,
@@ -20,17 +20,6 @@ import {
   traits,
   watchSession,
 } from './stage.js';
-
-/** A life that ended in the middle: a fork at `seq` is what a crash leaves behind, to the byte. */
-const reopen = async (on: Play, seq: number, tools: readonly Tool[]) => {
-  const id = await on.runtime.fork(on.id, seq);
-  const model = testModel();
-  const later = stage({ journals: on.journals, model, tools });
-  await later.runtime.open(id);
-  const again = watchSession(later, id);
-  await settle();
-  return again;
-};
 
 /** Every call is answered once, in the next message, in call order, before any text; roles alternate. */
 const assertValid = (messages: readonly Message[], what: string): void => {
@@ -94,9 +83,9 @@ test('after a crash at any point the session goes on: every request is valid, an
   }
 });
 
-/** A journal that ends while a call of these traits runs; `before` is the hash it recorded. */
-const cutWhileRunning = async (own: Partial<CallTraits>, before?: string) => {
-  const hash = before === undefined ? undefined : async () => before;
+/** A journal that ends while a call of these traits runs; `hashes` are what it recorded. */
+const cutWhileRunning = async (own: Partial<CallTraits>, hashes?: FileHashes) => {
+  const hash = hashes === undefined ? undefined : async () => hashes;
   const hanging = tool('act', () => new Promise(() => undefined), traits(own), hash);
   const on = await play({ tools: [hanging], model: testModel(callTools(rawCall('1', 'act'))) });
   await on.say('go');
@@ -108,7 +97,7 @@ const cutWhileRunning = async (own: Partial<CallTraits>, before?: string) => {
 type Row = {
   readonly title: string;
   readonly effect: CallTraits['effect'];
-  readonly before?: string;
+  readonly recorded?: FileHashes;
   readonly now?: string;
   readonly runs: number;
   readonly result: RegExp;
@@ -118,7 +107,7 @@ const rows: readonly Row[] = [
   {
     title: 'an edit whose file is as it was before runs again',
     effect: 'probeable',
-    before: 'abc',
+    recorded: { before: 'abc', after: 'xyz' },
     now: 'abc',
     runs: 1,
     result: /ran again/,
@@ -126,10 +115,18 @@ const rows: readonly Row[] = [
   {
     title: 'an edit whose file has changed is lost, and says so',
     effect: 'probeable',
-    before: 'abc',
+    recorded: { before: 'abc', after: 'xyz' },
     now: 'def',
     runs: 0,
     result: /outcome unknown after a crash\\nthe file has changed since the call began/,
+  },
+  {
+    title: 'an edit whose file is as the edit leaves it is done, and does not run again',
+    effect: 'probeable',
+    recorded: { before: 'abc', after: 'xyz' },
+    now: 'xyz',
+    runs: 0,
+    result: /"failed":false,"text":"it had taken effect before the crash/,
   },
   {
     title: 'an edit whose file was not recorded is lost, and says so',
@@ -148,14 +145,14 @@ const rows: readonly Row[] = [
 for (const row of rows) {
   test(row.title, async () => {
     const own = { effect: row.effect, mutating: row.effect !== 'pure' };
-    const { on, seq } = await cutWhileRunning(own, row.before);
+    const { on, seq } = await cutWhileRunning(own, row.recorded);
     let runs = 0;
     const { now } = row;
     const acting = tool(
       'act',
       () => ok(`ran again ${++runs}`),
       traits(own),
-      now === undefined ? undefined : async () => now,
+      now === undefined ? undefined : async () => ({ before: now }),
     );
     const again = await reopen(on, seq, [acting]);
     await again.rest();

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
-import type { Entry, Job, ToolOutcome } from '../../src/needs.js';
+import { fileJournals } from '../../src/journal/file.js';
+import { memoryJournals } from '../../src/journal/memory.js';
+import type { Entry, Job, JournalStore, ToolOutcome } from '../../src/needs.js';
 import {
   callTools,
   collect,
@@ -162,6 +167,9 @@ test('list knows the sessions, and a session that is not open can still be looke
   const { seq, state } = await on.runtime.state(on.id);
   assert.deepEqual([seq, state.name], [3, 'ShuttingDown']);
   await on.runtime.open(on.id);
+  const elsewhere = stage({ journals: on.journals });
+  assert.deepEqual((await elsewhere.runtime.state(on.id)).state.name, 'WaitingForUserInput');
+  await on.runtime.close(on.id);
 });
 
 test('opening again comes with new settings, which hold before anything is started', async () => {
@@ -180,19 +188,31 @@ test('opening again comes with new settings, which hold before anything is start
   );
 });
 
-test('a session whose blobs are gone is refused, and its lock is let go', async () => {
-  const on = await play();
+test('a session whose blobs are gone is refused as damaged, and its lock is let go', async (context) => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'pawl-session-'));
+  context.after(() => rm(folder, { recursive: true }));
+  const [blobs, aside] = [path.join(folder, 'blobs'), path.join(folder, 'aside')];
+  const on = await play({ journals: fileJournals({ folder }) });
   await on.runtime.close(on.id);
-  const { journals } = on;
-  const bare = {
-    ...journals,
-    open: async (id: string) => {
-      const opened = await journals.open(id);
-      const blobs = { ...opened.journal.blobs, get: async () => undefined };
-      const { header, seq, append, read, close } = opened.journal;
-      return { ...opened, journal: { header, seq, append, read, close, blobs } };
-    },
+  await rename(blobs, aside);
+  const refused = { name: 'JournalError', kind: 'damaged', message: /what the model was told, is missing/ };
+  await assert.rejects(on.runtime.open(on.id), refused);
+  await rename(aside, blobs);
+  await on.runtime.open(on.id);
+  await on.runtime.close(on.id);
+});
+
+test('what a header names is kept before the header; if that fails, there is no session', async () => {
+  const journals = memoryJournals();
+  const found: unknown[] = [];
+  const create: JournalStore['create'] = async (header) => {
+    found.push(await journals.blobs.get(header.instructions), await journals.blobs.get(header.tools));
+    return journals.create(header);
   };
-  await assert.rejects(stage({ journals: bare }).runtime.open(on.id), /what the model was told, is missing/);
-  await stage({ journals }).runtime.open(on.id);
+  await play({ journals: { ...journals, create } });
+  assert.deepEqual(found, ['be brief', '[]']);
+  const put = async (): Promise<string> => Promise.reject(new Error('the disk is full'));
+  const full = memoryJournals();
+  await assert.rejects(play({ journals: { ...full, blobs: { ...full.blobs, put } } }), /the disk is full/);
+  assert.deepEqual(await collect(full.list()), []);
 });

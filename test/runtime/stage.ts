@@ -140,6 +140,7 @@ export const watchedStore = (
     },
     read: (from) => journal.read(from),
     blobs: journal.blobs,
+    frozen: () => journal.frozen(),
     close: () => journal.close(),
   });
   return {
@@ -263,6 +264,16 @@ export const play = async (options: StageOptions = {}): Promise<Play> => {
 /** Lets everything that is ready run: promises and what they post, not timers. */
 export const settle = async (): Promise<void> => {
   for (let round = 0; round < 10; round++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A life that ended in the middle: a fork at `seq` is what a crash leaves behind, to the byte. */
+export const reopen = async (on: Play, seq: number, tools: readonly Tool[], model = testModel()) => {
+  const id = await on.runtime.fork(on.id, seq);
+  const later = stage({ journals: on.journals, model, tools });
+  await later.runtime.open(id);
+  const again = watchSession(later, id);
+  await settle();
+  return again;
 };
 
 /** The results that the last message of a request holds, by call. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryJournals } from '../../src/journal/memory.js';
-import type { Tool, ToolContext, ToolOutcome } from '../../src/needs.js';
+import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../src/needs.js';
 import {
   callTools,
   collect,
@@ -139,8 +139,8 @@ test('one call can be cancelled while the others go on', async () => {
 });
 
 test('a call that is cancelled before its start is durable never runs', async () => {
-  let looked: (hash: string) => void = () => undefined;
-  const before = (): Promise<string> =>
+  let looked: (hashes: FileHashes) => void = () => undefined;
+  const before = (): Promise<FileHashes> =>
     new Promise((resolve) => {
       looked = resolve;
     });
@@ -148,10 +148,13 @@ test('a call that is cancelled before its start is durable never runs', async ()
   const edit = tool('edit', () => ok(`ran ${++ran}`), { ...command, effect: 'probeable' }, before);
   const on = await runBatch([edit], rawCall('1', 'edit'));
   await on.runtime.send(on.id, { type: 'CancelTurn' });
-  looked('abc');
-  await on.rest();
+  looked({ before: 'abc' });
+  const state = await on.rest();
   await settle();
   assert.equal(ran, 0);
+  const said = JSON.stringify(state.session.conversation);
+  assert.match(said, /"text":"not run: cancelled by user"/);
+  assert.doesNotMatch(said, /effects unknown/);
 });
 
 test('a tool that hangs while it looks at the file blocks nothing: the session can still be cancelled', async () => {
@@ -168,12 +171,12 @@ test('a tool that hangs while it looks at the file blocks nothing: the session c
   assert.equal(state.name, 'WaitingForUserInput');
 });
 
-test('the hash before the effect is in the journal with its start, which shares the sync of the reply', async () => {
+test('the hashes before and after the effect are in the journal with its start, which shares the sync of the reply', async () => {
   const appends: string[] = [];
   const journals = watchedStore(memoryJournals(), (drafts) => appends.push(typesOf(drafts).join(' ')));
-  const before = async (): Promise<string> => {
+  const before = async (): Promise<FileHashes> => {
     await settle();
-    return 'abc';
+    return { before: 'abc', after: 'def' };
   };
   const edit = tool('edit', () => ok('edited'), { ...command, effect: 'probeable' }, before);
   const on = await play({
@@ -184,12 +187,13 @@ test('the hash before the effect is in the journal with its start, which shares 
   await on.say('go');
   await on.rest();
   const started = (await collect(journals.read(on.id))).find(({ event }) => event.type === 'ToolStarted');
-  assert.equal(started?.event.type === 'ToolStarted' && started.event.before, 'abc');
+  assert.ok(started?.event.type === 'ToolStarted');
+  assert.deepEqual([started.event.before, started.event.after], ['abc', 'def']);
   assert.deepEqual(appends, ['UserInput', 'LlmCompleted ToolStarted', 'ToolCompleted', 'LlmCompleted']);
 });
 
 test('a tool that cannot look at the file starts all the same, and says itself what is wrong', async () => {
-  const before = (): Promise<string> => Promise.reject(new Error('no such file'));
+  const before = (): Promise<FileHashes> => Promise.reject(new Error('no such file'));
   const fails = (): ToolOutcome => ({ status: 'failed', text: 'there is no file a' });
   const edit = tool('edit', fails, { ...command, effect: 'probeable' }, before);
   const on = await runBatch([edit], rawCall('1', 'edit'));

@@ -3,7 +3,8 @@
  *
  * 1. Roles alternate from a user message to a user message; no content is empty.
  * 2. Each call of an assistant message has exactly one result in the next message, before any text.
- * 3. No field that the wire does not know.
+ * 3. Calls, results and a choice of tools only with tools.
+ * 4. No field that the wire does not know.
  */
 
 type Loose = { readonly [key: string]: unknown };
@@ -169,6 +170,14 @@ const checkTools = (tools: unknown, seen: Seen): void => {
   }
 };
 
+const checkToolsThere = ({ tools, tool_choice: choice }: Loose, messages: readonly Message[]): void => {
+  if (tools !== undefined) return;
+  demand(choice === undefined, 'tool_choice: may only be specified while providing tools');
+  const isOfTool = ({ type }: Loose): boolean => type === 'tool_use' || type === 'tool_result';
+  const lack = 'Requests which include `tool_use` or `tool_result` blocks must define tools.';
+  demand(!messages.some(({ blocks }) => blocks.some(isOfTool)), lack);
+};
+
 const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void => {
   demand(isObject(body), 'the body must be an object');
   checkFields(body, 'body', 'body');
@@ -187,7 +196,7 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
   }
   checkTools(tools, seen);
   demand(Array.isArray(messages) && messages.length > 0, 'messages: at least one message is required');
-  let before: Message | undefined;
+  const read: Message[] = [];
   for (const [index, value] of messages.entries()) {
     const at = `messages.${index}`;
     const message = readMessage(value, seen, at);
@@ -196,10 +205,11 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
       message.role === expected,
       `${at}: roles must alternate from "user"; this should be "${expected}"`,
     );
-    if (message.role === 'user') checkResults(before, message, at);
-    before = message;
+    if (message.role === 'user') checkResults(read.at(-1), message, at);
+    read.push(message);
   }
-  demand(before?.role === 'user', 'messages: the conversation must end with a user message');
+  checkToolsThere(body, read);
+  demand(read.at(-1)?.role === 'user', 'messages: the conversation must end with a user message');
 };
 
 /** What is wrong with a request body, or null. `thoughts` are the thinking texts that the server gave, by signature. */

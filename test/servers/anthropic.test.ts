@@ -14,8 +14,12 @@ const result = (id: string, rest: object = {}) => ({
 const user = (...content: readonly object[]) => ({ role: 'user', content });
 const assistant = (...content: readonly object[]) => ({ role: 'assistant', content });
 const hi = user(text('hi'));
-const asked = (...messages: readonly object[]) => ({ model: 'm', max_tokens: 10, stream: true, messages });
 const tool = (name: string) => ({ name, input_schema: { type: 'object' } });
+const asked = (...messages: readonly object[]) => ({
+  ...{ model: 'm', max_tokens: 10, stream: true, messages },
+  tools: [tool('read')],
+});
+const withoutTools = (...messages: readonly object[]) => ({ ...asked(...messages), tools: undefined });
 const marked = (words: string) => ({ ...text(words), cache_control: { type: 'ephemeral' } });
 
 const good: Readonly<Record<string, object>> = {
@@ -26,6 +30,8 @@ const good: Readonly<Record<string, object>> = {
     assistant(text('I look'), call('a'), call('b')),
     user(result('b', { is_error: true }), result('a'), text('go on')),
   ),
+  'text without tools': withoutTools(hi, assistant(text('a')), hi),
+  'tools that may not be called': { ...asked(hi), tool_choice: { type: 'none' } },
   'tools and instructions': { ...asked(hi), system: [marked('be brief')], tools: [tool('read')] },
   'thoughts that the server gave': asked(
     hi,
@@ -55,6 +61,12 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     'a result a message too late',
     asked(hi, assistant(call('a')), hi, assistant(text('x')), user(result('a'))),
     /: a$/,
+  ],
+  ['calls without tools', withoutTools(hi, assistant(call('a')), user(result('a'))), /must define tools/],
+  [
+    'a choice among no tools',
+    { ...withoutTools(hi), tool_choice: { type: 'none' } },
+    /only be specified while providing tools/,
   ],
   ['text before results', asked(hi, assistant(call('a')), user(text('go'), result('a'))), /before text/],
   [

@@ -20,7 +20,9 @@ export type ReplyPart =
       readonly input?: object;
       readonly rawInput?: string;
       readonly half?: boolean;
-    };
+    }
+  /** Events as they are, e.g. of kinds that no client knows yet. */
+  | { readonly type: 'events'; readonly events: readonly object[] };
 
 /**
  * How a stream ends: `whole`, or after its parts `cut` (the socket is destroyed), `clean` (the response ends without
@@ -99,13 +101,15 @@ const cutUp = (text: string): readonly string[] =>
 
 const errorOf = (type: string, message: string): object => ({ type: 'error', error: { type, message } });
 
-const startOf = (part: ReplyPart): object => {
+type Block = Exclude<ReplyPart, { readonly type: 'events' }>;
+
+const startOf = (part: Block): object => {
   if (part.type === 'text') return { type: 'text', text: '' };
   if (part.type === 'thinking') return { type: 'thinking', thinking: '', signature: '' };
   return { type: 'tool_use', id: part.id, name: part.name, input: {} };
 };
 
-const deltasOf = (part: ReplyPart): readonly object[] => {
+const deltasOf = (part: Block): readonly object[] => {
   if (part.type === 'text') return cutUp(part.text).map((text) => ({ type: 'text_delta', text }));
   if (part.type === 'thinking') {
     const thoughts = cutUp(part.text).map((thinking) => ({ type: 'thinking_delta', thinking }));
@@ -115,11 +119,14 @@ const deltasOf = (part: ReplyPart): readonly object[] => {
   return ['', ...cutUp(input)].map((text) => ({ type: 'input_json_delta', partial_json: text }));
 };
 
-const eventsOf = (part: ReplyPart, index: number): readonly object[] => [
-  { type: 'content_block_start', index, content_block: startOf(part) },
-  ...deltasOf(part).map((delta) => ({ type: 'content_block_delta', index, delta })),
-  ...(part.type === 'call' && part.half ? [] : [{ type: 'content_block_stop', index }]),
-];
+const eventsOf = (part: ReplyPart, index: number): readonly object[] => {
+  if (part.type === 'events') return part.events;
+  return [
+    { type: 'content_block_start', index, content_block: startOf(part) },
+    ...deltasOf(part).map((delta) => ({ type: 'content_block_delta', index, delta })),
+    ...(part.type === 'call' && part.half ? [] : [{ type: 'content_block_stop', index }]),
+  ];
+};
 
 type MessageReply = Extract<ServerReply, { readonly type: 'message' }>;
 

@@ -1,0 +1,15 @@
+import type { Blobs, Frozen, Header } from '../needs.js';
+import { JournalError } from './error.js';
+
+/** What the model is told, from the blobs that the header names. Rejects with `damaged` where one is missing. */
+export const readFrozen = async (path: string, header: Header, blobs: Blobs): Promise<Frozen> => {
+  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
+  if (instructions !== undefined && tools !== undefined) return { instructions, tools };
+  const missing = instructions === undefined ? header.instructions : header.tools;
+  throw new JournalError(
+    'damaged',
+    path,
+    `Session ${header.sessionId} (${path}) can't go on: the blob ${missing}, what the model was told, is missing. ` +
+      'Restore the blobs from a backup, or begin a new session.',
+  );
+};
