@@ -14,6 +14,7 @@ const fs = require('node:fs');
 const Module = require('node:module');
 const { homedir } = require('node:os');
 const path = require('node:path');
+const { setFlagsFromString } = require('node:v8');
 const vm = require('node:vm');
 
 const PREFIX = 'code-';
@@ -79,7 +80,11 @@ exports.runCached = (program) => {
   const script = new vm.Script(Module.wrap(source), { filename: program, cachedData });
   // At the end, so that what this run compiled on the way is kept, too.
   if (file !== null && (cachedData === undefined || script.cachedDataRejected)) {
-    process.once('exit', () => keep(file, content, script.createCachedData()));
+    process.once('exit', () => {
+      // Code is only good for the flags it was made with, and the program sets this one (src/cli/open-session.ts).
+      setFlagsFromString('--semi-space-growth-factor=2');
+      keep(file, content, script.createCachedData());
+    });
   }
   const module = { exports: {} };
   script.runInThisContext()(
