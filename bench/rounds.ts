@@ -33,7 +33,7 @@ const medianGap = (heats: readonly Heat[], from = 0, to?: number): number =>
 
 export const benchRounds = async (): Promise<string> => {
   const short = await race({ rounds: 20, caches: 'kept' }, 7);
-  const long = await race({ rounds: 200, caches: 'kept' }, 3);
+  const long = await race({ rounds: 200, caches: 'kept' }, 7);
   const row = (name: string, figure: (heats: readonly Heat[]) => number, of = long) =>
     [name, figure(of['minimal loop']), figure(of.pawl)] as const;
   const early = row('rounds 10–29 of 200', (heats) => medianGap(heats, 9, 29));
