@@ -20,24 +20,19 @@ test('case 179: a log of events replayed twice gives the same states, actions an
 });
 
 test('case 181: random, late, duplicate, stale and misplaced events break no invariant', (t) => {
+  forAll(t, 200, (walked) => void roam(walked));
+});
+
+/** Walks that never leave the first states would prove nothing. The same walks every time: chance decides nothing here. */
+test('such walks come to every resting state and phase', (t) => {
+  const places = ['C[t]', 'Er', 'X', 'X cancelling', 'H[c]', 'H[f]', 'H[a]', 'K[i]', 'K[m]', 'K[o]', 'Z'];
   const seen = new Set<string>();
-  forAll(t, 250, (walked) => {
+  const look = (walked: Parameters<typeof roam>[0]): void => {
     for (const { state } of roam(walked).steps()) seen.add(nameOf(state));
-  });
-  // A walk that never leaves the first states would prove nothing.
-  for (const name of [
-    'C[t]',
-    'Er',
-    'X',
-    'X cancelling',
-    'H[c]',
-    'H[f]',
-    'H[a]',
-    'K[i]',
-    'K[m]',
-    'K[o]',
-    'Z',
-  ]) {
-    assert.ok(seen.has(name), `no walk came to ${name}; it came to ${[...seen]}`);
-  }
+  };
+  forAll(t, 250, look, 1);
+  assert.deepEqual(
+    places.filter((place) => !seen.has(place)),
+    [],
+  );
 });

@@ -90,8 +90,13 @@ export const roam = ({ settings, rolls }: Walked): Walker => {
   return walker;
 };
 
-/** Holds a promise against many walks. */
-export const forAll = (t: TestContext, numRuns: number, promise: (walked: Walked) => void): void => {
-  t.diagnostic(`PAWL_SEED=${SEED}`);
-  fc.assert(fc.property(walks, promise), { seed: SEED, numRuns });
+/** Holds a promise against many walks; against the same ones every time if a seed is given. */
+export const forAll = (
+  t: TestContext,
+  numRuns: number,
+  promise: (walked: Walked) => void,
+  seed: number = SEED,
+): void => {
+  t.diagnostic(`PAWL_SEED=${seed}`);
+  fc.assert(fc.property(walks, promise), { seed, numRuns });
 };
