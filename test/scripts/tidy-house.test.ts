@@ -153,7 +153,7 @@ const texts: readonly Row[] = [
     title: 'no text names a registry host, a folder of one machine or a folder outside',
     given: {
       'docs/a.md': `Get it from ${REGISTRY}.\nSee ${HOME}\nand (${SHARED}).\n`,
-      'docs/b.md': '~/work/ src/work/\n',
+      'docs/b.md': '~/code/ src/code/\n',
     },
     then: [
       'docs/a.md:1 names a registry',
