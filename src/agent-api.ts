@@ -213,7 +213,10 @@ export const createAgent = (options: AgentOptions): Agent => {
     const wanted = settingsFrom(model, workspace, session);
     const { watcher } = session;
     const { tornTail } = await runtime.open(id, {
-      patch: (before) => differences(before, wanted),
+      patch: (before) => {
+        refuseUnpriced(model, { ...before, ...wanted });
+        return differences(before, wanted);
+      },
       ...(watcher === undefined ? {} : { watcher }),
     });
     return connect(runtime, id, tornTail);

@@ -113,6 +113,21 @@ test('a limit in dollars is refused if the price is not known', async (t) => {
   await assert.rejects(open, /the price of test\/one is not known/);
 });
 
+test('a limit in dollars that a session was given before is refused likewise, and its journal stays free', async (t) => {
+  const workspace = await makeFolder(t);
+  const journals = memoryJournals();
+  const model = testModel();
+  const unpriced = { ...model, facts: { ...model.facts, prices: null } };
+  const limits = { usd: 1, tokens: 0, timeMs: 0, rounds: 0, truncation: 2 };
+  const { id, close } = await openSession({ workspace, journals, model, settings: { limits } });
+  await close();
+  const again = { workspace, journals, resume: id };
+  await assert.rejects(openSession({ ...again, model: unpriced }), /the price of test\/one is not known/);
+  const session = await openSession({ ...again, model });
+  assert.equal((await session.state()).session.settings.limits.usd, 1);
+  await session.close();
+});
+
 test('cancel brings a running turn to rest; idle rejects when the session cannot go on', async (t) => {
   const workspace = await makeFolder(t);
   const store = memoryJournals();

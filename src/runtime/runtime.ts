@@ -96,13 +96,14 @@ class Sessions implements LocalRuntime {
 
   async open(sessionId: string, { watcher, patch }: Opening = {}): Promise<Pick<OpenJournal, 'tornTail'>> {
     const { journal, state, tornTail } = await this.#needs.journals.open(sessionId);
-    const changes = patch?.(state.session.settings) ?? {};
-    const settings = { ...state.session.settings, ...changes };
-    const equipped = await attempt(async () =>
-      this.#gather(await this.#needs.equip(settings), await journal.frozen()),
-    );
-    if (equipped.kind === 'fault') return this.#giveUp(journal, equipped.fault);
-    const session = new LiveSession(journal, state, equipped.value, this.#needs.report);
+    const prepared = await attempt(async () => {
+      const changes = patch?.(state.session.settings) ?? {};
+      const needs = await this.#needs.equip({ ...state.session.settings, ...changes });
+      return { changes, equipment: this.#gather(needs, await journal.frozen()) };
+    });
+    if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
+    const { changes, equipment } = prepared.value;
+    const session = new LiveSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(journal, session);
     await session.resume(changes);
