@@ -69,6 +69,24 @@ export const showEnd = (batchId: string, call: EndedCall, diff: string | null = 
   diff,
 });
 
+/** Those of the calls that wait for an answer need none any more. */
+export const withdraw = (state: Batch, calls: readonly Call[]): readonly Action[] =>
+  calls
+    .filter((call) => call.status === 'awaitingApproval')
+    .map(({ judged }) => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }));
+
+export const cancelCalls = (state: Batch, calls: readonly Call[], force: boolean): readonly Action[] =>
+  calls.length === 0
+    ? []
+    : [
+        {
+          type: 'CancelTools',
+          batchId: state.batchId,
+          callIds: calls.map(({ judged }) => judged.callId),
+          force,
+        },
+      ];
+
 const isExclusive = (call: JudgedCall): boolean => !call.traits.parallelSafe || call.traits.mutating;
 
 const requestApproval = (batchId: string, call: JudgedCall, why: string): Action => ({

@@ -1,4 +1,3 @@
-import type { Action } from '../action.js';
 import type { Call } from '../call.js';
 import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
@@ -6,6 +5,7 @@ import { go, ignore } from '../move.js';
 import type { CancelCause, State } from '../state.js';
 import {
   type Batch,
+  cancelCalls,
   cancelTimer,
   causeOf,
   type Found,
@@ -15,8 +15,9 @@ import {
   pump,
   put,
   showEnd,
+  withdraw,
 } from './batch.js';
-import { type EndedCall, neverRan, notRunText, unknownText } from './outcomes.js';
+import { endRunning, neverRan, notRunText, unknownText } from './outcomes.js';
 import { nextId } from './request.js';
 
 /** Cancelling one call (R38) and the whole batch (R64-R66, R77). */
@@ -38,23 +39,6 @@ export const cancelsRunning = (state: Batch, event: Found): boolean => {
 };
 export const ignoreCancel = (state: Batch): Same => ignore(state, 'no such call is waiting or running');
 
-const withdraw = (state: Batch, calls: readonly Call[]): readonly Action[] =>
-  calls
-    .filter((call) => call.status === 'awaitingApproval')
-    .map(({ judged }) => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }));
-
-const cancelCalls = (state: Batch, calls: readonly Call[], force: boolean): readonly Action[] =>
-  calls.length === 0
-    ? []
-    : [
-        {
-          type: 'CancelTools',
-          batchId: state.batchId,
-          callIds: calls.map(({ judged }) => judged.callId),
-          force,
-        },
-      ];
-
 export const cancelWaitingCall = (state: Batch, event: On<'CancelTool'>): Same => {
   const call = find(state, event);
   if (call === undefined) return ignoreCancel(state);
@@ -75,19 +59,9 @@ export const cancelRunningCall = (state: Batch, event: On<'CancelTool'>): Same =
 const graceOf = (state: Batch, timerId: string): Call | undefined =>
   state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
 
-/** Ends a running call whose effects nobody knows. */
-const stopped = (call: Call, at: number, status: 'cancelled' | 'interrupted', text: string): EndedCall => ({
-  judged: call.judged,
-  requestedAt: call.requestedAt,
-  status,
-  startedAt: call.status === 'running' ? call.startedAt : null,
-  completedAt: at,
-  outcome: { failed: true, text },
-});
-
 const forceCall = (state: Batch, call: Call, event: Event): Same => {
   const timer = isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
-  const ended = stopped(call, event.at, 'cancelled', unknownText('user'));
+  const ended = endRunning(call, event.at, 'cancelled', unknownText('user'));
   const pumped = pump(put(state, ended), event.at);
   const actions = [...timer, ...cancelCalls(state, [call], true), showEnd(state.batchId, ended)];
   return go(pumped.state, ...actions, ...pumped.actions);
@@ -146,7 +120,7 @@ export const stopBatchForTime = (state: Batch, event: Event): Same => stopBatch(
 export const forceBatch = (state: Batch, event: Event): Same => {
   const open = state.calls.filter(isRunning);
   const cause = causeOf(state);
-  const ended = open.map((call) => stopped(call, event.at, 'cancelled', unknownText(cause)));
+  const ended = open.map((call) => endRunning(call, event.at, 'cancelled', unknownText(cause)));
   const timer =
     state.phase.mode === 'cancelling' && event.type !== 'TimerFired'
       ? cancelTimer(state.phase.graceTimerId)

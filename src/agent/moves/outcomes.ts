@@ -27,6 +27,21 @@ export const neverRan = (
   outcome: { failed: true, text },
 });
 
+/** A call that had started, or was about to: all but `ok` reads as a failure. */
+export const endRunning = (
+  call: Call,
+  at: number,
+  status: Exclude<EndedCall['status'], NeverRanStatus> | 'cancelled',
+  text: string,
+): EndedCall => ({
+  judged: call.judged,
+  requestedAt: call.requestedAt,
+  status,
+  startedAt: call.status === 'running' ? call.startedAt : null,
+  completedAt: at,
+  outcome: { failed: status !== 'ok', text },
+});
+
 export const noSuchToolText = (judged: JudgedCall): string => {
   const known = judged.verdict.kind === 'noSuchTool' ? judged.verdict.known.join(', ') : '';
   return `no such tool: ${judged.tool}; available: ${known}`;

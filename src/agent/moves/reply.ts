@@ -6,6 +6,7 @@ import { go, ignore } from '../move.js';
 import type { In, Reply, Session } from '../state.js';
 import { account } from './account.js';
 import { cancelledResult, refusedResult } from './outcomes.js';
+import { retract } from './partial.js';
 import { answer, store } from './tell.js';
 
 /** From the end of a model call to the end of the turn or the tools (R8-R17). */
@@ -77,10 +78,9 @@ export const readReply = (state: Calling, event: Completed): Next<'ProcessingLlm
 /** Shows what was not streamed; takes back what was streamed and is not so. */
 const showRest = (reply: Reply): readonly Action[] => {
   const text = textOf(reply.message);
-  const retract: readonly Action[] =
-    reply.shown === '' ? [] : [{ type: 'RetractPartial', requestId: reply.requestId }];
-  if (text.trim() === '') return retract;
-  if (!text.startsWith(reply.shown)) return [...retract, { type: 'DisplayText', text }];
+  const takeBack = retract(reply.requestId, reply.shown);
+  if (text.trim() === '') return takeBack;
+  if (!text.startsWith(reply.shown)) return [...takeBack, { type: 'DisplayText', text }];
   const rest = text.slice(reply.shown.length);
   return rest === '' ? [] : [{ type: 'DisplayText', text: rest }];
 };
@@ -92,9 +92,8 @@ const drained = (state: Calling, event: Completed) => {
     reply.message !== null && !isMalformed(reply) && !isEmpty(reply)
       ? store(session, reply.message)
       : session;
-  const retract: readonly Action[] =
-    reply.shown === '' ? [] : [{ type: 'RetractPartial', requestId: reply.requestId }];
-  return { session: stored, actions: stored === session ? retract : showRest(reply) };
+  const unstored = stored === session;
+  return { session: stored, actions: unstored ? retract(reply.requestId, reply.shown) : showRest(reply) };
 };
 /** The reply that a cancelled call still brought: its text is kept, the turn is over (R21). */
 export const keepDrained = (state: Calling, event: Completed): Next<'Cancelled'> => {
@@ -117,7 +116,7 @@ export const refuseReply = (state: Processing): Next<'Failed'> => {
       ? 'the reply could not be understood'
       : 'the reply has two calls of the same id';
   const failed = { name: 'Failed', session: state.session, error: 'malformed', message } as const;
-  return shown === '' ? go(failed) : go(failed, { type: 'RetractPartial', requestId });
+  return go(failed, ...retract(requestId, shown));
 };
 
 const stoppedShort = ({ stopReason }: Reply): boolean =>

@@ -7,7 +7,8 @@ import type { In, RestingState, Session } from '../state.js';
 import { type Batch, isRunning, pumpAgain, put, showEnd } from './batch.js';
 import { forceBatch } from './cancel.js';
 import { hookAction } from './hooks.js';
-import { unknownText } from './outcomes.js';
+import { endRunning, unknownText } from './outcomes.js';
+import { retract } from './partial.js';
 import { keepPartial } from './stop.js';
 
 /**
@@ -69,15 +70,12 @@ export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): Next
 
 // ---- CallingLlm (R83b) ----
 
-const retract = (state: In<'CallingLlm'>): readonly Action[] =>
-  state.partial === '' ? [] : [{ type: 'RetractPartial', requestId: state.requestId }];
-
 /** The same request under the same id. */
 export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'CallingLlm'> => {
   const { requestId, purpose } = state;
   const session = opened(state.session, event);
   const length = lengthOf(session.conversation);
-  return go({ ...state, session, partial: '' }, ...retract(state), ...clockOf(session), {
+  return go({ ...state, session, partial: '' }, ...retract(requestId, state.partial), ...clockOf(session), {
     type: 'SendLlmRequest',
     requestId,
     purpose,
@@ -107,17 +105,7 @@ export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'Executi
   const cancelled = state.calls
     .filter(isRunning)
     .filter((call) => call.graceTimerId !== null)
-    .map(({ judged, requestedAt }) => {
-      const outcome = { failed: true, text: unknownText('user') };
-      return {
-        judged,
-        requestedAt,
-        status: 'cancelled',
-        startedAt: null,
-        completedAt: event.at,
-        outcome,
-      } as const;
-    });
+    .map((call) => endRunning(call, event.at, 'cancelled', unknownText('user')));
   const left = put({ ...state, session }, ...cancelled);
   const pumped = pumpAgain(left, event.at);
   const shown = cancelled.map((call) => showEnd(batchId, call));

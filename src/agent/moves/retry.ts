@@ -1,3 +1,4 @@
+import type { Action } from '../action.js';
 import { holdsResults, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
@@ -8,6 +9,7 @@ import type { In, Session } from '../state.js';
 import { account } from './account.js';
 import { mayCompact, startCompaction } from './compaction.js';
 import { cutMiddle, utf8Bytes } from './cut.js';
+import { retract } from './partial.js';
 import { nextId, sendRequest } from './request.js';
 import { callWords, duration, resetWords } from './words.js';
 
@@ -37,10 +39,7 @@ const delayOf = (settings: Settings, retry: number, event: Failure): number => {
   return Math.max(own, event.error.retryAfterMs ?? 0);
 };
 
-const leave = (
-  state: Calling,
-): readonly [{ readonly type: 'RetractPartial'; readonly requestId: string }] | readonly [] =>
-  state.partial === '' ? [] : [{ type: 'RetractPartial', requestId: state.requestId }];
+const leave = (state: Calling): readonly Action[] => retract(state.requestId, state.partial);
 
 export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
   event.requestId !== state.requestId;

@@ -3,8 +3,8 @@ import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
 import type { Session } from '../state.js';
-import { type Batch, isEnded, isRunning, isWaiting, showEnd } from './batch.js';
-import { closedText, type EndedCall, neverRan, resultOfCall } from './outcomes.js';
+import { type Batch, cancelCalls, isEnded, isRunning, isWaiting, showEnd, withdraw } from './batch.js';
+import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './outcomes.js';
 import { answer, tell } from './tell.js';
 import { stopNote } from './words.js';
 
@@ -61,30 +61,17 @@ const settleUnfinished = (
   at: number,
   ended: { readonly status: 'failed' | 'interrupted'; readonly running: string; readonly waiting: string },
 ): { readonly session: Session; readonly actions: readonly Action[] } => {
-  const open = state.calls.filter(isRunning);
-  const asked = state.calls.filter((call) => call.status === 'awaitingApproval');
   const calls = state.calls.map((call): EndedCall => {
     if (isEnded(call)) return call;
     const { judged, requestedAt } = call;
     if (isWaiting(call)) return neverRan(judged, requestedAt, at, 'cancelled', ended.waiting);
-    const startedAt = call.status === 'running' ? call.startedAt : null;
-    return {
-      judged,
-      requestedAt,
-      status: ended.status,
-      startedAt,
-      completedAt: at,
-      outcome: { failed: true, text: ended.running },
-    };
+    return endRunning(call, at, ended.status, ended.running);
   });
-  const { batchId } = state;
-  const callIds = open.map(({ judged }) => judged.callId);
-  const withdrawn = asked.map(
-    ({ judged }): Action => ({ type: 'WithdrawApproval', batchId, callId: judged.callId }),
-  );
-  const cancelled: readonly Action[] =
-    callIds.length === 0 ? [] : [{ type: 'CancelTools', batchId, callIds, force: true }];
-  const shown = calls.filter((call) => !state.calls.includes(call)).map((call) => showEnd(batchId, call));
+  const withdrawn = withdraw(state, state.calls);
+  const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
+  const shown = calls
+    .filter((call) => !state.calls.includes(call))
+    .map((call) => showEnd(state.batchId, call));
   return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
 };
 

@@ -5,6 +5,7 @@ import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
 import type { CancelCause, In, Session, State, StopCause } from '../state.js';
 import { account } from './account.js';
+import { retract } from './partial.js';
 import { storePartial, tell } from './tell.js';
 import { stopNote } from './words.js';
 
@@ -26,8 +27,7 @@ export const keepPartial = (
   cause: CancelCause | 'shutdown',
 ): { readonly session: Session; readonly actions: readonly Action[] } => {
   const { partial, requestId, session } = state;
-  if (partial.trim() === '')
-    return { session, actions: partial === '' ? [] : [{ type: 'RetractPartial', requestId }] };
+  if (partial.trim() === '') return { session, actions: retract(requestId, partial) };
   const { model } = session.settings;
   const message: AssistantMessage = {
     role: 'assistant',

@@ -18,7 +18,7 @@ import {
   put,
   showEnd,
 } from './batch.js';
-import { type EndedCall, neverRan, outcomeText, refusedText } from './outcomes.js';
+import { endRunning, neverRan, outcomeText, refusedText } from './outcomes.js';
 
 /** The batch while it runs: starts, results, approvals (R31b, R34-R37). */
 
@@ -48,14 +48,7 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
   const { outcome } = event;
   const text = outcomeText(outcome, causeOf(state));
-  const ended: EndedCall = {
-    judged: call.judged,
-    requestedAt: call.requestedAt,
-    status: outcome.status,
-    startedAt: call.status === 'running' ? call.startedAt : null,
-    completedAt: event.at,
-    outcome: { failed: outcome.status !== 'ok', text },
-  };
+  const ended = endRunning(call, event.at, outcome.status, text);
   const shown = showEnd(state.batchId, ended, outcome.diff ?? null);
   const pumped = pump(put(state, ended), event.at);
   return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...pumped.actions);
