@@ -4,11 +4,16 @@ import type { Described, Edge } from './step.js';
 
 const labelsMax = 4;
 
-/** What stands on the line between two states: the events, or the guards where no event is needed. */
+/** The event, or the guard where no event is needed; nothing of an arrow that has neither and does nothing. */
+const wordOf = ({ event, when, then }: Edge): string => {
+  if (event !== null) return event;
+  if (when !== '') return `[${when}]`;
+  return then === '' ? '' : 'otherwise';
+};
+
+/** What stands on the line between two states. */
 const labelOf = (edges: readonly Edge[]): string => {
-  const words = [
-    ...new Set(edges.map((edge) => edge.event ?? (edge.when === '' ? 'otherwise' : `[${edge.when}]`))),
-  ];
+  const words = [...new Set(edges.map(wordOf))].filter((word) => word !== '');
   if (words.length <= labelsMax) return words.join(', ');
   return `${words.slice(0, labelsMax - 1).join(', ')}, … ${words.length - labelsMax + 1} more`;
 };
@@ -19,10 +24,12 @@ export const mermaid = (machine: Described): string => {
   const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
   for (const edges of pairs.values()) {
     const [first] = edges;
-    if (first !== undefined) lines.push(`  ${first.from} --> ${first.to}: ${labelOf(edges)}`);
+    const label = labelOf(edges);
+    if (first !== undefined) lines.push(`  ${first.from} --> ${first.to}${label === '' ? '' : `: ${label}`}`);
   }
   for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
-  lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
+  if (machine.transient.length > 0)
+    lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
   return lines.join('\n');
 };
 
@@ -38,7 +45,7 @@ const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]
   return groups;
 };
 
-/** One row per arrow, in the order in which branches are tried; then the pairs that are ignored, and why. */
+/** One row per arrow, in the order in which branches are tried; then the pairs that are ignored, if any, and why. */
 export const markdownTable = (machine: Described): string => {
   const rows = machine.edges.map((edge) => {
     const to = edge.kind === 'stay' ? 'stays' : edge.to;
@@ -47,15 +54,9 @@ export const markdownTable = (machine: Described): string => {
   const ignored = machine.ignored.map(
     (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
   );
-  return [
-    '| in | event | when | goes to | does |',
-    '|---|---|---|---|---|',
-    ...rows,
-    '',
-    '| in | event | ignored as | because |',
-    '|---|---|---|---|',
-    ...ignored,
-  ].join('\n');
+  const arrows = ['| in | event | when | goes to | does |', '|---|---|---|---|---|', ...rows];
+  if (ignored.length === 0) return arrows.join('\n');
+  return [...arrows, '', '| in | event | ignored as | because |', '|---|---|---|---|', ...ignored].join('\n');
 };
 
 /** The edges as plain JSON, with the names and their one-line documentation. */

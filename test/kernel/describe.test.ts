@@ -89,3 +89,12 @@ test('every arrow of the agent has a named move, and every guard a name, so that
     [],
   );
 });
+
+test('an arrow with neither event nor guard nor move is drawn bare; what a machine has not is left out', () => {
+  const edges = lamp.edges
+    .filter((edge) => edge.id === 'Off/Press/0')
+    .map((edge) => ({ ...edge, event: null, when: '', then: '' }));
+  const bare = { ...lamp, edges, transient: [], ends: [], ignored: [] };
+  assert.equal(mermaid(bare), 'stateDiagram-v2\n  [*] --> Off\n  Off --> Checking');
+  assert.equal(markdownTable(bare).split('\n').length, 3);
+});

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fingerprints } from '../../src/kernel/fingerprints.js';
+
+test('texts are numbered in the order in which they come, and keep their number', () => {
+  const known = new Fingerprints();
+  assert.deepEqual(
+    ['a', 'b', 'a', '', 'b', 'ab', 'ba'].map((text) => known.add(text)),
+    [0, 1, 0, 2, 1, 3, 4],
+  );
+  assert.equal(known.size, 5);
+});
+
+test('half a million texts that differ little are all told apart', () => {
+  const known = new Fingerprints();
+  const text = (index: number): string => `W|${index % 71}s,${index}|y0|${index % 3}`;
+  for (let index = 0; index < 500_000; index++) known.add(text(index));
+  assert.equal(known.size, 500_000);
+  for (let index = 0; index < 500_000; index += 997) assert.equal(known.add(text(index)), index);
+});
+
+test('the order of characters and the length count', () => {
+  const known = new Fingerprints();
+  const texts = [
+    '\u0000',
+    '\u0000\u0000',
+    '\u0001\u0000',
+    '\u0000\u0001',
+    'aab',
+    'aba',
+    'baa',
+    '\ud83d\ude00',
+  ];
+  for (const text of texts) known.add(text);
+  assert.equal(known.size, texts.length);
+});
