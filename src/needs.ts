@@ -1,10 +1,9 @@
-import type { Action } from './agent/action.js';
 import type { CallFacts, CallOutcome, CallTraits } from './agent/call.js';
-import type { Event, ModelError, StopReason, UserEvent } from './agent/event.js';
+import type { ModelError, StopReason, UserEvent } from './agent/event.js';
 import type { AssistantText, JsonObject, Message, ProviderMetadata, ReasoningPart } from './agent/message.js';
-import type { Settings } from './agent/settings.js';
 import type { State } from './agent/state.js';
 import type { Diagnostic, Edge } from './kernel/step.js';
+import type { AgentTypes, MachineTypes } from './needs-machine.js';
 
 /** What the runtime asks of the world, and what the world may ask of a runtime. Types only. */
 
@@ -136,6 +135,8 @@ export type ToolContext = {
   readonly files: FileMemory;
   readonly jobs: Jobs;
   readonly blobs: Blobs;
+  /** What is left of the session's limits; null of what has none. */
+  left(): { readonly usd: number | null; readonly tokens: number | null };
   /** Live output for display. */
   progress(text: string): void;
 };
@@ -165,15 +166,17 @@ export type Blobs = {
 };
 
 /** The first line of a journal. */
-export type Header = {
+export type Header<M extends MachineTypes = AgentTypes> = {
   readonly version: 1;
+  /** Which machine it is of; absent of the agent's. */
+  readonly kind?: Exclude<M['kind'], 'agent'>;
   readonly sessionId: string;
   readonly createdAt: number;
   readonly workspace: string;
   readonly parent: { readonly sessionId: string; readonly seq: number } | null;
   /** Fingerprint of the machine: a hash of its edges. */
   readonly machine: string;
-  readonly settings: Settings;
+  readonly settings: M['settings'];
   /** What the model is told, frozen at session start, by the sha256 of its blobs. */
   readonly instructions: string;
   readonly tools: string;
@@ -184,18 +187,21 @@ export type Header = {
 /** What the model is told in every request: the instructions, and the tools' declarations as JSON. */
 export type Frozen = { readonly instructions: string; readonly tools: string };
 
-export type Entry = { readonly seq: number; readonly event: Event };
+export type Entry<M extends MachineTypes = AgentTypes> = { readonly seq: number; readonly event: M['event'] };
 
 /** What is written: the event and the state after it, from which the journal takes its checks. */
-export type Draft = { readonly event: Event; readonly state: State };
+export type Draft<M extends MachineTypes = AgentTypes> = {
+  readonly event: M['event'];
+  readonly state: M['state'];
+};
 
-export type Journal = {
-  readonly header: Header;
+export type Journal<M extends MachineTypes = AgentTypes> = {
+  readonly header: Header<M>;
   /** seq of the last entry; 0 of an empty journal. */
   readonly seq: number;
   /** Writes entries in order; resolves when they are durable. A rejection means: none of them may be acted on. */
-  append(drafts: readonly Draft[]): Promise<void>;
-  read(from?: number): AsyncIterable<Entry>;
+  append(drafts: readonly Draft<M>[]): Promise<void>;
+  read(from?: number): AsyncIterable<Entry<M>>;
   readonly blobs: Blobs;
   /** What the header names by its blobs; `damaged` if one is missing. */
   frozen(): Promise<Frozen>;
@@ -203,16 +209,18 @@ export type Journal = {
   close(): Promise<void>;
 };
 
-export type OpenJournal = {
-  readonly journal: Journal;
+export type OpenJournal<M extends MachineTypes = AgentTypes> = {
+  readonly journal: Journal<M>;
   /** The fold of all entries: exactly the state from before. */
-  readonly state: State;
+  readonly state: M['state'];
   /** A last line that was cut off in the middle of writing: removed, and kept aside under `keptAs`. */
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
 };
 
 export type SessionInfo = {
   readonly sessionId: string;
+  /** Which machine it is of. */
+  readonly kind: MachineTypes['kind'];
   readonly workspace: string;
   readonly createdAt: number;
   readonly changedAt: number;
@@ -222,21 +230,31 @@ export type SessionInfo = {
   readonly title: string;
 };
 
-/** Errors: JournalError (see journal/error.ts) of kinds locked, damaged, newerVersion, notFound, cannotWrite. */
-export type JournalStore = {
+/**
+ * The journals of one machine; those of others are only listed and forked. Errors: JournalError (see journal/error.ts)
+ * of kinds locked, damaged, newerVersion, otherMachine, notFound, cannotWrite.
+ */
+export type JournalStore<M extends MachineTypes = AgentTypes> = {
   /** Shared by all sessions, and there before any. */
   readonly blobs: Blobs;
   /** Put the blobs that the header names first: a session without them can't be opened again. */
-  create(header: Header): Promise<Journal>;
-  open(sessionId: string): Promise<OpenJournal>;
+  create(header: Header<M>): Promise<Journal<M>>;
+  open(sessionId: string): Promise<OpenJournal<M>>;
   /** The fold of all entries, without the lock and without changing anything. */
-  peek(sessionId: string): Promise<{ readonly seq: number; readonly state: State }>;
+  peek(
+    sessionId: string,
+  ): Promise<{ readonly header: Header<M>; readonly seq: number; readonly state: M['state'] }>;
   /** A new session that holds the entries up to `seq`; durable when it resolves. */
   fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): Promise<void>;
-  read(sessionId: string, from?: number): AsyncIterable<Entry>;
-  /** Newest first. */
+  read(sessionId: string, from?: number): AsyncIterable<Entry<M>>;
+  /** Newest first, those of other machines too. */
   list(): AsyncIterable<SessionInfo>;
 };
+
+// ---- The user's stopping policy ----
+
+/** Asked before every model call: null lets it be sent; a sentence ends the turn and says why. */
+export type StoppingPolicy = (state: State) => string | null | Promise<string | null>;
 
 // ---- Clock, watcher ----
 
@@ -248,17 +266,17 @@ export type Clock = {
 };
 
 /** One application of the machine, as it happened. `seq` is null of an event that is not journaled. */
-export type Stepped = {
+export type Stepped<M extends MachineTypes = AgentTypes> = {
   readonly seq: number | null;
-  readonly event: Event;
-  readonly state: State;
-  readonly actions: readonly Action[];
+  readonly event: M['event'];
+  readonly state: M['state'];
+  readonly actions: readonly M['action'][];
   readonly path: readonly Edge[];
   readonly diagnostics: readonly Diagnostic[];
 };
 
 /** Looks on: cannot block and cannot change anything. Called in order, after the event is durable. */
-export type Watcher = (stepped: Stepped) => void;
+export type Watcher<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>) => void;
 
 // ---- Runtime ----
 

@@ -5,15 +5,13 @@ import type { State } from '../agent/state.js';
 import { Log } from '../kernel/log.js';
 
 /**
- * The state check: SHA-256 (hex) of the whole state, by which a replay proves itself.
+ * The check of the agent's states.
  *
  * 1. Closed messages are summed in a chain, message by message: a check costs the new messages only.
  * 2. Settings are written out anew only when they are another object: they hardly ever change.
  * 3. Everything else is summed as canonical JSON, keys sorted: the order in which an object was built does not count.
  */
-export const CHECK_EVERY = 64;
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** JSON with sorted keys. Like JSON.stringify it leaves out what is undefined. */
 const canonical = (value: unknown): string => {
@@ -24,10 +22,6 @@ const canonical = (value: unknown): string => {
     .sort(([left], [right]) => (left < right ? -1 : 1));
   return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(',')}}`;
 };
-
-/** Whether the entry `seq` that led to `state` carries a check: every `every` entries, and at rest. */
-export const wantsCheck = (seq: number, state: State, every: number): boolean =>
-  seq % every === 0 || state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
 
 /** Makes checks of one session's states; remembers how far the conversation is summed. */
 export const createStateCheck = (): ((state: State) => string) => {

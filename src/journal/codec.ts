@@ -1,4 +1,5 @@
 import type { Entry, Header } from '../needs.js';
+import type { AgentTypes, MachineTypes } from '../needs-machine.js';
 import { crc32c } from './crc32c.js';
 
 /**
@@ -16,7 +17,10 @@ const OPENING = ',"crc":"';
 const TRAILER_BYTES = OPENING.length + 8 + 2;
 
 /** An entry with the state check written beside it, if there is one. */
-export type Recorded = { readonly entry: Entry; readonly check: string | null };
+export type Recorded<M extends MachineTypes = AgentTypes> = {
+  readonly entry: Entry<M>;
+  readonly check: string | null;
+};
 
 /** A line ready to be written, its line feed included, and the sum that seeds the next one. */
 export type Line = { readonly bytes: Buffer; readonly crc: number };
@@ -33,9 +37,10 @@ const seal = (json: string, seed: number): Line => {
   return { bytes, crc };
 };
 
-export const encodeHeader = (header: Header): Line => seal(JSON.stringify(header), 0);
+export const encodeHeader = <M extends MachineTypes>(header: Header<M>): Line =>
+  seal(JSON.stringify(header), 0);
 
-export const encodeRecord = ({ entry, check }: Recorded, seed: number): Line =>
+export const encodeRecord = <M extends MachineTypes>({ entry, check }: Recorded<M>, seed: number): Line =>
   seal(JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }), seed);
 
 /** The sum of a line (without its line feed) if it is what was written after `seed`; otherwise null. */
@@ -58,13 +63,16 @@ const parse = (text: string): unknown => {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-type DecodedHeader =
-  | { readonly kind: 'header'; readonly header: Header; readonly crc: number }
+type DecodedHeader<M extends MachineTypes> =
+  | { readonly kind: 'header'; readonly header: Header<M>; readonly crc: number }
   | { readonly kind: 'newer'; readonly version: number }
   | { readonly kind: 'bad'; readonly why: string };
 
-/** The version is looked at before the sum, because a later version may sum up in another way. */
-export const decodeHeader = (line: Buffer): DecodedHeader => {
+/**
+ * The version is looked at before the sum, because a later version may sum up in another way. Whether the header is of
+ * the machine `M`, its `kind` tells.
+ */
+export const decodeHeader = <M extends MachineTypes>(line: Buffer): DecodedHeader<M> => {
   const value = parse(line.toString());
   if (!isRecord(value)) return { kind: 'bad', why: 'the header is not a JSON object' };
   if (typeof value.version === 'number' && value.version > VERSION) {
@@ -74,14 +82,18 @@ export const decodeHeader = (line: Buffer): DecodedHeader => {
   if (crc === null) return { kind: 'bad', why: 'the checksum of the header does not fit' };
   const { crc: _sum, ...header } = value;
   // Safe: the sum proves that these are the bytes that encodeHeader made of a Header.
-  return { kind: 'header', header: header as unknown as Header, crc };
+  return { kind: 'header', header: header as unknown as Header<M>, crc };
 };
 
-type DecodedRecord =
-  | { readonly kind: 'record'; readonly recorded: Recorded; readonly crc: number }
+type DecodedRecord<M extends MachineTypes> =
+  | { readonly kind: 'record'; readonly recorded: Recorded<M>; readonly crc: number }
   | { readonly kind: 'bad'; readonly why: string };
 
-export const decodeRecord = (line: Buffer, seed: number, seq: number): DecodedRecord => {
+export const decodeRecord = <M extends MachineTypes>(
+  line: Buffer,
+  seed: number,
+  seq: number,
+): DecodedRecord<M> => {
   const crc = verify(line, seed);
   if (crc === null) {
     return {
@@ -96,7 +108,7 @@ export const decodeRecord = (line: Buffer, seed: number, seq: number): DecodedRe
   // Safe: the sum proves that these are the bytes that encodeRecord made of an Entry.
   return {
     kind: 'record',
-    recorded: { entry: { seq, event: value.event as Entry['event'] }, check },
+    recorded: { entry: { seq, event: value.event as M['event'] }, check },
     crc,
   };
 };

@@ -1,9 +1,11 @@
+import type { MachineTypes } from '../needs-machine.js';
+
 /**
  * What can go wrong with a journal, classified once where it happens.
  *
  * `locked`: another writer has the session open. `damaged`: the file does not hold what was written. `newerVersion`:
  * a later Pawl wrote it. `notFound`, `exists`: there is no such session, or there is one already. `outOfRange`: no
- * such seq. `cannotRead`, `cannotWrite`: the operating system refused.
+ * such seq. `otherMachine`: the session is of another machine than the one that is to open it. `cannotRead`, `cannotWrite`: the operating system refused.
  */
 export type JournalErrorKind =
   | 'locked'
@@ -12,6 +14,7 @@ export type JournalErrorKind =
   | 'notFound'
   | 'exists'
   | 'outOfRange'
+  | 'otherMachine'
   | 'cannotRead'
   | 'cannotWrite';
 
@@ -112,6 +115,20 @@ export const newerVersion = (path: string, version: number): JournalError =>
     `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It was left untouched: ` +
       'update Pawl to open it.',
   );
+
+const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string, how: string]>> = {
+  agent: ["a session of the agent's", 'pawl --resume'],
+  ask: ['a run of code mode', 'pawl ask --resume'],
+};
+
+export const otherMachine = (path: string, sessionId: string, kind: MachineTypes['kind']): JournalError => {
+  const [what, how] = machineNames[kind];
+  return new JournalError(
+    'otherMachine',
+    path,
+    `Session "${sessionId}" is ${what}. To go on with it: ${how} ${sessionId}`,
+  );
+};
 
 export const outOfRange = (path: string, seq: number, last: number): JournalError =>
   new JournalError(

@@ -1,19 +1,25 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { fileBlobs } from './blobs.js';
-import { CHECK_EVERY } from './check.js';
 import { encodeHeader } from './codec.js';
 import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './error.js';
 import { openFileJournal, readEntries } from './file-journal.js';
+import { beginFold, CHECK_EVERY, foldRecords } from './fold.js';
 import { copyEntries } from './fork.js';
 import { type InspectableStore, inspectFile } from './inspection.js';
 import { isSessionId, journalPath, lockPath, makeFolder, sessionsFolder, writeWhole } from './layout.js';
 import { listSessions } from './list.js';
 import { acquireLock, type Lock } from './lock.js';
+import type { Machine } from './machine.js';
 import { recover } from './recovery.js';
-import { agentMachine, beginFold, foldRecords, type Machine } from './replay.js';
+import { agentMachine } from './replay.js';
 
-type Place = { readonly folder: string; readonly checkEvery: number; readonly machine: Machine };
+type Place<M extends MachineTypes> = {
+  readonly folder: string;
+  readonly checkEvery: number;
+  readonly machine: Machine<M>;
+};
 
 const isThere = async (path: string): Promise<boolean> => {
   try {
@@ -75,7 +81,10 @@ const closingOnFailure = async <T>(handle: FileHandle, work: () => Promise<T>): 
   }
 };
 
-const create = async ({ folder, checkEvery, machine }: Place, header: Header): Promise<Journal> => {
+const create = async <M extends MachineTypes>(
+  { folder, checkEvery, machine }: Place<M>,
+  header: Header<M>,
+): Promise<Journal<M>> => {
   const { path, lock } = await claim(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);
@@ -87,10 +96,10 @@ const create = async ({ folder, checkEvery, machine }: Place, header: Header): P
   });
 };
 
-const openSession = async (
-  { folder, checkEvery, machine }: Place,
+const openSession = async <M extends MachineTypes>(
+  { folder, checkEvery, machine }: Place<M>,
   sessionId: string,
-): Promise<OpenJournal> => {
+): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
   const lock = await acquireLock(lockPath(folder, sessionId));
   return withLock(path, lock, async () => {
@@ -104,12 +113,15 @@ const openSession = async (
   });
 };
 
-const peek = async ({ folder, machine }: Place, sessionId: string): ReturnType<JournalStore['peek']> => {
+const peek = async <M extends MachineTypes>(
+  { folder, machine }: Place<M>,
+  sessionId: string,
+): ReturnType<JournalStore<M>['peek']> => {
   const path = await findJournal(folder, sessionId);
-  const { header, records, damage } = await inspectFile(path);
+  const { header, records, damage } = await inspectFile<M>(machine.kind, path);
   if (damage !== null) throw damage;
   const { seq, state } = foldRecords(path, header, records, machine);
-  return { seq, state };
+  return { header, seq, state };
 };
 
 const fork = async (
@@ -127,21 +139,25 @@ const fork = async (
   await lock.release();
 };
 
-async function* read(folder: string, sessionId: string, from = 1): AsyncGenerator<Entry, undefined> {
-  yield* readEntries(await findJournal(folder, sessionId), from);
+async function* read<M extends MachineTypes>(
+  { folder, machine }: Place<M>,
+  sessionId: string,
+  from = 1,
+): AsyncGenerator<Entry<M>, undefined> {
+  yield* readEntries<M>(machine.kind, await findJournal(folder, sessionId), from);
 }
 
+export type FileJournalOptions = { readonly folder: string; readonly checkEvery?: number };
+
 /**
- * Sessions as files under `folder`, which is made when first needed (see layout.ts).
+ * The sessions of a machine as files under `folder`, which is made when first needed (see layout.ts).
  *
  * A state check is written every `checkEvery` entries, and at rest.
  */
-export const fileJournals = (options: {
-  readonly folder: string;
-  readonly checkEvery?: number;
-  readonly machine?: Machine;
-}): InspectableStore => {
-  const { folder, checkEvery = CHECK_EVERY, machine = agentMachine } = options;
+export const fileJournalsOf = <M extends MachineTypes>(
+  machine: Machine<M>,
+  { folder, checkEvery = CHECK_EVERY }: FileJournalOptions,
+): InspectableStore<M> => {
   const place = { folder, checkEvery, machine };
   return {
     blobs: fileBlobs(folder),
@@ -149,8 +165,13 @@ export const fileJournals = (options: {
     open: (sessionId) => openSession(place, sessionId),
     peek: (sessionId) => peek(place, sessionId),
     fork: (sessionId, seq, newSessionId, createdAt) => fork(folder, sessionId, seq, newSessionId, createdAt),
-    read: (sessionId, from) => read(folder, sessionId, from),
+    read: (sessionId, from) => read(place, sessionId, from),
     list: () => listSessions(folder),
-    inspect: async (sessionId) => inspectFile(await findJournal(folder, sessionId)),
+    inspect: async (sessionId) => inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
   };
 };
+
+/** The agent's sessions as files under `folder`. */
+export const fileJournals = (
+  options: FileJournalOptions & { readonly machine?: Machine },
+): InspectableStore => fileJournalsOf(options.machine ?? agentMachine, options);

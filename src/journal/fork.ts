@@ -1,11 +1,17 @@
 import { open } from 'node:fs/promises';
 import type { Header } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { encodeHeader, encodeRecord } from './codec.js';
 import { cannotRead, outOfRange } from './error.js';
 import { Scan } from './scan.js';
 
 /** The header of a session that begins as a copy of another one up to `seq`. */
-export const forkHeader = (header: Header, seq: number, sessionId: string, createdAt: number): Header => ({
+export const forkHeader = <M extends MachineTypes>(
+  header: Header<M>,
+  seq: number,
+  sessionId: string,
+  createdAt: number,
+): Header<M> => ({
   ...header,
   sessionId,
   createdAt,
@@ -13,10 +19,10 @@ export const forkHeader = (header: Header, seq: number, sessionId: string, creat
 });
 
 async function* copyFrom(
-  scan: Scan,
+  scan: Scan<MachineTypes>,
   path: string,
   seq: number,
-  header: Header,
+  header: Header<MachineTypes>,
 ): AsyncGenerator<Buffer, undefined> {
   const head = encodeHeader(header);
   yield head.bytes;

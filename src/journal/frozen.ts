@@ -1,8 +1,13 @@
 import type { Blobs, Frozen, Header } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { JournalError } from './error.js';
 
 /** What the model is told, from the blobs that the header names. Rejects with `damaged` where one is missing. */
-export const readFrozen = async (path: string, header: Header, blobs: Blobs): Promise<Frozen> => {
+export const readFrozen = async <M extends MachineTypes>(
+  path: string,
+  header: Header<M>,
+  blobs: Blobs,
+): Promise<Frozen> => {
   const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
   if (instructions !== undefined && tools !== undefined) return { instructions, tools };
   const missing = instructions === undefined ? header.instructions : header.tools;

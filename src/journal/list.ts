@@ -1,9 +1,11 @@
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Header, SessionInfo } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import type { Recorded } from './codec.js';
 import { cannotRead, codeOf, JournalError } from './error.js';
 import { sessionIdOf, sessionsFolder } from './layout.js';
+import { kindOf } from './machine.js';
 import { Scan } from './scan.js';
 
 /** Small reads: header and title stand at the beginning. */
@@ -12,11 +14,16 @@ const TITLE_LENGTH_MAX = 80;
 /** A first input comes early or not at all. */
 const TITLE_ENTRIES_MAX = 100;
 
-/** The first words of the user among the first entries, or undefined. */
-export const findTitle = (records: readonly Recorded[]): string | undefined => {
-  for (const { entry } of records) {
-    if (entry.event.type !== 'UserInput') continue;
-    const words = entry.event.text.trim().replace(/\s+/g, ' ');
+const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
+  event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
+
+/** The first words of the user: the question of a run, or the first input among the first entries; or undefined. */
+export const titleOf = (
+  { settings }: Header<MachineTypes>,
+  records: readonly Recorded<MachineTypes>[],
+): string | undefined => {
+  for (const text of [settings.question ?? '', ...records.map(inputOf)]) {
+    const words = text.trim().replace(/\s+/g, ' ');
     if (words === '') continue;
     return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
   }
@@ -25,11 +32,12 @@ export const findTitle = (records: readonly Recorded[]): string | undefined => {
 
 export const summarise = (
   sessionId: string,
-  header: Header,
+  header: Header<MachineTypes>,
   title: string,
   changedAt: number,
 ): SessionInfo => ({
   sessionId,
+  kind: kindOf(header),
   workspace: header.workspace,
   createdAt: header.createdAt,
   changedAt,
@@ -46,7 +54,7 @@ const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionI
     const scan = await Scan.begin(handle, path, (await handle.stat()).size, BLOCK_BYTES);
     let title: string | undefined;
     for await (const records of scan.records()) {
-      title = findTitle(records);
+      title = titleOf(scan.header, records);
       if (title !== undefined || scan.seq >= TITLE_ENTRIES_MAX) break;
     }
     const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
@@ -66,6 +74,7 @@ const saysOf = (error: unknown): string => {
 /** A session that can't be read is listed too, with a title that says why. */
 const unreadable = ({ sessionId, changedAt }: Found, error: unknown): SessionInfo => ({
   sessionId,
+  kind: 'agent',
   workspace: '',
   createdAt: changedAt,
   changedAt,

@@ -1,15 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { Blobs, Draft, Entry, Header, Journal, SessionInfo } from '../needs.js';
-import { CHECK_EVERY, wantsCheck } from './check.js';
+import type { MachineTypes } from '../needs-machine.js';
 import type { Recorded } from './codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './error.js';
+import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords } from './fold.js';
 import { forkHeader } from './fork.js';
 import { readFrozen } from './frozen.js';
 import type { InspectableStore } from './inspection.js';
-import { findTitle, summarise } from './list.js';
-import { agentMachine, beginFold, type Fold, foldRecords, type Machine } from './replay.js';
+import { summarise, titleOf } from './list.js';
+import type { Machine } from './machine.js';
+import { agentMachine } from './replay.js';
 
-type Session = { readonly header: Header; readonly records: Recorded[]; writer: 'none' | 'open' };
+type Session<M extends MachineTypes> = {
+  readonly header: Header<M>;
+  readonly records: Recorded<M>[];
+  writer: 'none' | 'open';
+};
 
 const pathOf = (sessionId: string): string => `memory:${sessionId}`;
 
@@ -28,7 +34,10 @@ const memoryBlobs = (): Blobs => {
   };
 };
 
-async function* entriesFrom(records: readonly Recorded[], from: number): AsyncGenerator<Entry, undefined> {
+async function* entriesFrom<M extends MachineTypes>(
+  records: readonly Recorded<M>[],
+  from: number,
+): AsyncGenerator<Entry<M>, undefined> {
   const end = records.length;
   for (let seq = Math.max(1, from); seq <= end; seq++) {
     const recorded = records[seq - 1];
@@ -36,15 +45,20 @@ async function* entriesFrom(records: readonly Recorded[], from: number): AsyncGe
   }
 }
 
-const openMemoryJournal = (session: Session, blobs: Blobs, checkEvery: number, { check }: Fold): Journal => {
+const openMemoryJournal = <M extends MachineTypes>(
+  session: Session<M>,
+  blobs: Blobs,
+  checkEvery: number,
+  fold: Fold<M>,
+): Journal<M> => {
   session.writer = 'open';
   let isOpen = true;
-  const append = async (drafts: readonly Draft[]): Promise<void> => {
+  const append = async (drafts: readonly Draft<M>[]): Promise<void> => {
     if (!isOpen) throw closed(pathOf(session.header.sessionId));
     for (const { event, state } of drafts) {
       const seq = session.records.length + 1;
-      const recorded = { entry: { seq, event: copyJson(event) } };
-      session.records.push({ ...recorded, check: wantsCheck(seq, state, checkEvery) ? check(state) : null });
+      const check = checkOf(fold, seq, state, checkEvery);
+      session.records.push({ entry: { seq, event: copyJson(event) }, check });
     }
   };
   return {
@@ -71,19 +85,19 @@ const locked = (sessionId: string): JournalError =>
   );
 
 /** The sessions of one store. */
-class Sessions {
-  readonly #byId = new Map<string, Session>();
+class Sessions<M extends MachineTypes> {
+  readonly #byId = new Map<string, Session<M>>();
 
-  find(sessionId: string): Session {
+  find(sessionId: string): Session<M> {
     const session = this.#byId.get(sessionId);
     if (session === undefined) throw notFound(pathOf(sessionId), sessionId);
     return session;
   }
 
-  add(header: Header, records: Recorded[]): Session {
+  add(header: Header<M>, records: Recorded<M>[]): Session<M> {
     const { sessionId } = header;
     if (this.#byId.has(sessionId)) throw exists(pathOf(sessionId), sessionId);
-    const session: Session = { header, records, writer: 'none' };
+    const session: Session<M> = { header, records, writer: 'none' };
     this.#byId.set(sessionId, session);
     return session;
   }
@@ -100,21 +114,21 @@ class Sessions {
     return [...this.#byId.values()]
       .map(({ header, records }) => {
         const changedAt = records.at(-1)?.entry.event.at ?? header.createdAt;
-        return summarise(header.sessionId, header, findTitle(records) ?? '', changedAt);
+        return summarise(header.sessionId, header, titleOf(header, records) ?? '', changedAt);
       })
       .sort((left, right) => right.changedAt - left.changedAt);
   }
 }
 
-const foldSession = ({ header, records }: Session, machine: Machine): Fold =>
+const foldSession = <M extends MachineTypes>({ header, records }: Session<M>, machine: Machine<M>): Fold<M> =>
   foldRecords(pathOf(header.sessionId), header, records, machine);
 
-/** Sessions that end with the process: the same promises as files, durability aside. */
-export const memoryJournals = (
-  options: { readonly checkEvery?: number; readonly machine?: Machine } = {},
-): InspectableStore => {
-  const { checkEvery = CHECK_EVERY, machine = agentMachine } = options;
-  const sessions = new Sessions();
+/** Sessions of a machine that end with the process: the same promises as files, durability aside. */
+export const memoryJournalsOf = <M extends MachineTypes>(
+  machine: Machine<M>,
+  { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
+): InspectableStore<M> => {
+  const sessions = new Sessions<M>();
   const blobs = memoryBlobs();
   return {
     blobs,
@@ -131,8 +145,9 @@ export const memoryJournals = (
       };
     },
     peek: async (sessionId) => {
-      const { seq, state } = foldSession(sessions.find(sessionId), machine);
-      return { seq, state };
+      const session = sessions.find(sessionId);
+      const { seq, state } = foldSession(session, machine);
+      return { header: session.header, seq, state };
     },
     fork: async (sessionId, seq, newSessionId, createdAt) =>
       sessions.fork(sessionId, seq, newSessionId, createdAt),
@@ -148,3 +163,8 @@ export const memoryJournals = (
     },
   };
 };
+
+/** The agent's sessions in memory. */
+export const memoryJournals = (
+  options: { readonly checkEvery?: number; readonly machine?: Machine } = {},
+): InspectableStore => memoryJournalsOf(options.machine ?? agentMachine, options);

@@ -1,25 +1,27 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Header, OpenJournal } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { misnamed } from './error.js';
-import { beginFold, explainMismatch, type Fold, foldEntry, type Machine } from './replay.js';
+import { beginFold, explainMismatch, type Fold, foldEntry } from './fold.js';
+import type { Machine } from './machine.js';
 import { Scan } from './scan.js';
 import { cutTail } from './torn.js';
 
 /** What opening a journal for writing found, with the file ready for the next line. */
-type Recovered = {
-  readonly header: Header;
-  readonly fold: Fold;
+type Recovered<M extends MachineTypes> = {
+  readonly header: Header<M>;
+  readonly fold: Fold<M>;
   /** The last good line: its sum, and where it ends. */
   readonly crc: number;
   readonly size: number;
   readonly tornTail: OpenJournal['tornTail'];
 };
 
-const repairEnd = async (
+const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
-  { ending, size }: Scan,
-): Promise<Pick<Recovered, 'size' | 'tornTail'>> => {
+  { ending, size }: Scan<M>,
+): Promise<Pick<Recovered<M>, 'size' | 'tornTail'>> => {
   switch (ending.kind) {
     case 'torn':
       return { size, tornTail: await cutTail(handle, path, size, ending.bytes) };
@@ -37,17 +39,17 @@ const repairEnd = async (
 };
 
 /** Reads, verifies and folds a whole journal and repairs its end; damage anywhere else is thrown, never repaired. */
-export const recover = async (
+export const recover = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
   sessionId: string,
-  machine: Machine,
-): Promise<Recovered> => {
-  const scan = await Scan.begin(handle, path, (await handle.stat()).size);
+  machine: Machine<M>,
+): Promise<Recovered<M>> => {
+  const scan = await Scan.beginOf<M>(machine.kind, handle, path, (await handle.stat()).size);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   const fold = beginFold(scan.header, machine);
   for await (const records of scan.records()) {
-    for (const recorded of records) foldEntry(fold, recorded, machine);
+    for (const recorded of records) foldEntry(fold, recorded);
   }
   const wrong = fold.mismatches[0];
   if (wrong !== undefined) throw explainMismatch(path, wrong, scan.header.machine, machine.fingerprint);

@@ -1,8 +1,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Header } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { decodeHeader, decodeRecord, type Recorded } from './codec.js';
-import { damaged, type JournalError, newerVersion } from './error.js';
+import { damaged, type JournalError, newerVersion, otherMachine } from './error.js';
 import { type RawLine, readLines } from './lines.js';
+import { kindOf } from './machine.js';
 
 const BLOCK_BYTES = 1 << 20;
 
@@ -18,14 +20,14 @@ export type Ending =
   | { readonly kind: 'damaged'; readonly error: JournalError };
 
 /**
- * One pass over a journal, verifying every line.
+ * One pass over a journal, verifying every line. `M` is the machine that it is of; `MachineTypes` is any.
  *
  * 1. What `records` yields is good: checksums, order and seq fit, from the header on.
  * 2. It stops at the first line that is not, and `ending` says why. A bad line counts as torn only if it is the last,
  *    has no line feed and is no whole line with something added: a line that was ever whole is never cut off.
  */
-export class Scan {
-  readonly header: Header;
+export class Scan<M extends MachineTypes> {
+  readonly header: Header<M>;
   /** seq, sum, line number and end (bytes from the start) of the last good line. */
   seq = 0;
   crc: number;
@@ -38,7 +40,7 @@ export class Scan {
 
   private constructor(
     path: string,
-    head: { readonly header: Header; readonly crc: number },
+    head: { readonly header: Header<M>; readonly crc: number },
     first: readonly RawLine[],
     rest: AsyncGenerator<readonly RawLine[], undefined>,
   ) {
@@ -51,8 +53,35 @@ export class Scan {
     this.ending = { kind: first[0]?.ended === 'yes' ? 'whole' : 'unended' };
   }
 
-  /** Reads the header. Throws `damaged` at line 1, or `newerVersion`. */
-  static async begin(handle: FileHandle, path: string, end: number, blockBytes = BLOCK_BYTES): Promise<Scan> {
+  /** Of a journal of whatever machine: reads the header. Throws `damaged` at line 1, or `newerVersion`. */
+  static begin(
+    handle: FileHandle,
+    path: string,
+    end: number,
+    blockBytes = BLOCK_BYTES,
+  ): Promise<Scan<MachineTypes>> {
+    return Scan.#begin<MachineTypes>(handle, path, end, blockBytes);
+  }
+
+  /** Of a journal of one machine: throws `otherMachine`, too. */
+  static async beginOf<M extends MachineTypes>(
+    kind: M['kind'],
+    handle: FileHandle,
+    path: string,
+    end: number,
+  ): Promise<Scan<M>> {
+    const scan = await Scan.#begin<M>(handle, path, end, BLOCK_BYTES);
+    const found = kindOf(scan.header);
+    if (found !== kind) throw otherMachine(path, scan.header.sessionId, found);
+    return scan;
+  }
+
+  static async #begin<M extends MachineTypes>(
+    handle: FileHandle,
+    path: string,
+    end: number,
+    blockBytes: number,
+  ): Promise<Scan<M>> {
     const blocks = readLines(handle, end, blockBytes);
     let first: readonly RawLine[] = [];
     while (first.length === 0) {
@@ -60,7 +89,7 @@ export class Scan {
       if (next.done === true) throw damaged(path, { line: 1, seq: 0 }, 'it is empty');
       first = next.value;
     }
-    const decoded = decodeHeader(first[0]?.bytes ?? Buffer.alloc(0));
+    const decoded = decodeHeader<M>(first[0]?.bytes ?? Buffer.alloc(0));
     switch (decoded.kind) {
       case 'newer':
         throw newerVersion(path, decoded.version);
@@ -74,7 +103,7 @@ export class Scan {
   }
 
   /** The entries in order, a block at a time. */
-  async *records(): AsyncGenerator<readonly Recorded[], undefined> {
+  async *records(): AsyncGenerator<readonly Recorded<M>[], undefined> {
     yield this.#decode(this.#first);
     for await (const lines of this.#rest) {
       if (this.ending.kind !== 'whole') break;
@@ -82,10 +111,10 @@ export class Scan {
     }
   }
 
-  #decode(lines: readonly RawLine[]): readonly Recorded[] {
-    const good: Recorded[] = [];
+  #decode(lines: readonly RawLine[]): readonly Recorded<M>[] {
+    const good: Recorded<M>[] = [];
     for (const line of lines) {
-      const decoded = decodeRecord(line.bytes, this.crc, this.seq + 1);
+      const decoded = decodeRecord<M>(line.bytes, this.crc, this.seq + 1);
       if (decoded.kind === 'bad') {
         this.ending = this.#judge(line, decoded.why);
         break;

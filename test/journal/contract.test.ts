@@ -218,6 +218,7 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
       { ...first, title: '' },
       {
         sessionId: 'new',
+        kind: 'agent',
         workspace: '/somewhere',
         createdAt: 1_000,
         changedAt: 11_000,

@@ -6,7 +6,8 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/codec.js';
 import { fileJournals } from '../../src/journal/file.js';
-import { agentMachine, fingerprintOf, type Machine, replay } from '../../src/journal/replay.js';
+import { fingerprintOf, type Machine } from '../../src/journal/machine.js';
+import { agentMachine, replay } from '../../src/journal/replay.js';
 import type { Stepped } from '../../src/needs.js';
 import { headerOf, makeFolder, plain, tellFrom } from './story.js';
 
