@@ -64,6 +64,7 @@ export type NoticeKind =
   | 'budget'
   | 'approveBudget'
   | 'commits'
+  | 'formatted'
   | 'nothingToDo'
   | 'retryLast'
   | 'compacted';

@@ -1,4 +1,5 @@
 import type { JsonObject } from './message.js';
+import type { Usage } from './usage.js';
 
 /** How a call behaves when it is interrupted: `pure` may run again, `probeable` can be looked at, `opaque` never runs again by itself. */
 export type Effect = 'pure' | 'probeable' | 'opaque';
@@ -8,6 +9,8 @@ export type CallTraits = {
   readonly parallelSafe: boolean;
   readonly mutating: boolean;
   readonly deadlineMs: number;
+  /** The call makes model calls of its own: its outcome brings their usage. */
+  readonly spends?: 'yes';
 };
 
 /** What the runtime found out about a call before it reached the journal; policy decides from these alone. */
@@ -58,6 +61,8 @@ export type CallOutcome = {
   readonly ran?: 'no';
   /** Files that the call read or wrote: a session that is opened again remembers them. */
   readonly seen?: readonly SeenFile[];
+  /** What a call that spends has spent, however it ended. */
+  readonly usage?: Usage;
 };
 
 /** One call of the running batch. */

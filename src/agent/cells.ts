@@ -2,6 +2,7 @@ import { fault, late } from '../kernel/table.js';
 import { countStale } from './moves/account.js';
 import { raiseLimit } from './moves/budget.js';
 import { editQueue, queueInput } from './moves/queue.js';
+import { ignoreEpoch, isOldEpoch } from './moves/resume.js';
 
 /** Cells that many rows of the table share. A row spreads a group, and the compiler still counts every cell. */
 
@@ -13,21 +14,23 @@ const NO_TOOLS = late('no tool is running');
 const NO_APPROVAL = late('no call awaits approval');
 export const NOT_WAITING = late('nothing is waiting for a retry');
 const NO_TIMER = late('stale: the wait was already over');
-const STALE_DELTA = late('stale: it belongs to an old request');
+const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Usage counts, nothing else changes. */
 const STALE = { stay: countStale };
 export const EDIT = { stay: editQueue };
 export const RAISE = { stay: raiseLimit };
+/** The session was opened since. */
+export const OLD_EPOCH = { when: isOldEpoch, stay: ignoreEpoch };
 
-const noDelta = { TextDelta: STALE_DELTA, ReasoningDelta: STALE_DELTA, ToolCallDelta: STALE_DELTA };
-export const noCall = { ...noDelta, LlmCompleted: STALE, LlmFailed: STALE };
+const noDelta = { TextDelta: STALE_REPLY, ReasoningDelta: STALE_REPLY, ToolCallDelta: STALE_REPLY };
+export const noCall = { ...noDelta, LlmCompleted: STALE, LlmFailed: STALE, PolicyStopped: STALE_REPLY };
 export const noTools = {
   CancelTool: NO_TOOLS,
   ApprovalAnswered: NO_APPROVAL,
   ToolStarted: NO_TOOLS,
   ToolProgress: NO_TOOLS,
-  ToolCompleted: NO_TOOLS,
+  ToolCompleted: STALE,
   ToolsFailed: NO_TOOLS,
 };
 export const noHook = { HookCompleted: STALE, HookFailed: STALE_HOOK };

@@ -15,6 +15,9 @@ export const emptyConversation: Conversation = { closed: Log.empty(), open: null
 export const lengthOf = (conversation: Conversation): number =>
   conversation.closed.length + (conversation.open === null ? 0 : 1);
 
+/** What stands in the trailing user message; nothing where there is none. */
+export const openParts = ({ open }: Conversation): UserMessage['parts'] => open?.parts ?? [];
+
 /** The messages in order, oldest first. O(n): for requests, display and tests, never for a step. */
 export const messagesOf = (conversation: Conversation): readonly Message[] => {
   const closed = conversation.closed.toArray();
@@ -29,7 +32,7 @@ export const addTexts = (
 ): Conversation => {
   if (texts.length === 0) return conversation;
   const parts = texts.map((text): UserText => ({ type: 'text', origin, text }));
-  return { ...conversation, open: { role: 'user', parts: [...(conversation.open?.parts ?? []), ...parts] } };
+  return { ...conversation, open: { role: 'user', parts: [...openParts(conversation), ...parts] } };
 };
 
 /** Stores a reply; the trailing user message is closed by it. */
@@ -46,7 +49,7 @@ export const addResults = (conversation: Conversation, results: readonly ResultP
 
 /** Whether the trailing user message answers calls. */
 export const holdsResults = (conversation: Conversation): boolean =>
-  conversation.open?.parts[0]?.type === 'result';
+  openParts(conversation)[0]?.type === 'result';
 
 /** How many messages a compaction would replace: all but the trailing user message and the calls it answers. */
 export const compactableLength = (conversation: Conversation): number =>
@@ -63,7 +66,7 @@ export const replaceBySummary = (
   if (kept.length === 0) {
     return {
       closed: Log.empty(),
-      open: { role: 'user', parts: [first, ...(conversation.open?.parts ?? [])] },
+      open: { role: 'user', parts: [first, ...openParts(conversation)] },
     };
   }
   return { closed: Log.from<Message>([{ role: 'user', parts: [first] }, ...kept]), open: conversation.open };
@@ -73,7 +76,7 @@ export const replaceBySummary = (
 export const takeBackInput = (
   conversation: Conversation,
 ): { readonly texts: readonly string[]; readonly conversation: Conversation } => {
-  const parts = conversation.open?.parts ?? [];
+  const parts = openParts(conversation);
   const own = parts.filter((part) => part.type === 'text' && part.origin === 'user');
   const left = parts.filter((part) => !own.includes(part));
   const open: UserMessage | null = left.length === 0 ? null : { role: 'user', parts: left };

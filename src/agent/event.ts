@@ -1,15 +1,7 @@
-import type { CallOutcome, JudgedCall } from './call.js';
+import type { CallOutcome, JudgedCall, SeenFile } from './call.js';
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Settings } from './settings.js';
-
-/** What a model call cost, priced by the runtime. `costUsd` is null where the price is unknown. */
-export type Usage = {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cacheReadTokens: number;
-  readonly cacheWriteTokens: number;
-  readonly costUsd: number | null;
-};
+import type { Usage } from './usage.js';
 
 /** Failures of a model call, classified once where the provider is called; nobody reads the text again. */
 export type ModelErrorKind =
@@ -92,7 +84,9 @@ export type LlmEvent =
         /** Random share of extra delay, 0 to 1, drawn by the runtime: the machine draws nothing. */
         readonly jitter: number;
       }
-    >;
+    >
+  /** The user's stopping policy held the call back: it was not sent. */
+  | Of<'PolicyStopped', { readonly requestId: string; readonly why: string }>;
 
 export type ToolEvent =
   /**
@@ -125,7 +119,10 @@ export type HookEvent =
         /** Shown to the user; empty for nothing. */
         readonly warning: string;
         readonly proceed: boolean;
+        /** The last word on what the phase used: null means nothing. */
         readonly usage: Usage | null;
+        /** Files that the phase rewrote: a session that is opened again remembers them. */
+        readonly seen?: readonly SeenFile[];
       }
     >
   | Of<'HookFailed', { readonly hookId: string; readonly message: string }>;

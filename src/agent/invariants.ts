@@ -14,24 +14,32 @@ import type { State } from './state.js';
  */
 
 /** What a step breaks, each as a sentence that begins with the promise's number; empty where all hold. */
-export const violations = (before: State, event: Event, step: Step<State, Action>): readonly string[] => [
-  ...conversationFaults(before, step),
-  ...livenessFaults(step.state),
-  ...requestFaults(step),
-  ...boundFaults(before, step.state),
-  ...shutdownFaults(event, step.state),
-  ...lostInputs(before, event, step),
-  ...silence(before, event, step),
-  ...editedMessages(before.session.conversation, step.state.session.conversation, event),
-];
+export const violations = (before: State, event: Event, step: Step<State, Action>): readonly string[] => {
+  const { state, actions } = step;
+  const eventFaults = [
+    ...shutdownFaults(event, state),
+    ...lostInputs(before, event, step),
+    ...silence(before, event, step),
+  ];
+  // What was promised of this very state was looked at when it was reached.
+  if (state === before && actions.length === 0) return eventFaults;
+  return [
+    ...eventFaults,
+    ...conversationFaults(before, step),
+    ...livenessFaults(state),
+    ...requestFaults(step),
+    ...boundFaults(before, state),
+    ...editedMessages(before.session.conversation, state.session.conversation, event),
+  ];
+};
 
 const callIdsOf = (message: Message | undefined): readonly string[] =>
   message?.role === 'assistant'
     ? message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []))
     : [];
 
-const resultIdsOf = (message: Message | undefined): readonly string[] =>
-  message?.role === 'user'
+const resultIdsOf = (message: Message): readonly string[] =>
+  message.role === 'user'
     ? message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []))
     : [];
 
@@ -56,20 +64,25 @@ const pairFaults = (previous: Message | undefined, message: Message): readonly s
   return faults;
 };
 
-/** The messages that are new or may have changed since `before`, with the one in front of them. */
-const newPart = (before: Conversation, after: Conversation): readonly (Message | undefined)[] => {
+/** The messages that are new or may have changed since `before`, and where they begin. */
+const newPart = (before: Conversation, after: Conversation) => {
   const from = after.closed.continues(before.closed) ? before.closed.length : 0;
-  const rest: Message[] = after.closed.toArray(from);
-  return [after.closed.at(from - 1), ...rest, ...(after.open === null ? [] : [after.open])];
+  const closed: readonly Message[] = after.closed.toArray(from);
+  return { from, messages: after.open === null ? closed : [...closed, after.open] };
+};
+
+/** What is wrong with the messages that are new: each is looked at beside the one in front of it. */
+const talkFaults = (before: Conversation, after: Conversation): readonly string[] => {
+  if (after === before) return [];
+  const { from, messages } = newPart(before, after);
+  const front = after.closed.at(from - 1);
+  return messages.flatMap((message, index) => pairFaults(index === 0 ? front : messages[index - 1], message));
 };
 
 const conversationFaults = (before: State, { state, actions }: Step<State, Action>): readonly string[] => {
   const { conversation } = state.session;
-  const messages = newPart(before.session.conversation, conversation);
-  const faults = messages
-    .slice(1)
-    .flatMap((message, index) => (message === undefined ? [] : pairFaults(messages[index], message)));
-  const last = messages.at(-1);
+  const faults = [...talkFaults(before.session.conversation, conversation)];
+  const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
   const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
   const sends = actions.find((action) => action.type === 'SendLlmRequest');
   if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
@@ -112,20 +125,25 @@ const requestFaults = ({ state, actions }: Step<State, Action>): readonly string
     : ['4: a request is not the current one'];
 };
 
+/** A retry that was promised is kept; a call that waits for a compaction is the same attempt. */
+const promisedAttempt = (before: State): number => {
+  if (before.name === 'Error') return before.attempt + 1;
+  if (before.name === 'CallingLlm') return before.attempt;
+  return before.name === 'Compacting' && before.mode.kind === 'overflow' ? before.mode.attempt : 0;
+};
+
 /** What has just grown beyond its bound; a bound that was lowered under way holds from the next decision. */
 const boundFaults = (before: State, state: State): readonly string[] => {
   const { settings, turn } = state.session;
   const faults: string[] = [];
-  // A retry that was promised is kept.
-  const attemptBefore =
-    before.name === 'Error' ? before.attempt + 1 : before.name === 'CallingLlm' ? before.attempt : 0;
   if (
     (state.name === 'CallingLlm' || state.name === 'Error') &&
-    state.attempt > Math.max(attemptBefore, settings.maxRetries + 1)
+    state.attempt > Math.max(promisedAttempt(before), settings.maxRetries + 1)
   ) {
     faults.push(`5: attempt ${state.attempt} of at most ${settings.maxRetries + 1}`);
   }
-  const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm';
+  // The one call that asks for the answer at a limit runs no tool.
+  const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
   const { rounds, truncation } = settings.limits;
   if (busy && rounds > 0 && turn.rounds >= rounds) faults.push('5: a call beyond the limit of rounds');
   if (busy && truncation > 0 && turn.truncations >= truncation)
@@ -156,16 +174,18 @@ const lostInputs = (
   { state, actions }: Step<State, Action>,
 ): readonly string[] => {
   const typed = event.type === 'UserInput' && event.text.trim() !== '' ? [event.text] : [];
+  const { queue, conversation } = state.session;
+  const isSame = queue === before.session.queue && conversation === before.session.conversation;
+  if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
   const had = [
     ...before.session.queue.map((item) => item.text),
     ...textsOf(before.session.conversation.open),
     ...typed,
   ];
   const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
-  const messages = newPart(before.session.conversation, state.session.conversation).slice(1);
-  const told = messages.flatMap((message) => (message?.role === 'user' ? textsOf(message) : []));
-  const has = [...state.session.queue.map((item) => item.text), ...told, ...restored];
-  if (event.type === 'EditQueue') return [];
+  const { messages } = newPart(before.session.conversation, conversation);
+  const told = messages.flatMap((message) => (message.role === 'user' ? textsOf(message) : []));
+  const has = [...queue.map((item) => item.text), ...told, ...restored];
   for (const text of has) {
     const index = had.indexOf(text);
     if (index >= 0) had.splice(index, 1);

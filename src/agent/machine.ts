@@ -1,4 +1,5 @@
 import { emptyConversation } from './conversation.js';
+import { noStreaks } from './moves/streaks.js';
 import type { Settings } from './settings.js';
 import { agentMachine } from './spec.js';
 import type { In } from './state.js';
@@ -32,7 +33,16 @@ export const initialState = (settings: Settings): In<'Ready'> => ({
     emptyReplies: 0,
     mayCompact: 'yes',
     notes: [],
-    turn: { turnId: '', rounds: 0, truncations: 0, startedAt: 0, timeLimit: null, warned: [] },
+    turn: {
+      turnId: '',
+      rounds: 0,
+      truncations: 0,
+      streaks: noStreaks,
+      finishing: 'no',
+      startedAt: 0,
+      timeLimit: null,
+      warned: [],
+    },
     counters: { request: 0, batch: 0, timer: 0, hook: 0, compaction: 0, input: 0, turn: 0 },
     epoch: 0,
   },

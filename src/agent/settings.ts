@@ -24,15 +24,29 @@ export type Grant =
   | { readonly scope: 'shape'; readonly tool: string; readonly shape: CallFacts['shape'] }
   | { readonly scope: 'session'; readonly tool: string };
 
-export type Dimension = 'usd' | 'tokens' | 'time' | 'rounds' | 'truncation';
+export type Dimension =
+  | 'usd'
+  | 'tokens'
+  | 'time'
+  | 'rounds'
+  | 'truncation'
+  | 'repeats'
+  | 'errors'
+  | 'sameResults';
 
-/** 0 means no limit. usd and tokens hold per session; time, rounds and truncation per turn. */
+/** 0 means no limit. usd and tokens hold per session, the others per turn. */
 export type Limits = {
   readonly usd: number;
   readonly tokens: number;
   readonly timeMs: number;
   readonly rounds: number;
   readonly truncation: number;
+  /** Batches in a row with the same calls. */
+  readonly repeats: number;
+  /** Batches in a row in which every call failed. */
+  readonly errors: number;
+  /** Batches in a row with the same results. */
+  readonly sameResults: number;
 };
 
 /** Frozen at session start; changed only by SettingsChanged and ApproveBudget (R0h). */
@@ -61,6 +75,10 @@ export type Settings = {
   readonly graceMs: number;
   readonly limits: Limits;
   readonly budgetWarnRatio: number;
+  /** `finish`: where rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer first. */
+  readonly atLimit: 'stop' | 'finish';
+  /** `ask`: the runtime asks the user's stopping policy before every model call. */
+  readonly userPolicy: 'none' | 'ask';
   readonly autoRearm: 'on' | 'off';
   readonly queueOnCancel: 'hold' | 'restore' | 'send';
   readonly cancelMode: 'abort' | 'drain';
@@ -144,8 +162,10 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   outputCutBytes: 30_720,
   maxParallel: 4,
   graceMs: 5_000,
-  limits: { usd: 0, tokens: 0, timeMs: 0, rounds: 100, truncation: 2 },
+  limits: { usd: 0, tokens: 0, timeMs: 0, rounds: 100, truncation: 2, repeats: 0, errors: 0, sameResults: 0 },
   budgetWarnRatio: 0.8,
+  atLimit: 'stop',
+  userPolicy: 'none',
   autoRearm: 'off',
   queueOnCancel: 'hold',
   cancelMode: 'abort',

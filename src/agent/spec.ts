@@ -63,6 +63,7 @@ export const agentMachine = machine<State, Event, Action>()({
     ToolCallDelta: 'a piece of a call came (display only)',
     LlmCompleted: 'a reply is whole',
     LlmFailed: 'a model call failed',
+    PolicyStopped: 'the user’s stopping policy held a model call back',
     ToolStarted: 'a call is about to take effect',
     ToolProgress: 'a call shows output (display only)',
     ToolCompleted: 'a call ended',

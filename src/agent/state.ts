@@ -1,9 +1,10 @@
 import type { Call, JudgedCall } from './call.js';
 import type { Conversation } from './conversation.js';
-import type { ModelError, QueuedInput, StopReason, Usage } from './event.js';
+import type { ModelError, QueuedInput, StopReason } from './event.js';
 import type { AssistantMessage } from './message.js';
 import type { HookPhase, Purpose } from './purpose.js';
 import type { Dimension, Grant, Settings } from './settings.js';
+import type { Usage } from './usage.js';
 
 export type CancelCause = 'user' | 'time';
 
@@ -18,6 +19,16 @@ export type Turn = {
   readonly rounds: number;
   /** Replies in a row that were cut off in the middle of their calls. */
   readonly truncations: number;
+  readonly streaks: {
+    /** Fingerprints of the last batch's calls and results. */
+    readonly calls: string;
+    readonly results: string;
+    readonly repeats: number;
+    readonly errors: number;
+    readonly sameResults: number;
+  };
+  /** The limit at which the model was asked for its answer: no tool runs any more (atLimit). */
+  readonly finishing: 'no' | Dimension;
   readonly startedAt: number;
   readonly timeLimit: Timer | null;
   /** Limits the user was warned about, so that each warning comes once. */
@@ -66,7 +77,7 @@ export type WaitReason =
   | { readonly kind: 'compacted' }
   | { readonly kind: 'resumed' };
 
-export type StopCause = 'user' | 'veto' | 'approval';
+export type StopCause = 'user' | 'veto' | 'approval' | 'policy';
 export type FailureKind = ModelError['kind'] | 'input' | 'tools' | 'compaction';
 
 /** `rest`: wait; otherwise pass through: send what is queued, or the conversation as it stands (R0c, R0f). */

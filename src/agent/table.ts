@@ -67,7 +67,7 @@ export const table: AgentTable = {
         { to: 'WaitingForUserInput', then: turn.approveLimit },
       ],
       InputFailed: { to: 'Failed', then: turn.failInput },
-      Resumed: [{ when: resume.isOldEpoch, stay: resume.ignoreEpoch }, { stay: resume.goOnWaiting }],
+      Resumed: [cells.OLD_EPOCH, { stay: resume.goOnWaiting }],
     },
 
     CallingLlm: {
@@ -96,15 +96,14 @@ export const table: AgentTable = {
         { when: stop.isDrainingByTime, to: 'BudgetExceeded', then: stop.keepFailedDrainForTime },
         { when: stop.isDraining, to: 'Cancelled', then: stop.keepFailedDrain },
         { when: retry.overflowMayCompact, to: 'Compacting', as: 'overflow', then: retry.compactOverflow },
-        {
-          when: retry.overflowMayCutResults,
-          to: 'CallingLlm',
-          as: 'toolResults',
-          then: retry.cutResultsAndSend,
-        },
+        { when: retry.mayCutResults, to: 'CallingLlm', as: 'toolResults', then: retry.sendCutResults },
         { when: retry.inputOverflowed, to: 'Failed', then: retry.giveBackInput },
         { when: retry.mayRetry, to: 'Error', then: retry.waitToRetry },
         { to: 'Failed', then: retry.giveUp },
+      ],
+      PolicyStopped: [
+        { when: retry.isStaleReply, stay: reply.ignoreOldReply },
+        { to: 'Cancelled', then: stop.stopForPolicy },
       ],
       TimerFired: [
         { when: stop.drainedByLimit, stay: cancel.ignoreSecondLimit },
@@ -113,7 +112,7 @@ export const table: AgentTable = {
         { stay: stop.ignoreTimer },
       ],
       Resumed: [
-        { when: resume.isOldEpoch, stay: resume.ignoreEpoch },
+        cells.OLD_EPOCH,
         { when: stop.isDrainingByTime, to: 'BudgetExceeded', then: resume.endDrainForTime },
         { when: stop.isDraining, to: 'Cancelled', then: resume.endDrain },
         { stay: resume.sendSame },
@@ -153,7 +152,7 @@ export const table: AgentTable = {
       ToolProgress: [{ when: tools.isRunningCall, stay: tools.showProgress }, { stay: tools.ignoreProgress }],
       ToolCompleted: [
         { when: tools.isRunningCall, stay: tools.recordOutcome },
-        { stay: tools.ignoreOutcome },
+        { stay: tools.countLateOutcome },
       ],
       ToolsFailed: [
         { when: settle.isOtherBatch, stay: countStale },
@@ -167,7 +166,7 @@ export const table: AgentTable = {
         { stay: stop.ignoreTimer },
       ],
       Resumed: [
-        { when: resume.isOldEpoch, stay: resume.ignoreEpoch },
+        cells.OLD_EPOCH,
         { when: cancel.isCancelling, stay: resume.endBatch },
         { stay: resume.goOnWithBatch },
       ],
@@ -245,7 +244,7 @@ export const table: AgentTable = {
       ...cells.userGone,
       UserInput: { stay: shutdown.keepInput },
       ShutdownRequested: { stay: shutdown.sayGoodbye },
-      Resumed: { to: 'WaitingForUserInput', then: resume.openAgain },
+      Resumed: [cells.OLD_EPOCH, { to: 'WaitingForUserInput', then: resume.openAgain }],
     },
   },
 
@@ -279,6 +278,7 @@ export const table: AgentTable = {
       { to: 'ExecutingTools', then: startBatch },
     ],
     CheckingBudget: [
+      { when: budget.mayFinish, to: 'GatheringAdditionalMessages', then: budget.askToFinish },
       { when: budget.limitReached, to: 'BudgetExceeded', then: budget.exceedBudget },
       { to: 'GatheringAdditionalMessages', then: budget.warnOfBudget },
     ],

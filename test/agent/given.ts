@@ -1,8 +1,9 @@
 import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
-import type { Event, ModelError, On, StopReason, Usage } from '../../src/agent/event.js';
+import type { Event, ModelError, On, StopReason } from '../../src/agent/event.js';
 import type { AssistantMessage, AssistantPart } from '../../src/agent/message.js';
 import type { Dimension, Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
+import type { Usage } from '../../src/agent/usage.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 
 /** The clock of all tests stands still here. */
@@ -132,6 +133,9 @@ export const refusedRequest: Given = fails({ kind: 'badRequest', message: 'bad f
 export const delta =
   (text: string, requestId?: string): Given =>
   (state) => ({ type: 'TextDelta', at: NOW, requestId: requestId ?? requestOf(state), text });
+export const policyStops =
+  (requestId?: string): Given =>
+  (state) => ({ type: 'PolicyStopped', at: NOW, requestId: requestId ?? requestOf(state), why: 'enough' });
 export const thought: Given = (state) => ({
   type: 'ReasoningDelta',
   at: NOW,

@@ -44,6 +44,8 @@ export const labels: readonly Label[] = [
   label(1, 'ShutdownRequested', g.shutdown),
   label(1, 'InputFailed', g.inputFails),
   label(4, 'TextDelta', g.delta('y')),
+  label(1, 'PolicyStopped', g.policyStops()),
+  label(1, 'PolicyStopped stale', g.policyStops('req-1')),
   label(1, 'TextDelta stale', g.delta('y', 'req-1')),
   label(1, 'ReasoningDelta', g.thought),
   label(1, 'ToolCallDelta', g.halfCall),

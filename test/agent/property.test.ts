@@ -3,9 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Action } from '../../src/agent/action.js';
 import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
-import type { Event, On, Usage } from '../../src/agent/event.js';
+import type { Event, On } from '../../src/agent/event.js';
 import { step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
+import type { Usage } from '../../src/agent/usage.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 import { bring, PLACES, type Step } from './walker.js';
@@ -81,17 +82,26 @@ test('R0b: usage counts once per id, whatever comes late or twice', (t) => {
     const open = new Set<string>();
     let tokens = 0;
     let cents = 0;
-    walker.steps().forEach(({ state, actions }, index) => {
+    walker.steps().forEach(({ state, actions, path }, index) => {
       const event = walker.events()[index - 1];
       const spent = event === undefined ? null : usageOf(event);
       if (spent !== null && open.delete(spent.id)) {
         tokens += spent.usage.inputTokens;
         cents += Math.round((spent.usage.costUsd ?? 0) * 100);
       }
+      // a phase of the hooks that ended without usage used nothing: what comes later under its id is not its own
+      if (event?.type === 'HookCompleted') open.delete(event.hookId);
+      // a request that was held back was not sent
+      const heldBack = path.some((edge) => edge.event === 'PolicyStopped' && edge.kind === 'go');
+      if (event?.type === 'PolicyStopped' && heldBack) open.delete(event.requestId);
       for (const id of actions.flatMap(idOf)) {
         if (!known.has(id)) open.add(id);
         known.add(id);
       }
+      assert.deepEqual(
+        state.session.unaccounted.filter((id) => !open.has(id)),
+        [],
+      );
       assert.equal(state.session.usage.inputTokens, tokens);
       assert.equal(Math.round(state.session.usage.costUsd * 100), cents);
     });

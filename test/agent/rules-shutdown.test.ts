@@ -150,4 +150,15 @@ check([
     state: { W: 'W(start)', 'C[u]': 'C[u]', X: 'X', 'H[c]': 'H[c]' }[given],
     quiet: true as const,
   })),
+  {
+    case: 'R0a',
+    title: 'a Resumed of an older epoch does not open a session that is over',
+    given: () => {
+      const walker = bring('W');
+      walker.send(g.resumed, g.shutdown, { type: 'Resumed', at: g.NOW, epoch: 2 });
+      return walker;
+    },
+    state: 'Z',
+    quiet: true,
+  },
 ]);

@@ -123,6 +123,7 @@ const answered = (words: Words): Body<'ApprovalAnswered'> => {
 };
 
 const parsers: Parsers = {
+  PolicyStopped: (words) => ({ requestId: words.next('a request'), why: words.text() }),
   Start: nothing,
   RetryLast: nothing,
   RetryNow: nothing,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { lengthOf } from '../../src/agent/conversation.js';
+import type { Event } from '../../src/agent/event.js';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings, type Limits, presetRules, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
@@ -24,11 +25,12 @@ export type Played = {
   readonly text: string;
   /** Ids of the edges that were taken. */
   readonly taken: ReadonlySet<string>;
+  readonly steps: readonly { readonly before: State; readonly event: Event; readonly step: Step }[];
 };
 
 type Patch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
 
-const settingsFrom = (line: string): Settings => {
+export const settingsFrom = (line: string): Settings => {
   const [, preset = 'auto', patch = '{}'] = /^(\w+)? ?(\{.*\})?$/.exec(line) ?? [];
   // Written by hand in the trace; a wrong name would show as a story that does not go as its sentence says.
   const { limits, ...others } = JSON.parse(patch) as Patch;
@@ -70,6 +72,7 @@ export const play = (trace: string): Played => {
   const settings = written.find((line) => line.startsWith('! '))?.slice(2) ?? '';
   const lines: string[] = [];
   const taken = new Set<string>();
+  const steps: Played['steps'][number][] = [];
   let state: State = initialState(settingsFrom(settings));
   let clock = 0;
   let gap = false;
@@ -84,10 +87,11 @@ export const play = (trace: string): Played => {
     const stepped = take(state, event);
     assertPlain([event, unpacked(stepped.state), stepped.actions, stepped.path, stepped.diagnostics]);
     for (const edge of stepped.path) taken.add(edge.id);
+    steps.push({ before: state, event, step: stepped });
     lines.push(...linesOf(state, stepped));
     state = stepped.state;
   }
   if (lengthOf(state.session.conversation) > 0) lines.push('');
   lines.push(...talkLines(state).map((message) => `. ${message}`));
-  return { text: `${lines.join('\n')}\n`, taken };
+  return { text: `${lines.join('\n')}\n`, taken, steps };
 };

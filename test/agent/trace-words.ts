@@ -1,5 +1,5 @@
 import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
-import type { Usage } from '../../src/agent/event.js';
+import type { Usage } from '../../src/agent/usage.js';
 
 /** The words of an event line, taken from the left; what nobody takes is a mistake of the author. */
 export class Words {

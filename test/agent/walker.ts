@@ -6,6 +6,7 @@ import { violations } from '../../src/agent/invariants.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { Message } from '../../src/agent/message.js';
 import type { State } from '../../src/agent/state.js';
+import { ruleFaults } from '../../src/agent/step-rules.js';
 import { Log } from '../../src/kernel/log.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
@@ -16,7 +17,7 @@ import { lineOf } from './shown.js';
  * Walks the machine by events, and looks at every step:
  *
  * 1. Each step is taken twice on deeply frozen input and comes out the same.
- * 2. The machine's own invariants hold.
+ * 2. The machine's own invariants hold, and the rules of every step.
  * 3. Each request, and the conversation at rest, is valid for a strict provider (checked here independently).
  * 4. No event is silent; entering W prompts.
  */
@@ -69,6 +70,7 @@ const assertRules = (before: State, event: Event, taken: Step): void => {
   const { state, actions, diagnostics } = taken;
   const where = `${before.name} on ${event.type}`;
   assert.deepEqual(violations(before, event, taken), [], where);
+  assert.deepEqual(ruleFaults(before, event, taken), [], where);
   const messages = messagesOf(state.session.conversation);
   for (const action of actions) {
     if (action.type !== 'SendLlmRequest') continue;

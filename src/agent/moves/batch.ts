@@ -5,10 +5,12 @@ import type { Next, Same } from '../move.js';
 import { go } from '../move.js';
 import { decide } from '../policy.js';
 import type { CancelCause, In, Reply, Session } from '../state.js';
+import { spendingId } from './account.js';
 import { callLimit } from './budget.js';
 import {
   deniedText,
   type EndedCall,
+  finishedText,
   invalidText,
   neverRan,
   noSuchToolText,
@@ -138,6 +140,7 @@ const enter = (session: Session, judged: JudgedCall, reply: Reply, at: number): 
     return ended('invalid', isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged));
   }
   if (isCut) return ended('truncated', truncatedText);
+  if (session.turn.finishing !== 'no') return ended('skipped', finishedText);
   if (callLimit(session, at) !== null) return ended('skipped', skippedText);
   return admit(session, judged, at, at);
 };
@@ -192,11 +195,21 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
   if (starting.length === 0) return go({ ...batch, calls, phase }, ...shown, ...asks);
-  return go({ ...batch, calls, phase }, ...shown, ...asks, {
+  const session = openSpending(batch, starting);
+  return go({ ...batch, session, calls, phase }, ...shown, ...asks, {
     type: 'ExecuteTools',
     batchId: batch.batchId,
     calls: starting,
   });
+};
+
+/** Calls that spend keep their ids open until their outcome (R0b). */
+const openSpending = ({ session, batchId }: Batch, starting: readonly JudgedCall[]): Session => {
+  const ids = starting
+    .filter(({ traits }) => traits.spends === 'yes')
+    .map(({ callId }) => spendingId(batchId, callId))
+    .filter((id) => !session.unaccounted.includes(id));
+  return ids.length === 0 ? session : { ...session, unaccounted: [...session.unaccounted, ...ids] };
 };
 
 /**

@@ -5,9 +5,21 @@ import { go, ignore, withSession } from '../move.js';
 import type { Dimension, Limits } from '../settings.js';
 import type { In, Session, State } from '../state.js';
 import { resetClock } from './clock.js';
+import { tell } from './tell.js';
 
 /** What may be spent, in the order in which limits are looked at (R50). */
-const dimensions = ['usd', 'tokens', 'time', 'rounds', 'truncation'] as const satisfies readonly Dimension[];
+const dimensions = [
+  'usd',
+  'tokens',
+  'time',
+  'rounds',
+  'truncation',
+  'repeats',
+  'errors',
+  'sameResults',
+] as const satisfies readonly Dimension[];
+/** Those after which the model may still be asked for its answer. */
+const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
 const limitOf = (limits: Limits, dimension: Dimension): number =>
   dimension === 'time' ? limits.timeMs : limits[dimension];
@@ -25,6 +37,10 @@ const spentOf = (session: Session, dimension: Dimension, at: number): number => 
       return turn.rounds;
     case 'truncation':
       return turn.truncations;
+    case 'repeats':
+    case 'errors':
+    case 'sameResults':
+      return turn.streaks[dimension];
     default:
       return dimension satisfies never;
   }
@@ -46,6 +62,15 @@ export const sessionLimit = (session: Session): 'usd' | 'tokens' | null => {
 export const callLimit = (session: Session, at: number): Dimension | null =>
   reached(session, ['usd', 'tokens', 'time'], at);
 
+/** What is left of the session's limits; null of what has none. */
+export const leftOf = (session: Session): { readonly usd: number | null; readonly tokens: number | null } => {
+  const left = (dimension: 'usd' | 'tokens'): number | null => {
+    const limit = limitOf(session.settings.limits, dimension);
+    return limit > 0 ? Math.max(0, limit - spentOf(session, dimension, 0)) : null;
+  };
+  return { usd: left('usd'), tokens: left('tokens') };
+};
+
 /** A number as it stands before its unit. */
 const bare = (dimension: Dimension, value: number): string => {
   if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
@@ -58,6 +83,9 @@ const units: Readonly<Record<Dimension, readonly [one: string, many: string]>> =
   time: [' s', ' s'],
   rounds: [' round', ' rounds'],
   truncation: [' cut reply', ' cut replies'],
+  repeats: [' batch with the same calls', ' batches with the same calls'],
+  errors: [' batch without success', ' batches without success'],
+  sameResults: [' batch with the same results', ' batches with the same results'],
 };
 
 const amount = (dimension: Dimension, value: number): string => {
@@ -108,6 +136,33 @@ export const countRound = (state: In<'CheckingBudget'>): Next<'CheckingBudget'> 
 export const limitReached = (state: In<'CheckingBudget'>, event: Event): boolean =>
   reached(state.session, dimensions, event.at) !== null;
 
+/** The limit leaves room for one more call without tools, which asks for the answer. */
+export const mayFinish = (state: In<'CheckingBudget'>, event: Event): boolean => {
+  const { settings, turn } = state.session;
+  const dimension = reached(state.session, dimensions, event.at);
+  return (
+    settings.atLimit === 'finish' &&
+    turn.finishing === 'no' &&
+    dimension !== null &&
+    finishable.includes(dimension)
+  );
+};
+
+export const askToFinish = (
+  state: In<'CheckingBudget'>,
+  event: Event,
+): Next<'GatheringAdditionalMessages'> => {
+  const { session } = state;
+  const dimension = reached(session, dimensions, event.at) ?? 'rounds';
+  const spent = spentText(session, dimension, event.at);
+  const told = tell(session, 'note', [`[${spent}: no tool runs any more. Give your final answer now.]`]);
+  const finishing = { ...told, turn: { ...told.turn, finishing: dimension } };
+  return go(
+    { name: 'GatheringAdditionalMessages', session: finishing },
+    { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
+  );
+};
+
 export const exceedBudget = (state: In<'CheckingBudget'>, event: Event): Next<'BudgetExceeded'> => {
   const dimension = reached(state.session, dimensions, event.at) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
@@ -128,7 +183,8 @@ export const warnOfBudget = (
   const warnings = near.map((dimension): Action => {
     return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };
   });
-  const turn = { ...session.turn, warned: [...session.turn.warned, ...near] };
+  // A limit that was raised meanwhile lets tools run again.
+  const turn = { ...session.turn, finishing: 'no' as const, warned: [...session.turn.warned, ...near] };
   return go({ name: 'GatheringAdditionalMessages', session: { ...session, turn } }, ...warnings);
 };
 

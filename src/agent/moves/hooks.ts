@@ -4,7 +4,7 @@ import type { Next } from '../move.js';
 import { go } from '../move.js';
 import type { HookPhase } from '../purpose.js';
 import type { In, Session } from '../state.js';
-import { account } from './account.js';
+import { account, accountHook } from './account.js';
 import { nextId } from './request.js';
 import { tell } from './tell.js';
 
@@ -59,26 +59,33 @@ export const formatterIsDue = (state: Hook, event: Completed): boolean => {
 export const commitIsDue = (state: Hook, event: Completed): boolean =>
   state.phase !== 'AutoCommitting' && state.session.settings.autoCommit === 'on' && event.dirty;
 
-/** Books the phase; its note stands after the results, its commits and warning are shown. */
+const noticeOf = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
+  lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
+
+/** A path as people read it: relative to the workspace where it lies in it. */
+const shownPath = (file: string, workspace: string): string =>
+  file.startsWith(`${workspace}/`) ? file.slice(workspace.length + 1) : file;
+
+/** What the user is told of a phase that ended: commits, rewritten files, its warning. */
+const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
+  const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
+  const commits = event.commits.map(({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`);
+  const { workspace } = session.settings;
+  const rewritten = phase === 'RunningAutoformatters' ? event.changedFiles : [];
+  const formatted = rewritten.map((file) => `formatted ${shownPath(file, workspace)}`);
+  const warning: readonly Action[] =
+    event.warning === '' ? [] : [{ type: 'DisplayWarning', kind: 'hook', text: event.warning }];
+  return [...noticeOf('commits', commits), ...noticeOf('formatted', formatted), ...warning];
+};
+
+/** Books the phase; its note stands after the results, what it did is shown. */
 const finished = (
   state: Hook,
   event: Completed,
 ): { readonly session: Session; readonly actions: readonly Action[] } => {
-  const booked = account(state.session, event.hookId, event.usage);
+  const booked = accountHook(state.session, event);
   const session = event.note.trim() === '' ? booked : tell(booked, 'note', [event.note]);
-  const commits: readonly Action[] =
-    event.commits.length === 0
-      ? []
-      : [
-          {
-            type: 'DisplayNotice',
-            kind: 'commits',
-            text: event.commits.map(({ hash, subject }) => `${hash.slice(0, 8)} ${subject}`).join('\n'),
-          },
-        ];
-  const warning: readonly Action[] =
-    event.warning === '' ? [] : [{ type: 'DisplayWarning', kind: 'hook', text: event.warning }];
-  return { session, actions: [...commits, ...warning] };
+  return { session, actions: shown(state, event) };
 };
 
 const nextPhase = (state: Hook, event: Completed, phase: HookPhase): Next<'PostToolsHook'> => {

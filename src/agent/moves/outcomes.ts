@@ -56,6 +56,7 @@ export const invalidText = (judged: JudgedCall): string => {
 export const truncatedText =
   'not run: your reply was cut off at the output limit; nothing of it was executed';
 export const skippedText = 'skipped: the budget of this session is used up';
+export const finishedText = 'skipped: only the final answer was asked for';
 export const closedText = 'not run: session closed';
 export const deniedText = (why: string): string => `denied by policy: ${why}`;
 export const refusedText = (reason: string): string =>

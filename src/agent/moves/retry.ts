@@ -1,5 +1,5 @@
 import type { Action } from '../action.js';
-import { holdsResults, takeBackInput } from '../conversation.js';
+import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
 import type { Next } from '../move.js';
@@ -32,11 +32,19 @@ const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
   }
 };
 
-/** The larger of our schedule and the provider's wish. */
-const delayOf = (settings: Settings, retry: number, event: Failure): number => {
-  const own =
-    scheduledDelayMs(settings.retrySchedule, retry) + Math.round(event.jitter * settings.retryJitterMs);
-  return Math.max(own, event.error.retryAfterMs ?? 0);
+/** What a machine must be set to in order to retry. */
+type RetrySettings = Pick<Settings, 'maxRetries' | 'retrySchedule' | 'retryJitterMs' | 'retryAfterCapMs'>;
+/** A model call that failed, whatever machine made it. */
+type FailedCall = Pick<Failure, 'error' | 'jitter'>;
+
+/** The larger of our schedule and the provider's wish, before retry `retry` (from 1). */
+export const retryDelayMs = (
+  settings: RetrySettings,
+  retry: number,
+  { error, jitter }: FailedCall,
+): number => {
+  const own = scheduledDelayMs(settings.retrySchedule, retry) + Math.round(jitter * settings.retryJitterMs);
+  return Math.max(own, error.retryAfterMs ?? 0);
 };
 
 const leave = (state: Calling): readonly Action[] => retract(state.requestId, state.partial);
@@ -58,15 +66,12 @@ export const compactOverflow = (state: Calling, event: Failure): Next<'Compactin
 };
 
 const longResults = (session: Session): boolean =>
-  session.conversation.open?.parts.some(
+  openParts(session.conversation).some(
     (part) => part.type === 'result' && utf8Bytes(part.text) > session.settings.resultCutBytes,
-  ) ?? false;
+  );
 
-export const overflowMayCutResults = (state: Calling, event: Failure): boolean =>
-  event.error.kind === 'contextOverflow' &&
-  state.purpose === 'toolResults' &&
-  holdsResults(state.session.conversation) &&
-  longResults(state.session);
+export const mayCutResults = (state: Calling, event: Failure): boolean =>
+  event.error.kind === 'contextOverflow' && state.purpose === 'toolResults' && longResults(state.session);
 
 const cutResult = (text: string, limit: number): string =>
   cutMiddle(
@@ -76,10 +81,10 @@ const cutResult = (text: string, limit: number): string =>
   );
 
 /** Second overflow: the last results are cut, and sent once more (R18b). */
-export const cutResultsAndSend = (state: Calling, event: Failure): Next<'CallingLlm'> => {
+export const sendCutResults = (state: Calling, event: Failure): Next<'CallingLlm'> => {
   const session = account(state.session, event.requestId, event.usage);
   const limit = session.settings.resultCutBytes;
-  const parts = (session.conversation.open?.parts ?? []).map((part) =>
+  const parts = openParts(session.conversation).map((part) =>
     part.type === 'result' ? { ...part, text: cutResult(part.text, limit) } : part,
   );
   const open: UserMessage = { role: 'user', parts };
@@ -113,8 +118,8 @@ export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> =>
     : go(failed, ...leave(state), { type: 'RestoreQueue', texts });
 };
 
-const withinCap = (state: Calling, event: Failure): boolean =>
-  (event.error.retryAfterMs ?? 0) <= state.session.settings.retryAfterCapMs;
+const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): boolean =>
+  (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
 /** Trying again cannot help, whatever the provider's edge says (2.7). */
 const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
@@ -125,20 +130,44 @@ const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'contextOverflow',
 ]);
 
+/** Whether attempt `attempt` (from 1) may be followed by another: the rule of every machine that calls models. */
+export const isRetried = (settings: RetrySettings, attempt: number, call: FailedCall): boolean =>
+  call.error.retryable &&
+  !neverRetried.has(call.error.kind) &&
+  attempt <= settings.maxRetries &&
+  withinCap(settings, call);
+
 export const mayRetry = (state: Calling, event: Failure): boolean =>
-  event.error.retryable &&
-  !neverRetried.has(event.error.kind) &&
-  state.attempt <= state.session.settings.maxRetries &&
-  withinCap(state, event);
+  isRetried(state.session.settings, state.attempt, event);
+
+/** What is said while attempt `attempt` has failed and the next one is waited for. */
+export const retryText = (
+  { maxRetries }: RetrySettings,
+  attempt: number,
+  { error }: FailedCall,
+  delayMs: number,
+): string =>
+  `${callWords(error.kind)}: ${error.message}; trying again in ${duration(delayMs)} (retry ${attempt} of ${maxRetries})`;
+
+/** What is said when attempt `attempt` was the last. */
+export const failureText = (
+  settings: RetrySettings,
+  attempt: number,
+  call: FailedCall & { readonly at: number },
+): string => {
+  const { kind, message, retryAfterMs } = call.error;
+  const tried = attempt > 1 ? ` (after ${attempt - 1} ${attempt === 2 ? 'retry' : 'retries'})` : '';
+  const wait = withinCap(settings, call) ? '' : `; ${resetWords(call.at, retryAfterMs ?? 0)}`;
+  return `${callWords(kind)}: ${message}${tried}${wait}`;
+};
 
 export const waitToRetry = (state: Calling, event: Failure): Next<'Error'> => {
-  const { maxRetries } = state.session.settings;
-  const delayMs = delayOf(state.session.settings, state.attempt, event);
+  const delayMs = retryDelayMs(state.session.settings, state.attempt, event);
   const [timerId, session] = nextId(account(state.session, event.requestId, event.usage), 'timer');
   const { purpose, attempt } = state;
   const { kind, message } = event.error;
   const dueAt = event.at + delayMs;
-  const text = `${callWords(kind)}: ${message}; trying again in ${duration(delayMs)} (retry ${attempt} of ${maxRetries})`;
+  const text = retryText(state.session.settings, attempt, event, delayMs);
   return go(
     { name: 'Error', session, purpose, attempt, error: { kind, message }, timerId, dueAt },
     ...leave(state),
@@ -150,12 +179,8 @@ export const waitToRetry = (state: Calling, event: Failure): Next<'Error'> => {
 /** Not retryable, attempts used up, or a longer wait than we wait for (R20). */
 export const giveUp = (state: Calling, event: Failure): Next<'Failed'> => {
   const session = account(state.session, event.requestId, event.usage);
-  const { kind, message, retryAfterMs } = event.error;
-  const tried =
-    state.attempt > 1 ? ` (after ${state.attempt - 1} ${state.attempt === 2 ? 'retry' : 'retries'})` : '';
-  const wait = withinCap(state, event) ? '' : `; ${resetWords(event.at, retryAfterMs ?? 0)}`;
-  const text = `${callWords(kind)}: ${message}${tried}${wait}`;
-  return go({ name: 'Failed', session, error: kind, message: text }, ...leave(state));
+  const message = failureText(state.session.settings, state.attempt, event);
+  return go({ name: 'Failed', session, error: event.error.kind, message }, ...leave(state));
 };
 
 /** An empty reply is asked for again, if the settings say so; counted apart from attempts (R12). */

@@ -1,10 +1,20 @@
 import type { Action } from '../action.js';
-import type { Event, On } from '../event.js';
+import type { On } from '../event.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
 import type { Session } from '../state.js';
-import { type Batch, cancelCalls, isEnded, isRunning, isWaiting, showEnd, withdraw } from './batch.js';
+import {
+  type Batch,
+  cancelCalls,
+  cancelTimer,
+  isEnded,
+  isRunning,
+  isWaiting,
+  showEnd,
+  withdraw,
+} from './batch.js';
 import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './outcomes.js';
+import { countStreaks } from './streaks.js';
 import { answer, tell } from './tell.js';
 import { stopNote } from './words.js';
 
@@ -19,8 +29,10 @@ export const stoppedForApproval = (state: Batch): boolean =>
   allEnded(state) && state.phase.mode === 'stopping';
 export const allCallsEnded = (state: Batch): boolean => allEnded(state);
 
-const settled = (session: Session, calls: Batch['calls']): Session =>
-  answer(session, calls.filter(isEnded).map(resultOfCall));
+const settled = (session: Session, calls: Batch['calls']): Session => {
+  const ended = calls.filter(isEnded);
+  return answer(countStreaks(session, ended), ended.map(resultOfCall));
+};
 
 const withNote = (state: Batch, cause: 'user' | 'time'): Session =>
   tell(settled(state.session, state.calls), 'note', [stopNote(cause)]);
@@ -45,14 +57,10 @@ export const settle = (state: Batch): Next<'PostToolsHook'> =>
     tree: 'unknown',
   });
 
-/** Exit of ExecutingTools: no grace timer outlives the batch. */
-export const cancelGraceTimers = (state: Batch, event: Event): readonly Action[] => {
-  const ids = state.calls.flatMap((call) => (isRunning(call) ? [call.graceTimerId] : []));
-  const own = state.phase.mode === 'cancelling' ? [...ids, state.phase.graceTimerId] : ids;
-  return own
-    .filter((timerId): timerId is string => timerId !== null)
-    .filter((timerId) => event.type !== 'TimerFired' || event.timerId !== timerId)
-    .map((timerId) => ({ type: 'CancelTimer', timerId }));
+/** Exit of ExecutingTools: no grace timer outlives the batch. One that rang is not in the state any more. */
+export const cancelGraceTimers = (state: Batch): readonly Action[] => {
+  const own = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
+  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
 };
 
 /** Ends every open call of a batch with the words given: for faults and for shutdown. */

@@ -80,6 +80,16 @@ export const keepFailedDrainForTime = (state: Calling, event: On<'LlmFailed'>): 
   return go({ name: 'BudgetExceeded', session: booked, dimension: 'time' }, ...actions);
 };
 
+/** The call was not sent; the conversation stays as it is, and nothing was spent. */
+export const stopForPolicy = (state: Calling, event: On<'PolicyStopped'>): Next<'Cancelled'> => {
+  const { session, requestId } = state;
+  const unaccounted = session.unaccounted.filter((usageId) => usageId !== requestId);
+  return go(
+    { name: 'Cancelled', session: { ...session, unaccounted }, cause: 'policy' },
+    { type: 'DisplayNotice', kind: 'cancelled', text: event.why },
+  );
+};
+
 // ---- Error, PostToolsHook ----
 
 export const stopRetrying = (state: In<'Error'>): Next<'Cancelled'> =>
@@ -110,6 +120,7 @@ export const stopHookForTime = (state: In<'PostToolsHook'>): Next<'BudgetExceede
 const causeText: Readonly<Record<StopCause, string>> = {
   user: 'cancelled',
   veto: 'stopped by a hook',
+  policy: 'stopped by the stopping policy',
   approval: 'stopped: a call needed approval, and nobody was there to give it',
 };
 const notice = (state: In<'Cancelled'>): Action => ({

@@ -6,6 +6,7 @@ import { go, ignore } from '../move.js';
 import { decide } from '../policy.js';
 import type { Grant } from '../settings.js';
 import type { Session } from '../state.js';
+import { accountTool } from './account.js';
 import {
   type Batch,
   cancelTimer,
@@ -50,11 +51,19 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
   const text = outcomeText(outcome, causeOf(state));
   const ended = endRunning(call, event.at, outcome.status, text);
   const shown = showEnd(state.batchId, ended, outcome.diff ?? null);
-  const pumped = pump(put(state, ended), event.at);
+  const booked = { ...put(state, ended), session: accountTool(state.session, event) };
+  const pumped = pump(booked, event.at);
   return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...pumped.actions);
 };
 
-export const ignoreOutcome = (state: Batch, event: Found): Same => {
+/** What a call that was given up has spent counts all the same. */
+export const countLateOutcome = (state: Batch, event: On<'ToolCompleted'>): Same => {
+  const ignored = ignoreOutcome(state, event);
+  const session = accountTool(state.session, event);
+  return session === state.session ? ignored : { ...ignored, state: { ...state, session } };
+};
+
+const ignoreOutcome = (state: Batch, event: Found): Same => {
   const call = find(state, event);
   if (call === undefined) return ignore(state, 'no such call in this batch');
   return ignore(

@@ -7,6 +7,7 @@ import { startClock } from './clock.js';
 import { enoughToCompact, needsCompaction, startCompaction } from './compaction.js';
 import { enqueue } from './queue.js';
 import { nextId, sendRequest } from './request.js';
+import { noStreaks } from './streaks.js';
 import { tell } from './tell.js';
 
 /** Waiting for the user, and how a turn begins (R1-R7, R0f). */
@@ -122,6 +123,8 @@ export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
     turnId,
     rounds: 0,
     truncations: 0,
+    streaks: noStreaks,
+    finishing: 'no' as const,
     startedAt: event.at,
     timeLimit: null,
     warned: numbered.turn.warned.filter(perSession),

@@ -1,0 +1,237 @@
+import type { Edge, Step } from '../kernel/step.js';
+import type { Action } from './action.js';
+import type { Event, StopReason } from './event.js';
+import { endedBy, flightFaults, inFlight } from './in-flight.js';
+import { isRunning, isWaiting } from './moves/batch.js';
+import { callLimit, sessionLimit } from './moves/budget.js';
+import type { Session, State, WaitReason } from './state.js';
+import type { Usage } from './usage.js';
+
+/**
+ * Rules that hold of every step, beside the promises of invariants.ts.
+ *
+ * R0a stale · R0b usage · R0g resting · R31 no call beyond the budget · R33 call order · 2.14 what is in flight
+ */
+
+type Taken = Step<State, Action>;
+
+/** What a step breaks, each as a sentence that begins with the rule's number; empty where all hold. */
+export const ruleFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+  const eventFaults = [...staleFaults(before, event, step), ...usageFaults(before, event, step.state)];
+  if (step.state === before && step.actions.length === 0) return eventFaults;
+  return [
+    ...eventFaults,
+    ...restFaults(before, event, step),
+    ...orderFaults(step),
+    ...budgetFaults(event, step),
+    ...flightFaults(before, event, step),
+  ];
+};
+
+// ---- R0a ----
+
+/** Whether an event answers nothing that is going on. */
+const isStale = (before: State, event: Event): boolean => {
+  switch (event.type) {
+    case 'TextDelta':
+    case 'ReasoningDelta':
+    case 'ToolCallDelta':
+      return before.name !== 'CallingLlm' || before.requestId !== event.requestId;
+    case 'ToolStarted':
+      return statusOf(before, event) !== 'starting';
+    case 'ToolsFailed':
+      return before.name !== 'ExecutingTools' || before.batchId !== event.batchId;
+    case 'Resumed':
+      return event.epoch <= before.session.epoch;
+    default: {
+      const ended = endedBy(event);
+      return ended !== null && !inFlight(before).includes(ended);
+    }
+  }
+};
+
+const statusOf = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
+  state.name === 'ExecutingTools' && state.batchId === about.batchId
+    ? state.calls.find(({ judged }) => judged.callId === about.callId)?.status
+    : undefined;
+
+/** Whether two values of the same kind differ in anything but the fields named. */
+const differs = <T extends object>(one: T, other: T, but: readonly string[]): boolean =>
+  // Object.keys of a T are keys of T; both values have the same ones.
+  (Object.keys(one) as (keyof T & string)[]).some((key) => !but.includes(key) && one[key] !== other[key]);
+
+const staleFaults = (
+  before: State,
+  event: Event,
+  { state, actions, diagnostics }: Taken,
+): readonly string[] => {
+  if (!isStale(before, event)) return [];
+  const faults = diagnostics.length === 0 ? [`R0a: a stale ${event.type} left no diagnostic`] : [];
+  if (state === before && actions.length === 0) return faults;
+  const changed =
+    differs(before, state, ['session']) || differs(before.session, state.session, ['usage', 'unaccounted']);
+  return changed || actions.length > 0
+    ? [...faults, `R0a: a stale ${event.type} changed ${before.name}`]
+    : faults;
+};
+
+// ---- R0b ----
+
+/** What an event says that was used, and the id under which that is counted. */
+const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | null } | null => {
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return { id: event.requestId, usage: event.usage };
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return { id: event.compactionId, usage: event.usage };
+    case 'HookCompleted':
+      return { id: event.hookId, usage: event.usage };
+    case 'ToolCompleted':
+      return { id: `${event.batchId}/${event.callId}`, usage: event.outcome.usage ?? null };
+    case 'UsageReported':
+      return { id: event.usageId, usage: event.usage };
+    default:
+      return null;
+  }
+};
+
+/** Usage counts once per id, and all of it. */
+const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
+  const found = usageIn(event);
+  const isDue = found !== null && before.session.unaccounted.includes(found.id);
+  const due = isDue ? (found.usage?.costUsd ?? 0) : 0;
+  const dueTokens = isDue ? (found.usage?.inputTokens ?? 0) : 0;
+  const counted = session.usage.costUsd - before.session.usage.costUsd;
+  const countedTokens = session.usage.inputTokens - before.session.usage.inputTokens;
+  // Sums of prices are not exact.
+  return Math.abs(counted - due) < 1e-9 && countedTokens === dueTokens
+    ? []
+    : [
+        `R0b: ${event.type} is to count $${due} and ${dueTokens} tokens, and counted $${counted} and ${countedTokens}`,
+      ];
+};
+
+// ---- R0g ----
+
+const restFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+  const { state, actions, path } = step;
+  if (state.name === 'ShuttingDown' && before.name !== 'ShuttingDown')
+    return actions.some(({ type }) => type === 'Shutdown') ? [] : ['R80: the end says no Shutdown'];
+  const faults = stopFaults(path, actions);
+  if (state.name !== 'WaitingForUserInput') return faults;
+  const asked = actions.filter(({ type }) => type === 'PromptForInput').length;
+  const entered = path.some((edge) => edge.kind === 'go');
+  return [
+    ...faults,
+    ...(entered && asked !== 1 ? [`R0g: the user is asked ${asked} times`] : []),
+    ...(state.next === 'rest' ? [] : [`R0c: a rest that would go on (${state.next})`]),
+    ...reasonFaults(before, event, path, state.reason),
+  ];
+};
+
+const STOPS = new Set(['Cancelled', 'BudgetExceeded', 'Failed']);
+const TOLD = new Set<Action['type']>(['DisplayNotice', 'DisplayError']);
+
+/** A turn that is stopped says why. */
+const stopFaults = (path: readonly Edge[], actions: readonly Action[]): readonly string[] => {
+  const stop = path.find((edge) => STOPS.has(edge.to));
+  if (stop === undefined || actions.some(({ type }) => TOLD.has(type))) return [];
+  return [`R0g: ${stop.to} was passed, and the user is not told`];
+};
+
+/** The reason names what led there. */
+const reasonFaults = (
+  before: State,
+  event: Event,
+  path: readonly Edge[],
+  reason: WaitReason,
+): readonly string[] => {
+  const place = path.findLastIndex(
+    (edge) => edge.from !== 'WaitingForUserInput' && edge.to === 'WaitingForUserInput',
+  );
+  const into = path[place];
+  const stop = path[place - 1];
+  if (into === undefined) return [];
+  // A queue that a session limit holds is the reason then, whatever the way.
+  const expected = expectedReason(before, event, into, stop);
+  const said = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
+  return expected === null || said === expected || reason.kind === 'budget'
+    ? []
+    : [`R0g: the reason is ${said} where it should be ${expected}`];
+};
+
+const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
+  switch (into.from) {
+    case 'Ready':
+      return 'start';
+    case 'ShuttingDown':
+      return 'resumed';
+    case 'EndOfTurn':
+      return event.type === 'LlmCompleted' ? `endOfTurn ${endOf(event)}` : null;
+    case 'Failed':
+      return 'error';
+    case 'BudgetExceeded':
+      return 'budget';
+    case 'Cancelled':
+      return `cancelled ${stopCauseOf(before, event, stop)}`;
+    case 'Compacting':
+      return event.type === 'CompactionCompleted' ? 'compacted' : 'error';
+    default:
+      return null;
+  }
+};
+
+const CUT_SHORT = new Set<StopReason>(['refusal', 'contentFilter', 'other']);
+
+const endOf = (event: Extract<Event, { readonly type: 'LlmCompleted' }>): string => {
+  if (CUT_SHORT.has(event.stopReason)) return 'refused';
+  if (event.stopReason === 'maxTokens') return 'truncated';
+  const said = event.message?.parts.some((part) => part.type === 'text' && part.text.trim() !== '') === true;
+  return said ? 'answer' : 'empty';
+};
+
+const stopCauseOf = (before: State, event: Event, stop: Edge | undefined): string => {
+  if (event.type === 'PolicyStopped') return 'policy';
+  if (stop?.from === 'PostToolsHook') return event.type === 'HookCompleted' ? 'veto' : 'user';
+  const asked =
+    event.type === 'CancelTurn' || (before.name === 'ExecutingTools' && before.phase.mode === 'cancelling');
+  return stop?.from === 'ExecutingTools' && !asked ? 'approval' : 'user';
+};
+
+// ---- R33 ----
+
+/** Calls start in call order: none that has begun stands behind one that waits. */
+const orderFaults = ({ state, actions }: Taken): readonly string[] => {
+  if (state.name !== 'ExecutingTools' || !actions.some(({ type }) => type === 'ExecuteTools')) return [];
+  const first = state.calls.findIndex(isWaiting);
+  if (first < 0) return [];
+  return state.calls
+    .slice(first)
+    .filter(isRunning)
+    .map(({ judged }) => `R33: ${judged.callId} runs before a call that was asked for first`);
+};
+
+// ---- R31, R50, R0f ----
+
+/** Nothing is bought at a limit: no call of a new batch starts, no round and no turn begins. */
+const budgetFaults = (event: Event, { state, actions, path }: Taken): readonly string[] => {
+  const { session } = state;
+  const starts = (type: Action['type']): boolean => actions.some((action) => action.type === type);
+  const passes = (from: string, to: string): boolean =>
+    path.some((edge) => edge.from === from && edge.to === to);
+  if (
+    passes('CheckingForCancellation', 'ExecutingTools') &&
+    starts('ExecuteTools') &&
+    isAtLimit(session, event.at)
+  )
+    return ['R31: calls of a new batch start at a limit'];
+  if (passes('GatheringAdditionalMessages', 'CallingLlm') && isAtLimit(session, event.at))
+    return ['R50: a round begins at a limit'];
+  if (passes('WaitingForUserInput', 'CallingLlm') && sessionLimit(session) !== null)
+    return ['R0f: a turn begins at a limit of the session'];
+  return [];
+};
+
+const isAtLimit = (session: Session, at: number): boolean => callLimit(session, at) !== null;

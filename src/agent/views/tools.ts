@@ -1,0 +1,170 @@
+import type { Edge, Step } from '../../kernel/step.js';
+import type { Action } from '../action.js';
+import type { Event } from '../event.js';
+import type { Dimension } from '../settings.js';
+import type { State } from '../state.js';
+import { arrowsOf, rows, stepsOf } from './arrows.js';
+import { noLimits } from './no-limits.js';
+import type { View, ViewCursor, ViewStep } from './view.js';
+
+/**
+ * Tools mode of seed 004: one turn of our machine.
+ *
+ * 1. Every turn is a run of the seed: it begins in INIT when its first call is sent.
+ * 2. The seed's program makes the next call before it leaves EXECUTING_TOOLS, so a reply is where its state changes.
+ * 3. What the seed can't end but by an exception (cancel, failure, shutdown, a stop before the first reply) ends the
+ *    run without a step; the next one begins in INIT.
+ */
+
+const [INIT, PROMPTING, EXECUTING, DONE] = ['INIT', 'PROMPTING', 'EXECUTING_TOOLS', 'DONE'] as const;
+
+const edges = arrowsOf([
+  ...rows(
+    'text',
+    [INIT, 'LLMResponseReceived', '', PROMPTING, null],
+    [PROMPTING, 'ToolCallsFound', '', EXECUTING, null],
+    [PROMPTING, 'NoToolCalls', '', DONE, null],
+    [PROMPTING, 'PolicyStop', '', DONE, null],
+    [EXECUTING, 'ToolsExecuted', '', PROMPTING, null],
+    [EXECUTING, 'PolicyStop', '', DONE, null],
+  ),
+  ...rows('code', [EXECUTING, 'MaxIterationsReached', '', DONE, null]),
+]);
+const find = stepsOf(edges);
+
+/** What the seed's policies would call it. */
+const stopOf = (dimension: Dimension | 'no'): string =>
+  dimension === 'rounds' ? 'MaxIterationsReached' : 'PolicyStop';
+
+class Run {
+  at: string;
+  readonly steps: ViewStep[] = [];
+
+  constructor(at: string) {
+    this.at = at;
+  }
+
+  say(event: string, to: string): void {
+    this.steps.push(find(this.at, { event, to, action: null }));
+    this.at = to;
+  }
+
+  /** Rule 3. */
+  stop(event: string): void {
+    if (this.at === EXECUTING) this.say(event, DONE);
+    else if (this.at !== DONE) this.at = INIT;
+  }
+}
+
+/** No call of the reply was allowed to run: its policy spoke before its tools did. */
+const allSkipped = (calls: number, actions: readonly Action[]): boolean =>
+  calls > 0 &&
+  actions.filter((action) => action.type === 'DisplayToolResult' && action.status === 'skipped').length ===
+    calls;
+
+type Seen = { readonly before: State; readonly event: Event; readonly step: Step<State, Action> };
+
+const dimensionOf = ({ step }: Seen): Dimension | 'no' =>
+  step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'
+    ? step.state.reason.dimension
+    : 'no';
+
+/** Rule 2. */
+const takeReply = (run: Run, { before }: Seen): void => {
+  const { finishing } = before.session.turn;
+  if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);
+  else if (run.at === EXECUTING && finishing !== 'no') run.say(stopOf(finishing), DONE);
+  else if (run.at === EXECUTING) run.say('ToolsExecuted', PROMPTING);
+};
+
+const takeCalls = (run: Run, { event, step }: Seen): void => {
+  if (run.at !== PROMPTING) return;
+  const calls = event.type === 'LlmCompleted' ? event.calls.length : 0;
+  const stopped = step.path.some((edge) => edge.to === 'BudgetExceeded') && allSkipped(calls, step.actions);
+  if (stopped) run.say('PolicyStop', DONE);
+  else run.say('ToolCallsFound', EXECUTING);
+};
+
+const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
+  if (edge.kind === 'stay') return;
+  if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
+  else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
+    // A reply that comes after a cancel is kept, but the run is over.
+    const drained = seen.before.name === 'CallingLlm' && seen.before.call.mode === 'draining';
+    if (!drained) takeReply(run, seen);
+    if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.say('NoToolCalls', DONE);
+  } else if (edge.to === 'ExecutingTools') takeCalls(run, seen);
+  else if (edge.to === 'BudgetExceeded') run.stop(stopOf(dimensionOf(seen)));
+  else if (edge.to === 'Cancelled' && seen.event.type === 'PolicyStopped') run.stop('PolicyStop');
+  else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown') run.at = INIT;
+};
+
+const project = (cursor: ViewCursor, before: State, event: Event, step: Step<State, Action>) => {
+  const run = new Run(cursor.state);
+  for (const edge of step.path) takeEdge(run, edge, { before, event, step });
+  return { cursor: run.at === cursor.state ? cursor : { state: run.at, held: '' }, steps: run.steps };
+};
+
+/** Tools mode of seed 004, as a configuration of the agent machine. */
+export const tools: View = {
+  name: 'tools',
+  title: 'Seed 004: RLM, tools mode',
+  seeds: ['004'],
+  states: {
+    INIT: 'Build conversation, validate tools',
+    PROMPTING: 'Call LLM with tools available',
+    EXECUTING_TOOLS: 'Execute tool calls',
+    DONE: 'Terminal: return result',
+  },
+  events: {
+    LLMResponseReceived: 'The model answered',
+    ToolCallsFound: 'LLM requested tool invocations',
+    ToolsExecuted: 'All tool calls completed',
+    NoToolCalls: 'LLM returned text without tool calls (final answer)',
+    PolicyStop: 'Custom StoppingPolicy requested termination',
+    MaxIterationsReached: 'Iteration limit hit',
+  },
+  actions: {},
+  initial: INIT,
+  ends: [DONE],
+  transient: [PROMPTING],
+  edges,
+  unreached: {},
+  ours: {
+    states: {
+      INIT: 'CallingLlm of the user’s message, up to its reply',
+      PROMPTING: 'ProcessingLlmResponse',
+      EXECUTING_TOOLS: 'ExecutingTools, PostToolsHook, CheckingBudget, CallingLlm with the results',
+      DONE: 'WaitingForUserInput',
+    },
+    events: {
+      LLMResponseReceived: 'LlmCompleted',
+      ToolCallsFound: 'LlmCompleted with calls',
+      ToolsExecuted: 'LlmCompleted after results',
+      NoToolCalls: 'LlmCompleted without calls',
+      PolicyStop: 'a limit other than rounds; PolicyStopped',
+      MaxIterationsReached: 'the limit of rounds',
+    },
+    actions: {},
+  },
+  stands: {
+    Ready: [INIT],
+    WaitingForUserInput: [INIT, DONE],
+    CallingLlm: [INIT, EXECUTING],
+    Error: [INIT, EXECUTING],
+    ExecutingTools: [EXECUTING],
+    PostToolsHook: [EXECUTING],
+    Compacting: [INIT, EXECUTING, DONE],
+    ShuttingDown: [INIT],
+  },
+  settings: {
+    limits: { ...noLimits, rounds: 10, truncation: 2, repeats: 3, errors: 3, sameResults: 3 },
+    atLimit: 'finish',
+    autoRearm: 'off',
+    hooks: 'never',
+    formatter: 'off',
+    autoCommit: 'off',
+  },
+  begin: { state: INIT, held: '' },
+  project,
+};

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Action } from '../../src/agent/action.js';
+import type { Call } from '../../src/agent/call.js';
+import type { Conversation } from '../../src/agent/conversation.js';
+import { emptyConversation } from '../../src/agent/conversation.js';
+import type { Event } from '../../src/agent/event.js';
+import { violations } from '../../src/agent/invariants.js';
+import type { Message, UserMessage } from '../../src/agent/message.js';
+import type { In, Session, State } from '../../src/agent/state.js';
+import type { Log } from '../../src/kernel/log.js';
+import * as g from './given.js';
+import { begun } from './random.js';
+import type { SettingsPatch } from './settings.js';
+
+/** States and steps made by hand, for promises that the machine itself does not break. */
+
+export const text = (origin: 'user' | 'note', words: string) =>
+  ({ type: 'text', origin, text: words }) as const;
+export const user = (...parts: UserMessage['parts']): UserMessage => ({ role: 'user', parts });
+export const asked = (words = 'hello'): UserMessage => user(text('user', words));
+export const reply = (words = 'yes'): Message => ({
+  role: 'assistant',
+  model: 'test/model',
+  cut: false,
+  parts: [{ type: 'text', text: words }],
+});
+export const calling = (...callIds: readonly string[]): Message => ({
+  role: 'assistant',
+  model: 'test/model',
+  cut: false,
+  parts: callIds.map((callId) => ({ type: 'call', callId, tool: 'grep', input: {} })),
+});
+export const result = (callId: string) =>
+  ({ type: 'result', callId, tool: 'grep', failed: false, text: 'found' }) as const;
+
+const conversation = (closed: readonly Message[], open: UserMessage | null = null): Conversation => ({
+  closed: closed.reduce((log: Log<Message>, message) => log.append(message), emptyConversation.closed),
+  open,
+});
+
+export const session = (change: Partial<Session> = {}, settings: SettingsPatch = {}): Session => ({
+  ...begun(settings).session,
+  ...change,
+});
+
+export const waiting = (own: Session = session()): In<'WaitingForUserInput'> => ({
+  name: 'WaitingForUserInput',
+  session: own,
+  reason: { kind: 'start' },
+  next: 'rest',
+});
+export const llm = (own: Session = session(), attempt = 1, requestId = 'req-1'): In<'CallingLlm'> => ({
+  name: 'CallingLlm',
+  session: own,
+  purpose: 'user',
+  requestId,
+  attempt,
+  partial: '',
+  call: { mode: 'open' },
+});
+export const failed = (own: Session, attempt: number): In<'Error'> => ({
+  name: 'Error',
+  session: own,
+  purpose: 'user',
+  attempt,
+  error: { kind: 'overloaded', message: 'busy' },
+  timerId: 'timer-1',
+  dueAt: 1,
+});
+export const batch = (calls: readonly Call[], own: Session = session()): In<'ExecutingTools'> => ({
+  name: 'ExecutingTools',
+  session: own,
+  batchId: 'batch-1',
+  calls,
+  phase: { mode: 'running' },
+});
+export const running = (callId: string, mutating = false): Call => ({
+  judged: mutating ? g.edit(callId) : g.grep(callId),
+  requestedAt: 1,
+  status: 'running',
+  startedAt: 1,
+  graceTimerId: null,
+});
+export const queued = (callId: string): Call => ({
+  judged: g.grep(callId),
+  requestedAt: 1,
+  status: 'queued',
+  allowed: 'byPolicy',
+});
+export const endedCall = (callId: string): Call => ({
+  judged: g.grep(callId),
+  requestedAt: 1,
+  status: 'ok',
+  startedAt: 1,
+  completedAt: 2,
+  outcome: { failed: false, text: 'found' },
+});
+export const send = (length: number, requestId = 'req-1'): Action => ({
+  type: 'SendLlmRequest',
+  requestId,
+  purpose: 'user',
+  length,
+});
+export const PROMPT: Action = { type: 'PromptForInput' };
+
+export type Row = {
+  readonly title: string;
+  readonly before?: State;
+  readonly event?: Event;
+  readonly after: State;
+  readonly actions?: readonly Action[];
+  readonly says?: string;
+};
+
+export const event: Event = { type: 'CancelTurn', at: g.NOW };
+export const typed = (words: string): Event => ({ type: 'UserInput', at: g.NOW, text: words, mode: 'steer' });
+
+export const check = ({
+  title,
+  before = waiting(),
+  event: given = event,
+  after,
+  actions = [PROMPT],
+  says,
+}: Row) => {
+  test(`${title}: ${says ?? 'nothing is wrong'}`, () => {
+    const found = violations(before, given, { state: after, actions, path: [], diagnostics: [] });
+    assert.deepEqual(found, says === undefined ? [] : [says]);
+  });
+};
+
+export const withTalk = (
+  closed: readonly Message[],
+  open: UserMessage | null = null,
+  settings: SettingsPatch = {},
+) => session({ conversation: conversation(closed, open) }, settings);

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { combine, type Explored, exploreOne, isSound } from '../../../src/agent/exploration/check.js';
+import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
+import type { Machine } from '../../../src/agent/exploration/model.js';
+import { agent, initialState } from '../../../src/agent/machine.js';
+import { tryAgain } from '../../../src/agent/moves/retry.js';
+import { agentMachine } from '../../../src/agent/spec.js';
+import type { State } from '../../../src/agent/state.js';
+import { ruleFaults } from '../../../src/agent/step-rules.js';
+import { table } from '../../../src/agent/table.js';
+import { loom } from '../../../src/agent/views/loom.js';
+import type { View } from '../../../src/agent/views/view.js';
+import { views } from '../../../src/agent/views/views.js';
+import { late } from '../../../src/kernel/table.js';
+import { eventFrom } from '../trace-events.js';
+import { play, settingsFrom } from '../trace-player.js';
+import { configurationNamed, smallBounds } from './small.js';
+
+const STATES_MAX = 100_000;
+const run = (name: string, machine: Machine = agent, seen: readonly View[] = views): Explored =>
+  exploreOne(configurationNamed(name), machine, seen, STATES_MAX, () => undefined);
+
+const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
+
+for (const configuration of configurationsOf(least)) {
+  test(`'${configuration.name}' holds all its promises within small bounds`, () => {
+    const { complete, violation, states } = exploreOne(
+      configuration,
+      agent,
+      views,
+      STATES_MAX,
+      () => undefined,
+    );
+    assert.equal(violation, null, violation?.trace);
+    assert.equal(complete, true);
+    assert.ok(states > 10);
+  });
+}
+
+/** A copy of the table in which any timer at all ends the wait for a retry. */
+const hasty = agentMachine({
+  ...table,
+  on: { ...table.on, Error: { ...table.on.Error, TimerFired: { to: 'CallingLlm', then: tryAgain } } },
+});
+
+test('a fault in the table is found, by a shortest trace that can be played', () => {
+  const { violation } = run('everything', hasty);
+  assert.ok(violation !== null);
+  assert.deepEqual(
+    [violation.kind, violation.events, violation.faults],
+    ['promise', 3, ['R0a: a stale TimerFired left no diagnostic', 'R0a: a stale TimerFired changed Error']],
+  );
+  // The machine as it should be plays it to its end; the faulty one breaks the same rule at the same place.
+  assert.match(play(violation.trace).text, /\n= Error overloaded/);
+  const lines = violation.trace.split('\n');
+  let state: State = initialState(settingsFrom(lines[1]?.slice(2) ?? ''));
+  const faults = lines
+    .filter((line) => line.startsWith('> '))
+    .map((line) => {
+      const event = eventFrom(line.slice(2), 0);
+      const taken = hasty.step(state, event);
+      const found = ruleFaults(state, event, taken);
+      state = taken.state;
+      return found;
+    });
+  assert.deepEqual(faults, [[], [], violation.faults]);
+});
+
+test('a step that a seed has no arrow for is found', () => {
+  const edges = loom.edges.filter(({ to }) => to !== 'PostToolsHook');
+  const { violation } = run('hooks', agent, [{ ...loom, edges }]);
+  assert.equal(violation?.kind, 'view');
+  assert.match(violation?.faults.join() ?? '', /^loom: ExecutingTools --ToolCompleted--> PostToolsHook/);
+});
+
+test('a state from which there is no way back to the user is found', () => {
+  const closed = agentMachine({
+    ...table,
+    on: { ...table.on, ShuttingDown: { ...table.on.ShuttingDown, Resumed: late('it is over') } },
+  });
+  const { violation } = run('queue goes on', closed);
+  assert.match(violation?.faults.join() ?? '', /^out of reach: the prompt/);
+  assert.match(violation?.trace ?? '', /\n> ShutdownRequested\n$/);
+  assert.equal(violation?.events, 1);
+});
+
+const explored = (own: Partial<Explored>): Explored => ({
+  name: 'one',
+  about: '',
+  states: 1,
+  steps: 2,
+  depth: 3,
+  complete: true,
+  violation: null,
+  edges: [],
+  arrows: {},
+  ...own,
+});
+const violation = (events: number) => ({
+  configuration: 'one',
+  faults: ['x'],
+  kind: 'promise' as const,
+  events,
+  trace: '',
+});
+const everyEdge = agent.edges.map(({ id }) => id);
+const whole = (own: Partial<Explored> = {}) =>
+  combine([explored({ edges: everyEdge, ...own })], agent.edges, [], {});
+
+test('what is reached is the union of all configurations', () => {
+  const [first = '', ...rest] = everyEdge;
+  const parts = [explored({ edges: [first] }), explored({ edges: rest, states: 10, steps: 20 })];
+  const check = combine(parts, agent.edges, [], {});
+  assert.deepEqual(
+    [check.states, check.steps, check.edges.reached, check.edges.missing],
+    [11, 22, everyEdge.length, []],
+  );
+  assert.equal(isSound(check), true);
+});
+
+test('an arrow that nobody takes is a fault, unless it has a reason', () => {
+  const [first = '', ...rest] = everyEdge;
+  const parts = [explored({ edges: rest })];
+  const silent = combine(parts, agent.edges, [], {});
+  assert.deepEqual([silent.edges.missing, isSound(silent)], [[first], false]);
+  const said = combine(parts, agent.edges, [], { [first]: 'nobody comes here' });
+  assert.deepEqual([said.edges.explained, isSound(said)], [[{ id: first, why: 'nobody comes here' }], true]);
+});
+
+test('a reason for an arrow that is taken, or that is gone, is a fault', () => {
+  const [first = ''] = everyEdge;
+  for (const id of [first, 'Nowhere//0']) {
+    const check = combine([explored({ edges: everyEdge })], agent.edges, [], { [id]: 'not so' });
+    assert.deepEqual([check.edges.mistaken, isSound(check)], [[id], false]);
+  }
+});
+
+test('the arrows of a view are looked at like those of the machine', () => {
+  const ids = loom.edges.map(({ id }) => id);
+  const taken = ids.filter((id) => loom.unreached[id] === undefined);
+  const sound = combine([explored({ edges: everyEdge, arrows: { loom: taken } })], agent.edges, [loom], {});
+  assert.equal(isSound(sound), true);
+  const [view] = combine([explored({ arrows: { loom: taken.slice(1) } })], agent.edges, [loom], {}).views;
+  assert.deepEqual([view?.name, view?.missing], ['loom', taken.slice(0, 1)]);
+});
+
+test('of several violations the shortest is shown, and what is not complete is not sound', () => {
+  const check = combine(
+    [explored({ violation: violation(7) }), explored({ violation: violation(4) })],
+    agent.edges,
+    [],
+    {},
+  );
+  assert.deepEqual([check.violations, check.violation?.events, isSound(check)], [2, 4, false]);
+  assert.equal(isSound(whole({ violation: violation(1) })), false);
+  assert.equal(isSound(whole({ complete: false })), false);
+  assert.equal(isSound(whole()), true);
+});

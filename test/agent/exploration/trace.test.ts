@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Event } from '../../../src/agent/event.js';
+import type { Configuration } from '../../../src/agent/exploration/configuration.js';
+import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
+import { modelOf, settingsOf } from '../../../src/agent/exploration/model.js';
+import { eventLine, traceOf } from '../../../src/agent/exploration/trace.js';
+import { agent } from '../../../src/agent/machine.js';
+import { explore } from '../../../src/kernel/explore.js';
+import { eventFrom } from '../trace-events.js';
+import { play, settingsFrom } from '../trace-player.js';
+import { smallBounds } from './small.js';
+
+const STATES_MAX = 400;
+
+/** One event of each kind of line that a configuration makes: digits aside, lines of a kind are the same. */
+const eventsOf = (configuration: Configuration): ReadonlyMap<string, Event> => {
+  const events = new Map<string, Event>();
+  const { model } = modelOf(configuration, agent, []);
+  const { labels } = model;
+  const listening = {
+    ...model,
+    labels: (node: Parameters<typeof labels>[0]) => {
+      const found = labels(node);
+      for (const { event } of found) events.set(eventLine(event, 0).replaceAll(/\d+/g, ''), event);
+      return found;
+    },
+  };
+  explore(listening, { statesMax: STATES_MAX });
+  return events;
+};
+
+/** What a trace does not say of a call: the tools that there are besides it. */
+const unsaid = (event: Event): unknown =>
+  JSON.parse(JSON.stringify(event), (key, value) => (key === 'known' ? [] : value));
+
+test('every event of an exploration is read back as it was written', () => {
+  const events = new Map(configurationsOf(smallBounds).flatMap((one) => [...eventsOf(one)]));
+  for (const event of events.values()) {
+    const line = eventLine(event, 0);
+    assert.deepEqual(unsaid(eventFrom(line, 0)), unsaid(event), line);
+  }
+  assert.deepEqual(
+    [...new Set([...events.values()].map(({ type }) => type))].sort(),
+    Object.keys(agent.events).sort(),
+  );
+});
+
+test('the settings of a configuration are read back from its trace', () => {
+  for (const configuration of configurationsOf(smallBounds)) {
+    const [, settings = ''] = traceOf(configuration, ['x'], []).split('\n');
+    assert.deepEqual(settingsFrom(settings.slice(2)), settingsOf(configuration), configuration.name);
+  }
+});
+
+test('a path is written as a trace that can be played, with its times', () => {
+  const [configuration] = configurationsOf(smallBounds);
+  assert.ok(configuration !== undefined);
+  const trace = traceOf(
+    configuration,
+    ['1: the last calls are not answered'],
+    [
+      { type: 'Start', at: 0 },
+      { type: 'UserInput', at: 500, text: 'hi', mode: 'followUp' },
+      { type: 'CancelTurn', at: 500 },
+    ],
+  );
+  const [title, , , ...rest] = trace.split('\n');
+  assert.equal(title, "# Found in the configuration 'everything': 1: the last calls are not answered.");
+  assert.deepEqual(rest, ['', '> @500 UserInput "hi" followUp', '', '> CancelTurn', '']);
+  assert.match(play(trace).text, /\n> CancelTurn\n- CallingLlm\/CancelTurn\/2 /);
+});
