@@ -1,0 +1,5 @@
+import { codeMachine } from './spec.js';
+import { table } from './table.js';
+
+/** Code mode of one run: pure, total, never throws. */
+export const codeMode = codeMachine(table);

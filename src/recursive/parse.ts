@@ -1,0 +1,21 @@
+import { type Fence, fencesOf } from './fences.js';
+import { type FinalForm, finalOf } from './final.js';
+import type { Parity } from './settings.js';
+
+/** What a reply asks for: programs to run, or an answer. Linear in its length, whatever it is. */
+export type Parsed = {
+  /** In order. The last may be cut off in the middle (`closed: 'no'`). */
+  readonly blocks: readonly { readonly code: string; readonly closed: 'yes' | 'no' }[];
+  readonly final: FinalForm | null;
+};
+
+/** `repl`, alone or with attributes: ```repl title="x"```, ```{repl}```; not `replace`, not `repl-session`. */
+const isProgram = ({ info }: Fence): boolean => /^\{?\.?repl(?![\w-])/i.test(info);
+
+/** Reads a reply. */
+export const parseReply = (text: string, parity: Pick<Parity, 'finalForms' | 'fences'>): Parsed => {
+  const fences = fencesOf(text);
+  const blocks = fences.filter(isProgram).map((fence) => ({ code: fence.text, closed: fence.closed }));
+  const hidden = parity.fences === 'ignored' ? fences : [];
+  return { blocks, final: parity.finalForms === 'on' ? finalOf(text, hidden) : null };
+};
