@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { probeSandbox } from '../../src/sandbox/bubblewrap.js';
+import { nodeOrder } from './sandboxed.js';
+
+/** Whether a program runs behind bubblewrap here; each row has a bwrap of its own on the PATH. */
+
+type Row = {
+  readonly title: string;
+  /** A script that stands for bwrap; null: there is none. */
+  readonly given: string | null;
+  readonly then: RegExp;
+};
+
+const rows: readonly Row[] = [
+  {
+    title: 'bubblewrap is not there: how it is installed',
+    given: null,
+    then: /^bubblewrap \(bwrap\) is not installed\. Install it: apt-get install bubblewrap/,
+  },
+  {
+    title: 'bubblewrap is too old: which version is needed',
+    given: 'echo "bwrap: Unknown option --size" >&2; exit 1',
+    then: /^bubblewrap is too old: bwrap: Unknown option --size\. Version 0\.8 or newer is needed$/,
+  },
+  {
+    title: 'the system lets nobody make namespaces: what to set',
+    given: 'echo "bwrap: setting up uid map: Permission denied" >&2; exit 1',
+    then: /^bubblewrap may not work here: bwrap: setting up uid map: Permission denied\. Let users make user namespaces: sysctl/,
+  },
+  {
+    title: 'the loopback may not be set up, as in some containers: the same',
+    given: 'echo "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted" >&2; exit 1',
+    then: /^bubblewrap may not work here: .*In a container/,
+  },
+  {
+    title: 'the program does not start there: what it said',
+    given: 'echo "error while loading shared libraries: libodd.so" >&2; exit 126',
+    then: /does not start behind bubblewrap: error while loading shared libraries: libodd\.so\. Try another/,
+  },
+  {
+    title: 'it ends without a word: how it ended',
+    given: 'kill -9 $$',
+    then: /does not start behind bubblewrap: it ended with SIGKILL/,
+  },
+];
+
+const withPath = async (script: string | null, look: () => Promise<void>): Promise<void> => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-bwrap-'));
+  const before = process.env.PATH;
+  try {
+    if (script !== null) {
+      const file = path.join(folder, 'bwrap');
+      writeFileSync(file, `#!/bin/sh\n${script}\n`);
+      chmodSync(file, 0o755);
+    }
+    process.env.PATH = folder;
+    await look();
+  } finally {
+    process.env.PATH = before;
+    rmSync(folder, { recursive: true });
+  }
+};
+
+describe('the probe of the sandbox', () => {
+  it('says nothing where the program runs', async () => {
+    assert.equal(await probeSandbox(await nodeOrder('')), null);
+  });
+
+  for (const { title, given, then } of rows) {
+    it(title, async () => {
+      const order = await nodeOrder('');
+      await withPath(given, async () => assert.match((await probeSandbox(order)) ?? 'it works', then));
+    });
+  }
+
+  it('says that Linux is needed where there is none', async (t) => {
+    const { platform } = process;
+    t.after(() => Object.defineProperty(process, 'platform', { value: platform }));
+    Object.defineProperty(process, 'platform', { value: 'darwin' });
+    assert.equal(await probeSandbox(await nodeOrder('')), 'bubblewrap exists for Linux only');
+  });
+});
