@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { AUTHOR_PARTS, AUTHOR_VARIABLES, type AuthorPart, ownAuthor } from '../git-author.js';
 
 /**
  * A name for commits where nobody has configured one. Looks at git's files and starts no process; whenever in
@@ -7,11 +8,6 @@ import path from 'node:path';
  */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-const NAME = 'Pawl';
-const EMAIL = 'pawl@localhost';
-const PARTS = ['name', 'email'] as const;
-type Part = (typeof PARTS)[number];
 
 const readOrEmpty = (file: string): string => {
   // Most are not there, and an error that is made and thrown away costs ten times as much as this question.
@@ -57,27 +53,22 @@ const configFiles = (environment: Environment, workspace: string): readonly stri
 };
 
 /** The parts that a config file sets; both if it includes other files, which are not followed. */
-const partsIn = (config: string): readonly Part[] => {
-  if (/^\s*\[\s*include/im.test(config)) return PARTS;
+const partsIn = (config: string): readonly AuthorPart[] => {
+  if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
   const sections = config
     .split(/^\s*(?=\[)/m)
     .filter((section) => /^\[\s*(user|author|committer)\s*\]/i.test(section));
-  return PARTS.filter((part) =>
+  return AUTHOR_PARTS.filter((part) =>
     sections.some((section) => new RegExp(`^[^#;]*\\b${part}\\s*=`, 'im').test(section)),
   );
 };
 
-const variablesOf: Readonly<Record<Part, { readonly names: readonly string[]; readonly value: string }>> = {
-  name: { names: ['GIT_AUTHOR_NAME', 'GIT_COMMITTER_NAME'], value: NAME },
-  email: { names: ['GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_EMAIL'], value: EMAIL },
-};
-
 /** Both parts where the repository can't be looked at: git says itself what is wrong with it. */
-const configuredParts = (environment: Environment, workspace: string): ReadonlySet<Part> => {
+const configuredParts = (environment: Environment, workspace: string): ReadonlySet<AuthorPart> => {
   try {
     return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
   } catch {
-    return new Set(PARTS); // e.g. `.git` is a circle of links, or a folder above may not be entered
+    return new Set(AUTHOR_PARTS); // e.g. `.git` is a circle of links, or a folder above may not be entered
   }
 };
 
@@ -85,10 +76,10 @@ const configuredParts = (environment: Environment, workspace: string): ReadonlyS
 const missingIdentity = (environment: Environment, workspace: string): Readonly<Record<string, string>> => {
   const set = configuredParts(environment, workspace);
   const variables: Record<string, string> = {};
-  for (const part of PARTS) {
+  for (const part of AUTHOR_PARTS) {
     if (set.has(part)) continue;
-    for (const name of variablesOf[part].names) {
-      if (environment[name] === undefined) variables[name] = variablesOf[part].value;
+    for (const name of AUTHOR_VARIABLES[part]) {
+      if (environment[name] === undefined) variables[name] = ownAuthor(part);
     }
   }
   return variables;

@@ -158,6 +158,7 @@ test('bash: a workspace that is gone is a failure that says so', async (t) => {
       files: place.files,
       jobs: place.jobs,
       blobs: { get: async () => undefined, put: async () => '' },
+      left: () => ({ usd: null, tokens: null }),
       progress: () => undefined,
     },
   );

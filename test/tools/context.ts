@@ -78,6 +78,7 @@ export const makePlace = async (
     force: stop.force === undefined ? over.signal : AbortSignal.any([stop.force, over.signal]),
     files,
     jobs,
+    left: () => ({ usd: null, tokens: null }),
     blobs: {
       get: async (sha256) => blobs.get(sha256),
       put: async () => Promise.reject(new Error('no tool puts blobs')),

@@ -1,0 +1,180 @@
+import path from 'node:path';
+import { AUTHOR_PARTS, AUTHOR_VARIABLES, ownAuthor } from '../git-author.js';
+
+/**
+ * What we take over of a repository's configuration.
+ *
+ * Not a list of what is dangerous, which can never be complete (a filter may have any name), but of the settings
+ * that say how files and objects are stored. Nothing in it names a program.
+ */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+/** By the name as git prints it; of several values the last, which is the one that counts. */
+export type GitConfig = ReadonlyMap<string, string>;
+
+const STORAGE = [
+  'core.repositoryformatversion',
+  'core.filemode',
+  'core.symlinks',
+  'core.ignorecase',
+  'core.precomposeunicode',
+  'core.protecthfs',
+  'core.protectntfs',
+  'core.trustctime',
+  'core.checkstat',
+  'core.autocrlf',
+  'core.eol',
+  'core.safecrlf',
+  'core.checkroundtripencoding',
+  'core.bigfilethreshold',
+  'core.compression',
+  'core.loosecompression',
+  'core.sharedrepository',
+  'core.sparsecheckout',
+  'core.sparsecheckoutcone',
+  'extensions.objectformat',
+  'extensions.refstorage',
+] as const;
+
+/** Files with patterns that the user keeps outside the repository, and where git looks without the setting. */
+const PATTERN_FILES = [
+  { name: 'core.excludesfile', usual: 'ignore' },
+  { name: 'core.attributesfile', usual: 'attributes' },
+] as const;
+
+/** `git config --list -z`: name, line feed, value, NUL; a name alone is a switch that is on. */
+export const parseConfig = (output: string): GitConfig => {
+  const config = new Map<string, string>();
+  for (const entry of output.split('\0')) {
+    if (entry === '') continue;
+    const end = entry.indexOf('\n');
+    if (end < 0) config.set(entry, 'true');
+    else config.set(entry.slice(0, end), entry.slice(end + 1));
+  }
+  return config;
+};
+
+const quoted = (value: string): string =>
+  `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
+
+const userFolder = (environment: Environment): string => {
+  const home = environment.HOME ?? '';
+  const base = environment.XDG_CONFIG_HOME || (home === '' ? '' : path.join(home, '.config'));
+  return base === '' ? '' : path.join(base, 'git');
+};
+
+/** Absolute, or null for none: git takes a relative one from where it happens to stand. */
+const patternFile = (config: GitConfig, environment: Environment, name: string, usual: string) => {
+  const folder = userFolder(environment);
+  const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
+  const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
+  return path.isAbsolute(file) ? file : null;
+};
+
+/** The text of a config file that holds what of `config` says how things are stored, and nothing else. */
+export const frozenConfig = (config: GitConfig, environment: Environment): string => {
+  const lines = STORAGE.flatMap((name) => {
+    const value = config.get(name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const files = PATTERN_FILES.flatMap(({ name, usual }) => {
+    const file = patternFile(config, environment, name, usual);
+    return file === null ? [] : [[name, file] as const];
+  });
+  return [...lines, ...files]
+    .map(([name, value]) => {
+      const [section, key] = name.split('.');
+      return `[${section}]\n\t${key} = ${quoted(value)}\n`;
+    })
+    .join('');
+};
+
+/**
+ * Who makes a commit, as git would decide it from the same sources, with our own name for what nobody has set. Never
+ * asks the system for a name.
+ */
+export const authorVariables = (
+  config: GitConfig,
+  environment: Environment,
+): Readonly<Record<string, string>> => {
+  const variables: Record<string, string> = {};
+  for (const part of AUTHOR_PARTS) {
+    for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
+      const own = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
+      variables[variable] = environment[variable] || own || config.get(`user.${part}`) || ownAuthor(part);
+    }
+  }
+  return variables;
+};
+
+/** Variables of git that are not the repository's to set and change nothing but what they say. */
+const KEPT = new Set([
+  'GIT_CONFIG_GLOBAL',
+  'GIT_CONFIG_SYSTEM',
+  'GIT_CONFIG_NOSYSTEM',
+  'GIT_CEILING_DIRECTORIES',
+  'GIT_DISCOVERY_ACROSS_FILESYSTEM',
+  'GIT_AUTHOR_DATE',
+  'GIT_COMMITTER_DATE',
+]);
+
+const ASKING = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
+
+/** The program's environment without what could make git start something, read another place, or talk. */
+export const cleanEnvironment = (environment: Environment, searchPath: string): Record<string, string> => {
+  const clean: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    const foreign = (name.startsWith('GIT_') && !KEPT.has(name)) || ASKING.has(name);
+    if (value !== undefined && !foreign) clean[name] = value;
+  }
+  return {
+    ...clean,
+    PATH: searchPath,
+    LC_ALL: 'C',
+    LANGUAGE: '',
+    TERM: 'dumb',
+    GIT_PAGER: 'cat',
+    GIT_EDITOR: 'false',
+    GIT_SEQUENCE_EDITOR: 'false',
+    GIT_ASKPASS: 'false',
+    GIT_SSH_COMMAND: 'false',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    // no transport at all may be used, whatever a remote is called
+    GIT_ALLOW_PROTOCOL: '',
+    GIT_PROTOCOL_FROM_USER: '0',
+  };
+};
+
+/** Said on every command line as well: it wins over any file, also over one that changes under our hands. */
+export const HARDENING: readonly string[] = [
+  '--no-pager',
+  ...[
+    'core.hooksPath=/dev/null',
+    'core.fsmonitor=false',
+    'core.untrackedCache=false',
+    'core.splitIndex=false',
+    'core.pager=cat',
+    'core.editor=false',
+    'core.askPass=false',
+    'core.sshCommand=false',
+    'core.gitProxy=',
+    'core.quotePath=false',
+    'safe.bareRepository=explicit',
+    'commit.gpgSign=false',
+    'tag.gpgSign=false',
+    'log.showSignature=false',
+    'gpg.program=false',
+    'gc.auto=0',
+    'maintenance.auto=false',
+    'protocol.allow=never',
+    'credential.helper=',
+    'submodule.recurse=false',
+    'diff.ignoreSubmodules=all',
+    'status.submoduleSummary=false',
+    'fetch.recurseSubmodules=false',
+  ].flatMap((setting) => ['-c', setting]),
+];
