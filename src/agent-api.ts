@@ -1,12 +1,21 @@
-import { randomBytes } from 'node:crypto';
 import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { defaultSettings, type Preset, presetRules, type Settings } from './agent/settings.js';
+import { defaultSettings, type Limits, type Preset, presetRules, type Settings } from './agent/settings.js';
 import type { State } from './agent/state.js';
 import { agentMachine } from './journal/replay.js';
-import type { Clock, Input, JournalStore, Model, OpenJournal, Tool, Watcher } from './needs.js';
+import type {
+  Clock,
+  Input,
+  JournalStore,
+  Model,
+  OpenJournal,
+  StoppingPolicy,
+  Tool,
+  Watcher,
+} from './needs.js';
 import { systemClock } from './runtime/clock.js';
 import { createRuntime, type LocalRuntime } from './runtime/runtime.js';
+import { newSessionId } from './runtime/session-id.js';
 import { attempt } from './runtime/wall.js';
 
 /** Wires the world to the runtime. What a session may not need is loaded when it is needed. */
@@ -21,14 +30,19 @@ export type AgentOptions = {
   readonly report?: (fault: Error) => void;
 };
 
+export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+
 export type SessionOptions = {
   /** The folder to work in. */
   readonly workspace: string;
   /** What may be done without asking; `auto` if not given (of a session that is resumed: as it was). */
   readonly preset?: Preset;
-  readonly settings?: Partial<Settings>;
+  /** What is to be set otherwise; a limit that is not named stays as it is. */
+  readonly settings?: SettingsPatch;
   /** Called with every step, from the first. */
   readonly watcher?: Watcher;
+  /** Asked before every model call of the session; it is to be given again when the session is resumed. */
+  readonly stoppingPolicy?: StoppingPolicy;
   /** The session to go on with, in place of a new one. */
   readonly resume?: string;
 };
@@ -60,23 +74,38 @@ export type Agent = {
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
-/** Settings that follow from the model and the options; the rest is as it was, or the default. */
-const settingsFrom = (model: Model, workspace: string, options: SessionOptions): Partial<Settings> => ({
+/** How a formatter is set up is code of the repository: it runs unasked only where commands do. */
+const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
+  plan: 'off',
+  careful: 'off',
+  auto: 'onChanges',
+  ci: 'onChanges',
+};
+
+/** Settings that follow from the model and the options; limits that are not named are as they were `before`. */
+const settingsFrom = (
+  model: Model,
+  workspace: string,
+  { preset, settings, stoppingPolicy }: SessionOptions,
+  before: Limits,
+): Partial<Settings> => ({
   model: model.id,
   workspace,
   windowTokens: model.facts.windowTokens,
   ...(model.canAbort === 'no' ? ({ cancelMode: 'drain' } as const) : {}),
-  ...(options.preset === undefined ? {} : { rules: presetRules[options.preset] }),
-  ...(options.preset === 'ci' ? ({ onAsk: 'deny' } as const) : {}),
-  ...options.settings,
+  ...(preset === undefined ? {} : { rules: presetRules[preset], formatter: presetFormatter[preset] }),
+  ...(preset === 'ci' ? ({ onAsk: 'deny' } as const) : {}),
+  userPolicy: stoppingPolicy === undefined ? 'none' : 'ask',
+  ...settings,
+  limits: { ...before, ...settings?.limits },
 });
 
 const newSettings = (model: Model, workspace: string, options: SessionOptions): Settings => ({
   ...defaultSettings,
   model: model.id,
   workspace,
-  hooks: 'never',
-  ...settingsFrom(model, workspace, options),
+  formatter: presetFormatter.auto,
+  ...settingsFrom(model, workspace, options, defaultSettings.limits),
 });
 
 /** What `wanted` sets differently. Settings are plain JSON. */
@@ -87,8 +116,8 @@ const differences = (before: Settings, wanted: Partial<Settings>): Partial<Setti
     ),
   );
 
-const refuseUnpriced = (model: Model, { limits }: Partial<Settings>): void => {
-  if (model.facts.prices !== null || limits === undefined || limits.usd === 0) return;
+const refuseUnpriced = (model: Model, { limits }: SettingsPatch): void => {
+  if (model.facts.prices !== null || (limits?.usd ?? 0) === 0) return;
   throw new Error(
     `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in tokens, rounds or minutes instead.`,
   );
@@ -133,12 +162,6 @@ const connect = (runtime: LocalRuntime, id: string, tornTail: OpenJournal['tornT
   };
 };
 
-/** Sorts by time, as names of files do. */
-const newSessionId = (clock: Clock): string => {
-  const time = new Date(clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
-  return `${time}-${randomBytes(4).toString('hex')}`;
-};
-
 /** The branch that is checked out, if the workspace is the top of a repository and on a branch. */
 const readBranch = async (workspace: string): Promise<string | undefined> => {
   const head = await attempt(() => readFile(path.join(workspace, '.git', 'HEAD'), 'utf8'));
@@ -173,12 +196,14 @@ const instruct = async (
 };
 
 const equip = async (model: Model, tools: readonly Tool[] | undefined) => {
-  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, builtin] = await Promise.all([
-    import('./tools/file-memory.js'),
-    import('./tools/jobs.js'),
-    import('./prompt/compaction.js'),
-    tools === undefined ? import('./tools/builtin.js') : null,
-  ]);
+  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
+    await Promise.all([
+      import('./tools/file-memory.js'),
+      import('./tools/jobs.js'),
+      import('./prompt/compaction.js'),
+      import('./workspace/hooks.js'),
+      tools === undefined ? import('./tools/builtin.js') : null,
+    ]);
   return {
     model: (modelId: string) => {
       if (modelId === model.id) return model;
@@ -188,6 +213,7 @@ const equip = async (model: Model, tools: readonly Tool[] | undefined) => {
     files: createFileMemory(),
     jobs: createJobs(),
     compactionInstructions,
+    hooks: createHooks({ environment: process.env }),
   };
 };
 
@@ -210,22 +236,27 @@ export const createAgent = (options: AgentOptions): Agent => {
     report,
   });
   const openAgain = async (id: string, workspace: string, session: SessionOptions): Promise<Session> => {
-    const wanted = settingsFrom(model, workspace, session);
-    const { watcher } = session;
+    const { watcher, stoppingPolicy } = session;
     const { tornTail } = await runtime.open(id, {
       patch: (before) => {
+        const wanted = settingsFrom(model, workspace, session, before.limits);
         refuseUnpriced(model, { ...before, ...wanted });
         return differences(before, wanted);
       },
       ...(watcher === undefined ? {} : { watcher }),
+      ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
     });
     return connect(runtime, id, tornTail);
   };
   const openNew = async (workspace: string, session: SessionOptions): Promise<Session> => {
     const settings = newSettings(model, workspace, session);
-    const { preset = 'auto', watcher } = session;
+    const { preset = 'auto', watcher, stoppingPolicy } = session;
     const instructions = await instruct({ workspace, preset, clock }, report);
-    const id = await runtime.create({ settings, instructions });
+    const id = await runtime.create({
+      settings,
+      instructions,
+      ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+    });
     if (watcher !== undefined) runtime.watch(id, watcher);
     return connect(runtime, id, null);
   };

@@ -12,7 +12,17 @@ export {
   openSession,
   type Session,
   type SessionOptions,
+  type SettingsPatch,
 } from './agent-api.js';
+export {
+  type Asker,
+  type AskerOptions,
+  type AskOptions,
+  type AskRun,
+  createAsker,
+  EnvironmentUnavailable,
+} from './ask-api.js';
+export { fileAskJournals } from './journal/ask.js';
 export { JournalError, type JournalErrorKind } from './journal/error.js';
 export { fileJournals } from './journal/file.js';
 export { replay } from './journal/replay.js';
@@ -30,9 +40,12 @@ export type {
   Runtime,
   SessionInfo,
   Stepped,
+  StoppingPolicy,
   Tool,
   ToolContext,
   ToolOutcome,
   Watcher,
 } from './needs.js';
+export type { Outcome } from './recursive/state.js';
+export { type FinishReason, finishReasonOf, toolsMode } from './recursive/tools-mode.js';
 export { builtinTools } from './tools/builtin.js';

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { messagesOf } from '../src/agent/conversation.js';
-import { createAgent, openSession } from '../src/agent-api.js';
+import { createAgent, openSession, type SessionOptions } from '../src/agent-api.js';
 import { fileJournals } from '../src/journal/file.js';
 import { memoryJournals } from '../src/journal/memory.js';
 import { anthropicModel } from '../src/models/anthropic.js';
@@ -48,7 +48,7 @@ test('a session works in a real folder with the tools that come with it, and is 
   assert.match(model.requests[0]?.instructions ?? '', /Git branch: trunk[\s\S]*Always be kind/);
   assert.deepEqual(
     steps.flatMap(({ seq }) => seq ?? []),
-    [1, 2, 3, 4, 5, 6, 7, 8],
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   );
   await session.close();
   await session.close();
@@ -99,16 +99,37 @@ test('what the model and the preset ask for is set: window, drain, and no questi
   const { settings } = (await session.state()).session;
   assert.deepEqual(
     [settings.windowTokens, settings.cancelMode, settings.onAsk, settings.hooks],
-    [100_000, 'drain', 'deny', 'never'],
+    [100_000, 'drain', 'deny', 'mutating'],
   );
   await session.close();
+});
+
+test('formatters run unasked only where commands do, unless the options say so', async (t) => {
+  const workspace = await makeFolder(t);
+  const journals = memoryJournals();
+  const model = testModel();
+  const formatterOf = async (options: Partial<SessionOptions>): Promise<string> => {
+    const session = await openSession({ workspace, journals, model, ...options });
+    const { formatter } = (await session.state()).session.settings;
+    await session.close();
+    return `${formatter} ${session.id}`;
+  };
+  const found: Record<string, string | undefined> = {};
+  const presets = ['plan', 'careful', 'auto', 'ci'] as const;
+  for (const preset of presets) found[preset] = (await formatterOf({ preset })).split(' ')[0];
+  assert.deepEqual(found, { plan: 'off', careful: 'off', auto: 'onChanges', ci: 'onChanges' });
+  const [without, id = ''] = (await formatterOf({})).split(' ');
+  assert.equal(without, 'onChanges');
+  assert.match(await formatterOf({ preset: 'careful', settings: { formatter: 'onChanges' } }), /^onChanges/);
+  assert.match(await formatterOf({ resume: id }), /^onChanges/);
+  assert.match(await formatterOf({ resume: id, preset: 'careful' }), /^off/);
 });
 
 test('a limit in dollars is refused if the price is not known', async (t) => {
   const workspace = await makeFolder(t);
   const model = testModel();
   const unpriced = { ...model, facts: { ...model.facts, prices: null } };
-  const limits = { usd: 1, tokens: 0, timeMs: 0, rounds: 0, truncation: 2 };
+  const limits = { usd: 1 };
   const open = openSession({ workspace, journals: memoryJournals(), model: unpriced, settings: { limits } });
   await assert.rejects(open, /the price of test\/one is not known/);
 });
@@ -118,7 +139,7 @@ test('a limit in dollars that a session was given before is refused likewise, an
   const journals = memoryJournals();
   const model = testModel();
   const unpriced = { ...model, facts: { ...model.facts, prices: null } };
-  const limits = { usd: 1, tokens: 0, timeMs: 0, rounds: 0, truncation: 2 };
+  const limits = { usd: 1 };
   const { id, close } = await openSession({ workspace, journals, model, settings: { limits } });
   await close();
   const again = { workspace, journals, resume: id };

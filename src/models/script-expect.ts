@@ -1,6 +1,7 @@
 import type { Message } from '../agent/message.js';
 import type { ModelRequest } from '../needs.js';
 import type { Expectation, ResultExpectation, TextExpectation } from './script.js';
+import { textOf } from './script-rules.js';
 
 const SHOWN = 300;
 
@@ -22,9 +23,6 @@ const findUnmetText = (what: string, expected: TextExpectation | undefined, text
   if (matches === undefined || new RegExp(matches, 'u').test(text)) return null;
   return `${what} should match /${matches}/u, but is ${quote(text)}`;
 };
-
-const textOf = (message: Message | undefined): string =>
-  (message?.parts ?? []).map((part) => (part.type === 'call' ? part.tool : part.text)).join('\n');
 
 const findUnmetResult = (expected: ResultExpectation, messages: readonly Message[]): string | null => {
   const { callId, failed } = expected;

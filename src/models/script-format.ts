@@ -69,30 +69,36 @@ const failure = v.strictObject({
   retryAfterMs: v.optional(count),
 });
 
-const reply = v.pipe(
-  v.strictObject({
-    expect: v.optional(expectation),
-    reasoning: v.optional(v.string()),
-    text: v.optional(v.string()),
-    calls: v.optional(v.array(call)),
-    stopReason: v.optional(v.picklist(['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other'])),
-    usage: v.optional(
-      v.strictObject({
-        inputTokens: v.optional(count),
-        outputTokens: v.optional(count),
-        cacheReadTokens: v.optional(count),
-        cacheWriteTokens: v.optional(count),
-      }),
-    ),
-    delayMs: v.optional(count),
-    fail: v.optional(failure),
-    stall: v.optional(v.boolean()),
-    cut: v.optional(v.boolean()),
-  }),
-  v.check(
-    ({ fail, stall, cut }) => [fail !== undefined, stall, cut].filter(Boolean).length <= 1,
-    'has more than one of fail, stall and cut',
+const answer = {
+  reasoning: v.optional(v.string()),
+  text: v.optional(v.string()),
+  stopReason: v.optional(v.picklist(['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other'])),
+  usage: v.optional(
+    v.strictObject({
+      inputTokens: v.optional(count),
+      outputTokens: v.optional(count),
+      cacheReadTokens: v.optional(count),
+      cacheWriteTokens: v.optional(count),
+    }),
   ),
+  delayMs: v.optional(count),
+  fail: v.optional(failure),
+  stall: v.optional(v.boolean()),
+  cut: v.optional(v.boolean()),
+};
+
+const endsOnce = ({ fail, stall, cut }: Partial<Record<'fail' | 'stall' | 'cut', unknown>>): boolean =>
+  [fail !== undefined, stall, cut].filter(Boolean).length <= 1;
+const ENDS_TWICE = 'has more than one of fail, stall and cut';
+
+const rule = v.pipe(
+  v.strictObject({ when: v.pipe(name, v.check(isRegExp, 'is no regular expression')), ...answer }),
+  v.check((one) => endsOnce(one), ENDS_TWICE),
+);
+
+const reply = v.pipe(
+  v.strictObject({ expect: v.optional(expectation), calls: v.optional(v.array(call)), ...answer }),
+  v.check((one) => endsOnce(one), ENDS_TWICE),
   v.check(
     ({ fail, stall, cut, calls, stopReason, usage }) =>
       !(fail !== undefined || stall || cut) || (calls ?? stopReason ?? usage) === undefined,
@@ -103,6 +109,7 @@ const reply = v.pipe(
 const price = v.pipe(v.number(), v.minValue(0));
 const schema = v.strictObject({
   replies: v.array(reply),
+  rules: v.optional(v.array(rule)),
   facts: v.optional(
     v.strictObject({
       windowTokens: v.optional(count),

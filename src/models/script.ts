@@ -53,8 +53,16 @@ export type Reply = {
   readonly cut?: boolean;
 };
 
+/** A reply to every request whose last message matches, wherever its conversation stands. */
+export type Rule = Omit<Reply, 'expect' | 'calls'> & {
+  /** A regular expression; `text` may name what its groups caught. */
+  readonly when: string;
+};
+
 export type Script = {
   readonly replies: readonly Reply[];
+  /** Tried in their order, before the replies. */
+  readonly rules?: readonly Rule[];
   readonly facts?: Partial<Pick<ModelFacts, 'windowTokens' | 'outputTokensMax' | 'prices'>>;
 };
 

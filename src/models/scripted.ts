@@ -4,6 +4,7 @@ import type { Clock, Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from
 import { callIdOf, isAnswer, type Reply, rawInputOf, type Script } from './script.js';
 import { createCursor } from './script-cursor.js';
 import { findUnmet } from './script-expect.js';
+import { createRules } from './script-rules.js';
 
 /**
  * A model that answers from a script: docs/scripted-model.md.
@@ -104,8 +105,11 @@ function* streamed(reply: Reply): Generator<ModelPiece> {
 export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Model => {
   const { id = 'scripted/script', clock = systemClock } = options;
   const next = createCursor(script.replies);
+  const ruled = createRules(script.rules);
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
+    const rule = ruled(request.messages);
+    if (rule !== undefined) return yield* give(rule, 0, signal);
     const found = next(request.messages);
     if (found.kind === 'exhausted') {
       return yield failed(
@@ -115,6 +119,10 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
     const { reply, number } = found;
     const unmet = findUnmet(reply.expect, request);
     if (unmet !== null) return yield failed(`${id}, reply ${number}: ${unmet}`);
+    yield* give(reply, number, signal);
+  }
+
+  async function* give(reply: Reply, number: number, signal: AbortSignal): AsyncGenerator<ModelPiece> {
     for (const piece of streamed(reply)) {
       if (reply.delayMs !== undefined) await wait(clock, reply.delayMs, signal);
       if (signal.aborted) return;

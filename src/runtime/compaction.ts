@@ -4,7 +4,7 @@ import type { Session } from '../agent/state.js';
 import type { ModelPiece } from '../needs.js';
 import type { Equipment } from './equipment.js';
 import { Hearing } from './hearing.js';
-import { listen } from './listen.js';
+import { listen, textOf } from './listen.js';
 import type { Post } from './posted.js';
 import { priceUsage } from './price.js';
 import { attempt } from './wall.js';
@@ -27,18 +27,12 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
 
 type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 
-const summaryOf = (reply: Completed): string =>
-  reply.parts
-    .map((part) => (part.type === 'text' ? part.text : ''))
-    .join('')
-    .trim();
-
 /** What a reply lacks to be a summary, or null. Calls in it are not made. */
 const findLack = (reply: Completed): string | null => {
   const { stopReason } = reply;
   if (stopReason !== 'end' && stopReason !== 'toolUse')
     return `it stopped with "${stopReason}" before its end`;
-  return summaryOf(reply) === '' ? 'its reply holds no text' : null;
+  return textOf(reply) === '' ? 'its reply holds no text' : null;
 };
 
 /**
@@ -83,7 +77,7 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
       const message = `${model.id} wrote no summary: ${lack}`;
       post({ type: 'CompactionFailed', compactionId, message, usage });
     } else {
-      const summary = summaryOf(ending);
+      const summary = textOf(ending);
       post({ type: 'CompactionCompleted', compactionId, summary, usage: priceUsage(ending.usage, prices) });
     }
   };

@@ -1,4 +1,5 @@
-import type { Clock, FileMemory, Jobs, Model, Tool, ToolDeclaration } from '../needs.js';
+import type { Clock, FileMemory, Jobs, Model, StoppingPolicy, Tool, ToolDeclaration } from '../needs.js';
+import type { Hooks } from '../needs-hooks.js';
 
 /** What one session works with, besides its journal. */
 export type SessionNeeds = {
@@ -9,6 +10,8 @@ export type SessionNeeds = {
   readonly jobs: Jobs;
   /** What a model is told, at the end of a conversation that it is to summarise. */
   readonly compactionInstructions: string;
+  /** null: none is connected, and a phase that is wanted fails. */
+  readonly hooks: Hooks | null;
 };
 
 /** The same, as the performers use it. */
@@ -19,6 +22,8 @@ export type Equipment = Omit<SessionNeeds, 'tools'> & {
   readonly instructions: string;
   readonly declarations: readonly ToolDeclaration[];
   readonly clock: Clock;
+  /** null: none is connected. */
+  readonly stoppingPolicy: StoppingPolicy | null;
   /** A number from 0 to 1, for jitter. */
   random(): number;
 };

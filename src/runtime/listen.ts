@@ -33,6 +33,13 @@ export type Listen = {
   readonly onLateUsage: (usage: TokenUsage) => void;
 };
 
+/** The words of a reply. */
+export const textOf = (reply: Extract<ModelPiece, { readonly type: 'completed' }>): string =>
+  reply.parts
+    .map((part) => (part.type === 'text' ? part.text : ''))
+    .join('')
+    .trim();
+
 const failure = (kind: ModelError['kind'], retryable: boolean, message: string): Ending => ({
   type: 'failed',
   error: { kind, message, retryable, retryAfterMs: null },

@@ -1,86 +1,83 @@
-import type { Action } from '../agent/action.js';
-import type { Event, On } from '../agent/event.js';
-import { step } from '../agent/machine.js';
-import type { State } from '../agent/state.js';
 import type { Clock, Draft, Entry, Journal, Stepped } from '../needs.js';
+import type { MachineTypes } from '../needs-machine.js';
+import type { Flow } from './flow.js';
 import type { Applied, Posted } from './posted.js';
 import { attempt } from './wall.js';
 
 /**
- * The only loop: event -> step -> journal -> perform. One per session.
+ * The only loop: event -> step -> journal -> perform. One per session, of whatever machine.
  *
  * 1. Events are stepped one after the other, in the order they were posted; each gets its time when it is stepped.
  * 2. What was queued together is journaled with one append. Nothing is performed, shown or resolved before that append
  *    has resolved; if it rejects, the session ends, and the state stays what the journal holds.
- * 3. Deltas are shown at once and not synced. Text is journaled merged, before the next other event, and not at all
- *    if that is the completion of the same reply (2.13).
- * 4. A group waits for the ToolStarted of the calls it starts, but for nothing else: any other event closes it.
+ * 3. Volatile events are shown at once and not synced. What is kept of them is journaled merged, before the next other
+ *    event, and not at all if that holds it.
+ * 4. A group waits for the events that start what it has announced, but for nothing else: any other event closes it.
  */
 
-type Item = {
-  readonly event: Posted;
-  readonly applied?: Applied | undefined;
+type Item<M extends MachineTypes> = {
+  readonly event: Posted<M>;
+  readonly applied?: Applied<M> | undefined;
   readonly sender?: { resolve(sent: { readonly seq: number }): void; reject(error: Error): void };
 };
 
-type Taken = { readonly item: Item; readonly stepped: Stepped; readonly accepted: boolean };
-type Group = {
-  readonly taken: Taken[];
-  readonly drafts: Draft[];
-  /** Calls that the group starts and whose ToolStarted has not come yet. */
+type Taken<M extends MachineTypes> = {
+  readonly item: Item<M>;
+  readonly stepped: Stepped<M>;
+  readonly accepted: boolean;
+};
+type Group<M extends MachineTypes> = {
+  readonly taken: Taken<M>[];
+  readonly drafts: Draft<M>[];
+  /** What the group starts and whose starting event has not come yet. */
   readonly starting: Set<string>;
 };
 
-export type LoopNeeds = {
-  readonly journal: Journal;
-  readonly state: State;
+export type LoopNeeds<M extends MachineTypes> = {
+  readonly flow: Flow<M>;
+  readonly journal: Journal<M>;
+  readonly state: M['state'];
   readonly clock: Clock;
   /**
-   * Called for each action before its event is durable: may post and look, nothing else. Returns the ids of calls whose
-   * ToolStarted will be posted later.
+   * Called for each action before its event is durable: may post and look, nothing else. Returns the ids of what will be
+   * started by an event that is posted later.
    */
-  prepare(action: Action): readonly string[];
-  perform(action: Action, state: State): void;
+  prepare(action: M['action']): readonly string[];
+  perform(action: M['action'], state: M['state']): void;
   /** Called in order, after the event is durable. */
-  show(stepped: Stepped): void;
+  show(stepped: Stepped<M>): void;
   /** Called with what was journaled, once it is durable. */
-  entered(entry: Entry): void;
+  entered(entry: Entry<M>): void;
   /** The journal can't be written, or the machine threw: nothing more happens in this loop. */
   failed(error: Error): void;
 };
 
-const isVolatile = (event: Event): boolean =>
-  event.type === 'TextDelta' ||
-  event.type === 'ReasoningDelta' ||
-  event.type === 'ToolCallDelta' ||
-  event.type === 'ToolProgress';
-
-export class Loop {
-  readonly #needs: LoopNeeds;
-  #state: State;
-  #inbox: Item[] = [];
-  /** Text that was stepped and is not in the journal yet. */
-  #partial: On<'TextDelta'> | null = null;
+export class Loop<M extends MachineTypes> {
+  readonly #needs: LoopNeeds<M>;
+  #state: M['state'];
+  #inbox: Item<M>[] = [];
+  /** What is kept of volatile events that were stepped, and is not in the journal yet. */
+  #kept: M['event'] | null = null;
   #draining: Promise<void> | null = null;
   #arrived: (() => void) | null = null;
   #over: Error | null = null;
 
-  constructor(needs: LoopNeeds) {
+  constructor(needs: LoopNeeds<M>) {
     this.#needs = needs;
     this.#state = needs.state;
   }
 
-  /** As far as it is durable, with the deltas that came since. */
-  get state(): State {
+  /** As far as it is durable, with the volatile events that came since. */
+  get state(): M['state'] {
     return this.#state;
   }
 
-  post(event: Posted, applied?: Applied): void {
+  post(event: Posted<M>, applied?: Applied<M>): void {
     if (this.#over === null) this.#enqueue({ event, applied });
   }
 
   /** Resolves when the event is durable and applied; rejects with the journal's error, or if the session has ended. */
-  send(event: Posted, applied?: Applied): Promise<{ readonly seq: number }> {
+  send(event: Posted<M>, applied?: Applied<M>): Promise<{ readonly seq: number }> {
     return new Promise((resolve, reject) => {
       if (this.#over === null) this.#enqueue({ event, applied, sender: { resolve, reject } });
       else reject(this.#over);
@@ -93,7 +90,7 @@ export class Loop {
     this.#end(why);
   }
 
-  #enqueue(item: Item): void {
+  #enqueue(item: Item<M>): void {
     this.#inbox.push(item);
     this.#arrived?.();
     if (this.#draining !== null) return;
@@ -102,7 +99,7 @@ export class Loop {
 
   async #drain(): Promise<void> {
     while (this.#inbox.length > 0 && this.#over === null) {
-      const group: Group = { taken: [], drafts: [], starting: new Set() };
+      const group: Group<M> = { taken: [], drafts: [], starting: new Set() };
       const turned = await attempt(() => this.#turn(group));
       if (turned.kind === 'fault') this.#fail(turned.fault, group);
     }
@@ -110,7 +107,7 @@ export class Loop {
   }
 
   /** Rule 2. */
-  async #turn(group: Group): Promise<void> {
+  async #turn(group: Group<M>): Promise<void> {
     this.#take(group);
     if (group.starting.size > 0) await this.#join(group);
     if (group.drafts.length > 0) await this.#needs.journal.append(group.drafts);
@@ -118,11 +115,12 @@ export class Loop {
   }
 
   /** Rule 4. */
-  async #join(group: Group): Promise<void> {
+  async #join(group: Group<M>): Promise<void> {
+    const { flow } = this.#needs;
     let onlyStarts = true;
     while (onlyStarts && group.starting.size > 0) {
       await this.#arrival();
-      onlyStarts = this.#inbox.every(({ event }) => event.type === 'ToolStarted');
+      onlyStarts = this.#inbox.every(({ event }) => flow.startOf(event) !== null);
       this.#take(group);
     }
   }
@@ -135,7 +133,7 @@ export class Loop {
     this.#arrived = null;
   }
 
-  #take(group: Group): void {
+  #take(group: Group<M>): void {
     while (this.#inbox.length > 0) {
       const items = this.#inbox;
       this.#inbox = [];
@@ -143,41 +141,33 @@ export class Loop {
     }
   }
 
-  #step(item: Item, group: Group): void {
-    const { journal, clock } = this.#needs;
-    const event: Event = { ...item.event, at: clock.now() };
+  #step(item: Item<M>, group: Group<M>): void {
+    const { flow, journal, clock } = this.#needs;
+    const event: M['event'] = { ...item.event, at: clock.now() };
     const before = group.taken.at(-1)?.stepped.state ?? this.#state;
-    const { state, actions, path, diagnostics } = step(before, event);
+    const { state, actions, path, diagnostics } = flow.step(before, event);
     const accepted = state !== before;
-    if (isVolatile(event)) this.#merge(event, accepted);
-    else {
+    const isVolatile = flow.isVolatile(event);
+    if (!isVolatile) {
       this.#flush(event, before, group);
       group.drafts.push({ event, state });
-    }
-    const seq = isVolatile(event) ? null : journal.seq + group.drafts.length;
+    } else if (accepted) this.#kept = flow.keep(this.#kept, event); // rule 3: what came late is not kept
+    const seq = isVolatile ? null : journal.seq + group.drafts.length;
     group.taken.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
-    if (event.type === 'ToolStarted') group.starting.delete(event.callId);
-    for (const action of actions)
-      for (const callId of this.#needs.prepare(action)) group.starting.add(callId);
+    const started = flow.startOf(item.event);
+    if (started !== null) group.starting.delete(started);
+    for (const action of actions) for (const id of this.#needs.prepare(action)) group.starting.add(id);
   }
 
-  /** Rule 3: text that changed nothing (it came late) is not kept. */
-  #merge(event: Event, accepted: boolean): void {
-    if (event.type !== 'TextDelta' || !accepted) return;
-    const text = (this.#partial?.text ?? '') + event.text;
-    this.#partial = { ...event, text };
+  /** Rule 3. */
+  #flush(next: M['event'], state: M['state'], { drafts }: Group<M>): void {
+    const kept = this.#kept;
+    if (kept === null) return;
+    this.#kept = null;
+    if (!this.#needs.flow.holds(next, kept)) drafts.push({ event: kept, state });
   }
 
-  /** Rule 3. Between two requests there is always another event, so that the kept text is of one reply. */
-  #flush(next: Event, state: State, { drafts }: Group): void {
-    const partial = this.#partial;
-    if (partial === null) return;
-    this.#partial = null;
-    const isWhole = next.type === 'LlmCompleted' && next.requestId === partial.requestId;
-    if (!isWhole) drafts.push({ event: partial, state });
-  }
-
-  #commit({ taken, drafts }: Group): void {
+  #commit({ taken, drafts }: Group<M>): void {
     this.#state = taken.at(-1)?.stepped.state ?? this.#state;
     const first = this.#needs.journal.seq - drafts.length + 1;
     for (const [index, { event }] of drafts.entries()) this.#needs.entered({ seq: first + index, event });
@@ -189,7 +179,7 @@ export class Loop {
     }
   }
 
-  #fail(fault: Error, group: Group): void {
+  #fail(fault: Error, group: Group<M>): void {
     for (const { item } of group.taken) item.sender?.reject(fault);
     this.#end(fault);
     this.#needs.failed(fault);

@@ -1,7 +1,7 @@
 import type { JudgedCall } from '../agent/call.js';
 import type { AssistantPart } from '../agent/message.js';
 import { requestMessages } from '../agent/request.js';
-import type { Session } from '../agent/state.js';
+import type { Session, State } from '../agent/state.js';
 import type { Model, ModelPiece, RawCall } from '../needs.js';
 import type { Equipment } from './equipment.js';
 import { Hearing } from './hearing.js';
@@ -52,6 +52,8 @@ export class ModelCalls {
   readonly #equipment: Equipment;
   readonly #post: Post;
   readonly #hearing = new Hearing();
+  /** Requests that wait for the user's stopping policy. */
+  readonly #asking = new Set<string>();
 
   constructor(equipment: Equipment, post: Post) {
     this.#equipment = equipment;
@@ -59,8 +61,16 @@ export class ModelCalls {
   }
 
   /** Sends the first `length` messages of the conversation; what comes of it is posted under `requestId`. */
-  send(requestId: string, length: number, session: Session): void {
-    const conversing = attempt(() => this.#converse(requestId, length, session)).then((sent) => {
+  send(requestId: string, length: number, state: State): void {
+    const { session } = state;
+    const conversing = attempt(async () => {
+      this.#asking.add(requestId);
+      const why = await this.#askPolicy(state);
+      // deleted by an abort: nobody waits for this call any more
+      if (!this.#asking.delete(requestId)) return;
+      if (why === null) await this.#converse(requestId, length, session);
+      else this.#post({ type: 'PolicyStopped', requestId, why });
+    }).then((sent) => {
       if (sent.kind === 'done') return;
       const message = `the request could not be made: ${sent.fault.message}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
@@ -69,12 +79,24 @@ export class ModelCalls {
     this.#hearing.hold(conversing);
   }
 
+  /** Why the user's stopping policy holds the call back, or null. One that can't be asked holds it back, too. */
+  async #askPolicy(state: State): Promise<string | null> {
+    if (state.session.settings.userPolicy === 'none') return null;
+    const { stoppingPolicy } = this.#equipment;
+    if (stoppingPolicy === null)
+      return 'the stopping policy of this session is not connected: open it with one';
+    const asked = await attempt(() => stoppingPolicy(state));
+    return asked.kind === 'done' ? asked.value : `the stopping policy failed: ${asked.fault.message}`;
+  }
+
   abort(requestId: string): void {
+    this.#asking.delete(requestId);
     this.#hearing.abort(requestId);
   }
 
   /** Aborts every request; resolves when the last has said what it cost. */
   stopAll(): Promise<void> {
+    this.#asking.clear();
     return this.#hearing.stopAll();
   }
 
@@ -89,6 +111,7 @@ export class ModelCalls {
       request: {
         instructions: this.#equipment.instructions,
         tools: this.#equipment.declarations,
+        ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
         messages: requestMessages(conversation, length, model.id),
       },
       clock: this.#equipment.clock,

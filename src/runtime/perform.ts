@@ -1,8 +1,8 @@
 import type { Action } from '../agent/action.js';
 import type { State } from '../agent/state.js';
 import type { Compactions } from './compaction.js';
+import type { HookRuns } from './hook-run.js';
 import type { ModelCalls } from './model-call.js';
-import type { Post } from './posted.js';
 import type { Timers } from './timers.js';
 import type { ToolRuns } from './tool-run.js';
 
@@ -10,8 +10,8 @@ export type Performers = {
   readonly models: ModelCalls;
   readonly compactions: Compactions;
   readonly tools: ToolRuns;
+  readonly hooks: HookRuns;
   readonly timers: Timers;
-  readonly post: Post;
   readonly shutDown: () => void;
 };
 
@@ -26,10 +26,10 @@ export const prepare = (action: Action, { tools }: Performers): readonly string[
 };
 
 /** Performs one action after its event is durable. Never throws, never waits: what comes of it is posted. */
-export const perform = (action: Action, { session }: State, performers: Performers): void => {
+export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
-      performers.models.send(action.requestId, action.length, session);
+      performers.models.send(action.requestId, action.length, state);
       break;
     case 'AbortLlmRequest':
       performers.models.abort(action.requestId);
@@ -38,7 +38,7 @@ export const perform = (action: Action, { session }: State, performers: Performe
       performers.tools.cancel(action.batchId, action.callIds, action.force);
       break;
     case 'StartCompaction':
-      performers.compactions.start(action.compactionId, action.length, session);
+      performers.compactions.start(action.compactionId, action.length, state.session);
       break;
     case 'AbortCompaction':
       performers.compactions.abort(action.compactionId);
@@ -50,13 +50,17 @@ export const perform = (action: Action, { session }: State, performers: Performe
       performers.timers.cancel(action.timerId);
       break;
     case 'RunHook':
-      performers.post({ type: 'HookFailed', hookId: action.hookId, message: 'no hook is connected' });
+      performers.hooks.start(action, state.session);
+      break;
+    case 'AbortHook':
+      performers.hooks.abort(action.hookId);
+      break;
+    case 'ExecuteTools': // the calls were prepared with the group, and begin when their ToolStarted is durable
+      performers.hooks.keep(action.batchId, action.calls);
       break;
     case 'Shutdown':
       performers.shutDown();
       break;
-    case 'ExecuteTools': // the calls were prepared with the group, and begin when their ToolStarted is durable
-    case 'AbortHook': // no hook is connected, so none runs
     case 'RequestApproval': // this and what follows is for watchers
     case 'WithdrawApproval':
     case 'DisplayText':

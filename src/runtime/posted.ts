@@ -1,13 +1,13 @@
-import type { Event } from '../agent/event.js';
 import type { Stepped } from '../needs.js';
+import type { AgentTypes, MachineTypes } from '../needs-machine.js';
 
 type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
 
 /** An event on its way to the loop, which stamps its time. */
-export type Posted = WithoutTime<Event>;
+export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
 
 /** Called when the event is durable and applied. `accepted`: the machine's state changed by it. */
-export type Applied = (stepped: Stepped, accepted: boolean) => void;
+export type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
 
 /** Puts an event into the session's queue. Ignored after the session has ended: then nothing may be acted on. */
-export type Post = (event: Posted, applied?: Applied) => void;
+export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, applied?: Applied<M>) => void;

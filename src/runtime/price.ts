@@ -1,4 +1,4 @@
-import type { Usage } from '../agent/event.js';
+import type { Usage } from '../agent/usage.js';
 import type { Prices, TokenUsage } from '../needs.js';
 
 const MILLION = 1_000_000;
@@ -18,3 +18,15 @@ export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => 
           tokens.cacheWriteTokens * prices.cacheWrite) /
         MILLION,
 });
+
+/** The sum of two; its cost is unknown if one is. */
+export const sumUsage = (one: Usage | null, other: Usage): Usage =>
+  one === null
+    ? other
+    : {
+        inputTokens: one.inputTokens + other.inputTokens,
+        outputTokens: one.outputTokens + other.outputTokens,
+        cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
+        cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+        costUsd: one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
+      };

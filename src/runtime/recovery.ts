@@ -1,4 +1,5 @@
-import type { Call, JudgedCall } from '../agent/call.js';
+import type { Call, JudgedCall, SeenFile } from '../agent/call.js';
+import type { Event } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import type { FileHashes, FileMemory, Journal, ToolOutcome } from '../needs.js';
 import type { ToolRuns } from './tool-run.js';
@@ -50,11 +51,17 @@ const TOOK_EFFECT: ToolOutcome = {
 type Past = {
   /** What ToolStarted recorded, by batch and call. */
   readonly hashes: Map<string, FileHashes>;
-  /** sha256 of the files that calls read or wrote, by real path: what was seen last counts. */
+  /** sha256 of the files that calls and hooks read or wrote, by real path: what was seen last counts. */
   readonly seen: Map<string, string>;
 };
 
 const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
+/** Files whose content an event tells: what a call read or wrote, what a formatter rewrote. */
+const seenIn = (event: Event): readonly SeenFile[] => {
+  if (event.type === 'ToolCompleted') return event.outcome.seen ?? [];
+  return event.type === 'HookCompleted' ? (event.seen ?? []) : [];
+};
 
 const collectPast = async (journal: Journal, upTo: number, { hashes, seen }: Past): Promise<void> => {
   for await (const { seq, event } of journal.read()) {
@@ -64,8 +71,7 @@ const collectPast = async (journal: Journal, upTo: number, { hashes, seen }: Pas
       const key = keyOf(event.batchId, event.callId);
       hashes.set(key, after === undefined ? { before } : { before, after });
     }
-    if (event.type !== 'ToolCompleted') continue;
-    for (const { path, sha256 } of event.outcome.seen ?? []) seen.set(path, sha256);
+    for (const { path, sha256 } of seenIn(event)) seen.set(path, sha256);
   }
 };
 

@@ -8,6 +8,7 @@ import type {
   JournalStore,
   OpenJournal,
   Runtime,
+  StoppingPolicy,
   Tool,
   ToolDeclaration,
   Watcher,
@@ -30,8 +31,13 @@ export type RuntimeNeeds = {
   report(fault: Error): void;
 };
 
-export type NewSession = { readonly settings: Settings; readonly instructions: string };
+export type NewSession = {
+  readonly settings: Settings;
+  readonly instructions: string;
+  readonly stoppingPolicy?: StoppingPolicy;
+};
 export type Opening = {
+  readonly stoppingPolicy?: StoppingPolicy;
   readonly watcher?: Watcher;
   /** What is to be set differently from now on, given the settings from before. */
   readonly patch?: (settings: Settings) => Partial<Settings>;
@@ -64,7 +70,7 @@ class Sessions implements LocalRuntime {
     this.#needs = needs;
   }
 
-  async create({ settings, instructions }: NewSession): Promise<string> {
+  async create({ settings, instructions, stoppingPolicy }: NewSession): Promise<string> {
     const { journals, clock, machine } = this.#needs;
     const needs = await this.#needs.equip(settings);
     const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
@@ -89,17 +95,25 @@ class Sessions implements LocalRuntime {
     const journal = await journals.create(header);
     this.#start(
       journal,
-      new LiveSession(journal, initialState(settings), this.#gather(needs, frozen), this.#needs.report),
+      new LiveSession(
+        journal,
+        initialState(settings),
+        this.#gather(needs, frozen, stoppingPolicy),
+        this.#needs.report,
+      ),
     );
     return sessionId;
   }
 
-  async open(sessionId: string, { watcher, patch }: Opening = {}): Promise<Pick<OpenJournal, 'tornTail'>> {
+  async open(
+    sessionId: string,
+    { watcher, patch, stoppingPolicy }: Opening = {},
+  ): Promise<Pick<OpenJournal, 'tornTail'>> {
     const { journal, state, tornTail } = await this.#needs.journals.open(sessionId);
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       const needs = await this.#needs.equip({ ...state.session.settings, ...changes });
-      return { changes, equipment: this.#gather(needs, await journal.frozen()) };
+      return { changes, equipment: this.#gather(needs, await journal.frozen(), stoppingPolicy) };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment } = prepared.value;
@@ -153,7 +167,7 @@ class Sessions implements LocalRuntime {
     session.ended.then(forget, forget);
   }
 
-  #gather(needs: SessionNeeds, { instructions, tools }: Frozen): Equipment {
+  #gather(needs: SessionNeeds, { instructions, tools }: Frozen, stoppingPolicy?: StoppingPolicy): Equipment {
     const { clock, random } = this.#needs;
     return {
       ...needs,
@@ -162,6 +176,7 @@ class Sessions implements LocalRuntime {
       declarations: JSON.parse(tools) as readonly ToolDeclaration[], // found by its hash, so it is what `create` wrote
       clock,
       random,
+      stoppingPolicy: stoppingPolicy ?? null,
     };
   }
 

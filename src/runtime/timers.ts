@@ -1,5 +1,4 @@
 import type { Clock } from '../needs.js';
-import type { Post } from './posted.js';
 
 export type Timers = {
   schedule(timerId: string, dueAt: number): void;
@@ -8,7 +7,7 @@ export type Timers = {
 };
 
 /** Performs ScheduleTimer and CancelTimer: a timer whose time has passed rings at once. */
-export const createTimers = (clock: Clock, post: Post): Timers => {
+export const createTimers = (clock: Clock, fired: (timerId: string) => void): Timers => {
   const waiting = new Map<string, () => void>();
   const cancel = (timerId: string): void => {
     waiting.get(timerId)?.();
@@ -19,7 +18,7 @@ export const createTimers = (clock: Clock, post: Post): Timers => {
       cancel(timerId);
       const ring = (): void => {
         waiting.delete(timerId);
-        post({ type: 'TimerFired', timerId });
+        fired(timerId);
       };
       waiting.set(timerId, clock.after(Math.max(0, dueAt - clock.now()), ring));
     },

@@ -1,9 +1,13 @@
 import type { JudgedCall } from '../agent/call.js';
+import { spendingId } from '../agent/moves/account.js';
+import { leftOf } from '../agent/moves/budget.js';
 import type { Settings } from '../agent/settings.js';
+import type { Session } from '../agent/state.js';
 import type { Blobs, Clock, FileHashes, FileMemory, Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { cutOutcome } from './cut.js';
 import type { Equipment } from './equipment.js';
 import { createJoiner, type Joiner } from './join.js';
+import { lookBefore } from './look-before.js';
 import type { Applied, Post } from './posted.js';
 import { attempt } from './wall.js';
 
@@ -29,6 +33,8 @@ type Run = {
   readonly seen: Map<string, string>;
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
+  /** What the hooks must know of the world before it; null of a call that they need not know. */
+  looked: Promise<void> | null;
   /** Ends the watch over its deadline. */
   stopWatching: () => void;
   /** The machine no longer asks what becomes of it. */
@@ -74,18 +80,18 @@ const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}
 export class ToolRuns {
   readonly #equipment: Equipment;
   readonly #blobs: Blobs;
-  readonly #settings: () => Settings;
+  readonly #session: () => Session;
   readonly #post: Post;
   readonly #runs = new Map<string, Run>();
   readonly #returning = new Set<Promise<void>>();
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
 
-  /** `settings` are asked for whenever they matter, since they may change. */
-  constructor(equipment: Equipment, blobs: Blobs, settings: () => Settings, post: Post) {
+  /** The session is asked for whenever it matters, since it changes. */
+  constructor(equipment: Equipment, blobs: Blobs, session: () => Session, post: Post) {
     this.#equipment = equipment;
     this.#blobs = blobs;
-    this.#settings = settings;
+    this.#session = session;
     this.#post = post;
   }
 
@@ -96,6 +102,7 @@ export class ToolRuns {
   prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
+    run.looked = lookBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
       this.#post(started, this.#begin(run));
@@ -144,6 +151,7 @@ export class ToolRuns {
       ...{ batchId, call, joiner, gaveUp, giveUp, seen: new Map() },
       ...abortions,
       stopWatching: () => undefined,
+      looked: null,
       forgotten: false,
     };
     this.#runs.set(keyOf(batchId, callId), run);
@@ -177,7 +185,6 @@ export class ToolRuns {
   }
 
   #contextOf(run: Run): ToolContext {
-    const { jobs } = this.#equipment;
     return {
       workspace: this.#settings().workspace,
       callId: run.call.callId,
@@ -185,8 +192,9 @@ export class ToolRuns {
       signal: run.signal.signal,
       force: run.force.signal,
       files: this.#filesOf(run),
-      jobs,
+      jobs: this.#equipment.jobs,
       blobs: this.#blobs,
+      left: () => leftOf(this.#session()),
       progress: (text) => {
         if (!run.forgotten) run.joiner.add('progress', text);
       },
@@ -210,20 +218,23 @@ export class ToolRuns {
   }
 
   async #recover(run: Run, judge: Recover): Promise<void> {
-    await this.#remember();
+    await this.remember();
     const outcome = await judge(() => this.#look(run), this.#filesOf(run));
-    await (outcome === null ? this.#finish(run) : this.#report(run, outcome));
+    if (outcome !== null) return this.#report(run, outcome);
+    run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    await this.#finish(run);
   }
 
   /** Rule 4. */
-  async #remember(): Promise<void> {
+  async remember(): Promise<void> {
     if (this.#recall === null) return;
     this.#recalling ??= this.#recall(this.#equipment.files);
     await this.#recalling;
   }
 
   async #finish(run: Run): Promise<void> {
-    if (this.#recall !== null) await this.#remember();
+    if (this.#recall !== null) await this.remember();
+    if (run.looked !== null) await run.looked;
     run.stopWatching = watchDeadline(run, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#outcomeOf(run);
     run.stopWatching();
@@ -233,12 +244,15 @@ export class ToolRuns {
   async #outcomeOf(run: Run): Promise<ToolOutcome> {
     if (run.signal.signal.aborted) return NEVER_RAN;
     const tool = this.#equipment.tools.get(run.call.tool);
-    if (tool === undefined)
-      return { status: 'failed', text: `the tool ${run.call.tool} is not there any more` };
+    if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const performed = this.#perform(run, tool);
     const returned: Promise<void> = performed.then(() => void this.#returning.delete(returned));
     this.#returning.add(returned);
-    return Promise.race([performed, run.gaveUp]);
+    const first = await Promise.race([performed, run.gaveUp]);
+    void performed.then((late) => {
+      if (late !== first) this.#countLate(run, late);
+    });
+    return first;
   }
 
   /** Runs the tool through the wall. */
@@ -249,6 +263,16 @@ export class ToolRuns {
     return { status, text: `the tool itself failed: ${ran.fault.message}` };
   }
 
+  /** A call that was given up has spent all the same. */
+  #countLate({ batchId, call }: Run, { usage }: ToolOutcome): void {
+    if (usage === undefined) return;
+    this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
+  }
+
+  #settings(): Settings {
+    return this.#session().settings;
+  }
+
   /** Rule 2. */
   async #report(run: Run, outcome: ToolOutcome): Promise<void> {
     const { batchId, call } = run;
@@ -256,7 +280,7 @@ export class ToolRuns {
       ? outcome
       : await cutOutcome(outcome, this.#settings().outputCutBytes, this.#blobs);
     this.#drop(run);
-    if (run.forgotten) return;
+    if (run.forgotten) return this.#countLate(run, outcome);
     run.joiner.flush();
     run.forgotten = true;
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));

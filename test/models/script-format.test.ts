@@ -45,6 +45,10 @@ const wrong: readonly (readonly [unknown, string, RegExp])[] = [
     'replies.0.expect.last.matches',
     /regular expression/,
   ],
+  [{ replies: [], rules: [{ text: 'x' }] }, 'rules.0.when', /when/],
+  [{ replies: [], rules: [{ when: '(' }] }, 'rules.0.when', /regular expression/],
+  [{ replies: [], rules: [{ when: 'a', calls: [] }] }, 'rules.0.calls', /is no field/],
+  [{ replies: [], rules: [{ when: 'a', stall: true, cut: true }] }, 'rules.0', /more than one/],
   [{ replies: [], facts: { prices: { input: 1 } } }, 'facts.prices.output', /output/],
 ];
 

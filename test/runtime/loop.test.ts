@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
+import { defaultSettings } from '../../src/agent/settings.js';
 import { memoryJournals } from '../../src/journal/memory.js';
 import type { Draft, Journal, ModelPiece, Stepped } from '../../src/needs.js';
+import type { AgentTypes } from '../../src/needs-machine.js';
+import { agentFlow } from '../../src/runtime/flow.js';
 import { Loop } from '../../src/runtime/loop.js';
 import { fakeClock } from '../../src/testing/clock.js';
 import {
@@ -257,7 +260,8 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
     close: async () => undefined,
   };
   const shown: Stepped[] = [];
-  const loop = new Loop({
+  const loop = new Loop<AgentTypes>({
+    flow: agentFlow,
     journal,
     state: initialState(settingsOf()),
     clock: fakeClock(),
@@ -284,7 +288,7 @@ test('a session that is stopped by its journal leaves no timer and no request be
     signal = given;
     return hang()(request, given);
   });
-  const limits = { usd: 0, tokens: 0, timeMs: 60_000, rounds: 0, truncation: 2 };
+  const limits = { ...defaultSettings.limits, timeMs: 60_000, rounds: 0 };
   const on = await play({ model, journals, settings: { limits } });
   await on.say('go');
   assert.ok(on.clock.waiting() > 0);

@@ -19,6 +19,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../../src/needs.js';
+import type { Hooks } from '../../src/needs-hooks.js';
 import { createRuntime, type LocalRuntime } from '../../src/runtime/runtime.js';
 import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
 
@@ -159,6 +160,7 @@ export type StageOptions = {
   readonly settings?: Partial<Settings>;
   readonly journals?: JournalStore;
   readonly clock?: FakeClock;
+  readonly hooks?: Hooks;
 };
 
 export const settingsOf = (own: Partial<Settings> = {}): Settings => ({
@@ -196,6 +198,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       files: fileMemory(),
       jobs: jobsOf(jobs),
       compactionInstructions: 'summarise',
+      hooks: options.hooks ?? null,
     }),
     newSessionId: () => {
       created += 1;

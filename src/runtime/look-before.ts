@@ -1,0 +1,22 @@
+import type { JudgedCall } from '../agent/call.js';
+import type { Settings } from '../agent/settings.js';
+import type { Hooks } from '../needs-hooks.js';
+import { attempt } from './wall.js';
+
+/**
+ * Lets the hooks look at the world before a call takes effect; a cancel does not wait for that. null of a call that they
+ * need not know: it changes nothing, or nobody asks afterwards.
+ */
+export const lookBefore = (
+  hooks: Hooks | null,
+  settings: Settings,
+  call: JudgedCall,
+  cancelled: AbortSignal,
+): Promise<void> | null => {
+  if (hooks === null || settings.hooks === 'never' || !call.traits.mutating) return null;
+  const cancel = new Promise<void>((resolve) => {
+    cancelled.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const looked = attempt(() => hooks.before(call, settings.workspace)).then(() => undefined);
+  return Promise.race([looked, cancel]);
+};

@@ -1,0 +1,100 @@
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { TestContext } from 'node:test';
+import { type AskOptions, type AskRun, createAsker } from '../../../src/ask-api.js';
+import { javascript } from '../../../src/environments/javascript.js';
+import { python } from '../../../src/environments/python.js';
+import { quickjs } from '../../../src/environments/quickjs.js';
+import { askMachine } from '../../../src/journal/ask.js';
+import type { InspectableStore } from '../../../src/journal/inspection.js';
+import { memoryJournalsOf } from '../../../src/journal/memory.js';
+import type { Script } from '../../../src/models/script.js';
+import { textOf } from '../../../src/models/script-rules.js';
+import { scriptedModel } from '../../../src/models/scripted.js';
+import type { Model, ModelRequest, Stepped } from '../../../src/needs.js';
+import type { AskTypes } from '../../../src/needs-recursive.js';
+
+/** What tests of code mode stand on: real environments, journals in memory, a scripted model that notes its requests. */
+
+export const environments = { javascript, quickjs, python };
+
+export const makeFolder = async (context: TestContext): Promise<string> => {
+  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'pawl-ask-test-')));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+export const program = (...lines: readonly string[]): string => `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
+export const answers = (expression: string): string =>
+  program(`answer.content = ${expression};`, 'answer.ready = true;');
+
+export type NotingModel = Model & { readonly requests: ModelRequest[] };
+
+/** The last messages of the requests, in the order in which they came. */
+export const askedOf = ({ requests }: NotingModel): readonly string[] =>
+  requests.map(({ messages }) => textOf(messages.at(-1)));
+
+export const notingModel = (script: Script, id?: string): NotingModel => {
+  const model = scriptedModel(script, id === undefined ? {} : { id });
+  const requests: ModelRequest[] = [];
+  const stream: Model['stream'] = (request, signal) => {
+    requests.push(request);
+    return model.stream(request, signal);
+  };
+  return { ...model, stream, requests };
+};
+
+export const memoryRuns = (): InspectableStore<AskTypes> => memoryJournalsOf(askMachine);
+
+export type AskStage = {
+  readonly journals?: InspectableStore<AskTypes>;
+  readonly script?: Script;
+  readonly model?: Model;
+  readonly options?: Partial<AskOptions>;
+  readonly policy?: Parameters<typeof createAsker>[0]['policy'];
+};
+
+export type Asked = {
+  readonly run: AskRun;
+  readonly steps: Stepped<AskTypes>[];
+  readonly journals: InspectableStore<AskTypes>;
+};
+
+/** A run over one small input; closed after the test. */
+export const askAbout = async (context: TestContext, text: string, stage: AskStage): Promise<Asked> => {
+  const folder = await makeFolder(context);
+  await writeFile(path.join(folder, 'input.txt'), text);
+  const { journals = memoryRuns(), script = { replies: [] }, model = scriptedModel(script), policy } = stage;
+  const asker = createAsker({ model, journals, environments, ...(policy === undefined ? {} : { policy }) });
+  const steps: Stepped<AskTypes>[] = [];
+  const run = await asker.ask({
+    question: 'what is in it?',
+    contexts: [{ path: path.join(folder, 'input.txt') }],
+    workspace: folder,
+    watcher: (stepped) => steps.push(stepped),
+    ...stage.options,
+  });
+  context.after(() => run.close().catch(() => undefined)); // what stopped it is the test's to look at
+  return { run, steps, journals };
+};
+
+/** The events that the journal holds. */
+export const journaled = async (journals: InspectableStore<AskTypes>, id: string) =>
+  (await journals.inspect(id)).records.map(({ entry }) => entry.event);
+
+/** Resolves with the first step, past or future, that fits. */
+export const stepOf = (
+  { run, steps }: Asked,
+  fits: (stepped: Stepped<AskTypes>) => boolean,
+): Promise<Stepped<AskTypes>> => {
+  const past = steps.find(fits);
+  if (past !== undefined) return Promise.resolve(past);
+  return new Promise((resolve) => {
+    const unwatch = run.watch((stepped) => {
+      if (!fits(stepped)) return;
+      unwatch();
+      resolve(stepped);
+    });
+  });
+};
