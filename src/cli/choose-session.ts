@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
 import { formatWhen, oneLine } from './print.js';
-import { allSessions } from './stored.js';
+import { sessionsOf } from './stored.js';
 
 const ask = async (question: string): Promise<string> => {
   const asking = createInterface({ input: process.stdin, output: process.stdout });
@@ -24,7 +24,7 @@ const ask = async (question: string): Promise<string> => {
 /** `--resume` without an id: the sessions there are, one to choose. */
 export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
   if (flags.resume !== true) return flags;
-  const found = (await allSessions()).slice(0, 20);
+  const found = (await sessionsOf('agent')).slice(0, 20);
   if (found.length === 0) throw usageStop('There is no session to resume yet.');
   for (const [index, info] of found.entries()) {
     process.stdout.write(

@@ -42,7 +42,7 @@ export class Stop extends Error {
 /** How a turn ended, for a script: `reason` is one word, `message` a sentence or empty. */
 export type Ending = { readonly exit: ExitCode; readonly reason: string; readonly message: string };
 
-const exitOfFailure: Readonly<Record<FailureKind, ExitCode>> = {
+export const exitOfFailure: Readonly<Record<FailureKind, ExitCode>> = {
   rateLimited: exitCodes.tryAgain,
   overloaded: exitCodes.tryAgain,
   unreachable: exitCodes.unavailable,
@@ -64,12 +64,16 @@ const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
   time: exitCodes.timeLimit,
   rounds: exitCodes.roundLimit,
   truncation: exitCodes.taskFailed,
+  repeats: exitCodes.taskFailed,
+  errors: exitCodes.taskFailed,
+  sameResults: exitCodes.taskFailed,
 };
 
 const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
   veto: exitCodes.taskFailed,
   approval: exitCodes.notPermitted,
+  policy: exitCodes.taskFailed,
 };
 
 const endingOfReason = (reason: WaitReason): Ending => {
@@ -114,6 +118,7 @@ const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
   notFound: exitCodes.badInput,
   cannotRead: exitCodes.badInput,
   outOfRange: exitCodes.usage,
+  otherMachine: exitCodes.usage,
   cannotWrite: exitCodes.cannotWrite,
   exists: exitCodes.internal,
 };

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { exitCodes } from './exit-codes.js';
-import { type RunFlags, readSeq } from './flags.js';
+import { type RunFlags, readSeq, usageStop } from './flags.js';
 import { writeWhole } from './print.js';
 import { openStateFolder } from './state-folder.js';
-import { findSession, storedJournals } from './stored.js';
+import { findInfo, storedJournals } from './stored.js';
 
 /** Ids of forks say where they come from and sort behind it. */
 const forkId = (sessionId: string): string => `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
@@ -16,7 +16,9 @@ export const forkSession = async (
   prompt: string | undefined,
 ): Promise<number> => {
   const seq = readSeq('--at', at);
-  const sessionId = await findSession(given);
+  const { sessionId, kind } = await findInfo(given);
+  if (kind === 'ask' && prompt !== undefined)
+    throw usageStop(`${sessionId} is a run of pawl ask: it has its question, and takes no prompt.`);
   openStateFolder(process.env);
   const newId = forkId(sessionId);
   await storedJournals().fork(sessionId, seq, newId, Date.now());

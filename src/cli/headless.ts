@@ -11,6 +11,7 @@ import type { JsonRecord } from './record-schema.js';
 import { costOf, recordsOf, resultRecord } from './records.js';
 import { listenToSignals } from './signals.js';
 import { createStory, wholeOf } from './story.js';
+import { tornText } from './torn-text.js';
 import { createUnapproved } from './unapproved.js';
 
 /** How long a session that is ended hard may take to kill what it started. */
@@ -42,10 +43,6 @@ const jsonOutlet: Outlet = {
   },
   end: (ending, text, ended) => writeRecord(resultRecord(ending, text, ended)),
 };
-
-/** What is said of a journal whose last line was cut off. */
-export const tornText = ({ bytes, keptAs }: NonNullable<Session['tornTail']>): string =>
-  warningText(`The last ${bytes} bytes of the journal were torn off by a crash; they are kept in ${keptAs}.`);
 
 /** Warnings and errors always; the rest of the story to a person who watches, or with --verbose. */
 const textOutlet = (workspace: string, verbose: boolean): Outlet => {

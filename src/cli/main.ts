@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { type AskFlags, askFlags } from './ask-flags.js';
 import { endingOfError, exitCodes } from './exit-codes.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import { exitOnSignals } from './signals.js';
@@ -8,6 +9,13 @@ import { exitOnSignals } from './signals.js';
  */
 
 type AtFlags = { readonly at?: string; readonly json?: true };
+type MachineFlags = {
+  readonly table?: true;
+  readonly json?: true;
+  readonly view?: string;
+  readonly check?: true;
+  readonly bounds?: string;
+};
 
 const addRunFlags = (command: Command): Command => {
   for (const [flag, meaning] of runFlags) command.option(flag, meaning);
@@ -59,7 +67,11 @@ const addReaders = (program: Command, end: (exit: number) => void): void => {
     .description('the conversation of a session, or what the model was sent')
     .option('--at <seq>', 'as it was after this line of the journal')
     .option('--request', 'exactly what the model was sent, as JSON')
-    .action(async (id: string, flags: AtFlags & { readonly request?: true }) =>
+    .option(
+      '--view <name>',
+      'the path in the words of a seed system (minimal, minimal-head, loom, sketch, tools)',
+    )
+    .action(async (id: string, flags: AtFlags & { readonly request?: true; readonly view?: string }) =>
       end(await (await import('./show.js')).showSession(id, flags)),
     );
   program
@@ -76,8 +88,15 @@ const addReaders = (program: Command, end: (exit: number) => void): void => {
     .option('--mermaid', 'as a Mermaid diagram (default)')
     .option('--table', 'as a Markdown table')
     .option('--json', 'as JSON edges')
-    .action(async (flags: { readonly table?: true; readonly json?: true }) =>
-      end(await (await import('./show-machine.js')).showMachine(flags)),
+    .option('--view <name>', 'the own chart of a seed system (minimal, minimal-head, loom, sketch, tools)')
+    .option('--check', 'walk every way through it within bounds, and look at every step')
+    .option('--bounds <name=number,...>', 'how much of what, for --check')
+    .action(async (flags: MachineFlags) =>
+      end(
+        flags.check || flags.bounds !== undefined
+          ? await (await import('./check-machine.js')).checkMachine(flags)
+          : await (await import('./show-machine.js')).showMachine(flags),
+      ),
     );
 };
 
@@ -92,6 +111,14 @@ const addRunners = (program: Command, end: (exit: number) => void): void => {
     .command('demo')
     .description('no key, no network: watch the agent repair a small project')
     .action(async () => end(await (await import('./demo.js')).runDemo()));
+  const ask = program.command('ask [question...]');
+  for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
+  ask
+    .description('a question about inputs that are far larger than the model’s window')
+    .action(async (words: readonly string[], own: AskFlags, command: Command) => {
+      const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
+      end(await (await import('./ask.js')).runAsk(flags, words));
+    });
   addRunFlags(program.command('fork <id> [prompt...]'))
     .description('a new session from a line of an old one')
     .requiredOption('--at <seq>', 'the last line of the journal that it shares')

@@ -1,16 +1,15 @@
-import { realpathSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { defaultSettings, type Limits, type Settings } from '../agent/settings.js';
 import { openSession, type Session } from '../agent-api.js';
 import { fileJournals } from '../journal/file.js';
 import { journalPath } from '../journal/layout.js';
-import { chooseModel, type ModelProblem } from '../models/choose.js';
-import type { Model, Watcher } from '../needs.js';
-import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
-import { limitsOf, onAskOf, presetOf, type RunFlags, usageStop } from './flags.js';
+import type { Model, Tool, Watcher } from '../needs.js';
+import { connectModel, patience, realWorkspace, type Warn, warnOfUnknown } from './connect-model.js';
+import { exitCodes, Stop } from './exit-codes.js';
+import { afterToolsOf, limitsOf, onAskOf, presetOf, profileOf, type RunFlags, usageStop } from './flags.js';
 import { isBare, oneLine } from './print.js';
 import { openStateFolder } from './state-folder.js';
-import { allSessions, findSession, recordedSettings } from './stored.js';
+import { findSession, recordedSettings, sessionsOf } from './stored.js';
 
 /** From flags and environment to an open session. */
 
@@ -25,52 +24,6 @@ export type Opened = {
 /** `terminal`: somebody can be asked. */
 export type Place = 'terminal' | 'headless';
 
-const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
-  noKey: exitCodes.configuration,
-  unknownProvider: exitCodes.usage,
-  noName: exitCodes.usage,
-  badUrl: exitCodes.configuration,
-  badScript: exitCodes.badInput,
-};
-
-const connectModel = async (wanted: string | undefined, flags: RunFlags, folder: string): Promise<Model> => {
-  const options = flags.baseUrl === undefined ? { folder } : { folder, baseUrl: flags.baseUrl };
-  const chosen = await chooseModel(wanted, process.env, options);
-  if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
-  return chosen.model;
-};
-
-const realWorkspace = (folder: string): string => {
-  try {
-    return realpathSync(folder);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Stop(exitCodes.badInput, 'badInput', `The workspace ${folder} can't be opened: ${why}.`);
-  }
-};
-
-/** Milliseconds from a variable of the environment, or nothing. */
-const readDuration = (name: string): number | undefined => {
-  const text = process.env[name] ?? '';
-  if (text === '') return undefined;
-  if (/^[1-9]\d*$/.test(text)) return Number(text);
-  throw new Stop(
-    exitCodes.configuration,
-    'configuration',
-    `${name} is a number of milliseconds, not '${text}'.`,
-  );
-};
-
-/** How long a model may keep silent: for slow local models, and for tests. */
-const patience = (): Partial<Settings> => {
-  const firstByteMs = readDuration('PAWL_FIRST_BYTE_MS');
-  const silenceMs = readDuration('PAWL_SILENCE_MS');
-  return {
-    ...(firstByteMs === undefined ? {} : { firstByteMs }),
-    ...(silenceMs === undefined ? {} : { silenceMs }),
-  };
-};
-
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (limits.usd === 0 || model.facts.prices !== null || flags.allowUnknownPrice) return;
   const message = [
@@ -81,29 +34,36 @@ const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => 
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
+const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
+  const name = profileOf(flags);
+  return name === null ? {} : (await import('../agent/views/profiles.js')).profiles[name];
+};
+
+/** A dollar limit that comes with a profile is no wish of the user's: where it can't be kept it is left out, and said. */
+const limitsOfProfile = (
+  profile: Partial<Settings>,
+  model: Model,
+  flags: RunFlags,
+  warn: Warn,
+): Partial<Limits> => {
+  const { limits } = profile;
+  if (limits === undefined || limits.usd === 0 || flags.maxUsd !== undefined) return limits ?? {};
+  if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
+  warn(
+    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: no limit in dollars is kept. Limit the session by --max-tokens, --max-rounds or --max-minutes.`,
+  );
+  return { ...limits, usd: 0 };
+};
+
 /** The session that the flags ask to go on with, or null for a new one. */
 const chosenSession = async (flags: RunFlags, workspace: string): Promise<string | null> => {
   if (typeof flags.resume === 'string') return findSession(flags.resume);
   if (flags.resume === true)
     throw usageStop('--resume needs the id of a session here. pawl sessions lists them.');
   if (!flags.continue) return null;
-  const last = (await allSessions()).find((info) => info.workspace === workspace);
+  const last = (await sessionsOf('agent')).find((info) => info.workspace === workspace);
   if (last !== undefined) return last.sessionId;
   throw new Stop(exitCodes.badInput, 'notFound', `There is no session of ${workspace} to go on with.`);
-};
-
-/** Told of what stops nothing, in one line each: a model that is not known, a file that is not used. */
-export type Warn = (text: string) => void;
-
-const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
-  if (facts.source !== null) return;
-  const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) =>
-    count.toLocaleString('en'),
-  );
-  const price = facts.prices === null ? ', and its price is unknown' : '';
-  warn(
-    `${id} is not in the catalogue: a window of ${window} tokens and replies of up to ${output} are assumed${price}.`,
-  );
 };
 
 type Wanted = {
@@ -119,6 +79,14 @@ type Wanted = {
  */
 const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
 
+const toolsWithExplore = async (model: Model, stateFolder: string): Promise<readonly Tool[]> => {
+  const [{ builtinTools }, { exploreTool }] = await Promise.all([
+    import('../tools/builtin.js'),
+    import('./explore.js'),
+  ]);
+  return [...builtinTools(), exploreTool(model, stateFolder)];
+};
+
 const open = async (
   flags: RunFlags,
   folder: string,
@@ -126,27 +94,39 @@ const open = async (
 ): Promise<Opened> => {
   // What is wrong on the command line is said before what is wrong around it.
   const [newLimits, newOnAsk, newPreset] = [limitsOf(flags), onAskOf(flags), presetOf(flags)];
+  const afterTools = afterToolsOf(flags);
+  const profile = await readProfile(flags);
   const before = resume === null ? null : await recordedSettings(resume);
   const workspace =
     flags.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
   const wanted = flags.model ?? before?.model ?? process.env.PAWL_MODEL;
   const model = await connectModel(wanted === '' ? undefined : wanted, flags, process.cwd());
   warnOfUnknown(model, warn);
-  const limits = { ...(before ?? defaultSettings).limits, ...newLimits };
+  const limits = {
+    ...(before ?? defaultSettings).limits,
+    ...limitsOfProfile(profile, model, flags, warn),
+    ...newLimits,
+  };
   refuseUnpriced(model, limits, flags);
   const onAsk = place === 'terminal' ? 'ask' : (newOnAsk ?? 'stop');
   const preset = newPreset ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
   const settings: Partial<Settings> = {
     ...patience(),
-    limits,
-    onAsk: preset === 'ci' ? 'deny' : onAsk,
     // A line that can't be seen is no place to give what waited back to.
     queueOnCancel: place === 'terminal' && !isBare(process.env) ? 'restore' : 'hold',
+    ...profile,
+    ...afterTools,
+    limits,
+    onAsk: preset === 'ci' ? 'deny' : onAsk,
   };
   const unpriced = model.facts.prices === null && limits.usd > 0;
   const stateFolder = openStateFolder(process.env);
+  // What a session may call was frozen when it began: one that is resumed may have had the tool.
+  const explores = flags.explore === true || resume !== null;
+  const tools = explores ? await toolsWithExplore(model, stateFolder) : null;
   const session = await openSession({
     model,
+    ...(tools === null ? {} : { tools }),
     journals: fileJournals({ folder: stateFolder }),
     workspace,
     report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),

@@ -7,6 +7,7 @@ import {
   minValue,
   nullable,
   number,
+  optional,
   picklist,
   pipe,
   record,
@@ -29,6 +30,8 @@ const time = pipe(number(), minValue(0));
 /** Line of the journal that holds the event; null of an event that is not journaled. */
 const seq = nullable(pipe(number(), integer(), minValue(1)));
 const input = record(string(), unknown());
+/** Of `pawl ask`: the run that it is about; `n0` is the root. */
+const node = optional(string());
 
 const usage = strictObject({
   inputTokens: count,
@@ -59,8 +62,9 @@ export const recordSchema = variant('type', [
   strictObject({
     type: literal('request'),
     requestId: string(),
-    purpose: picklist(['user', 'toolResults']),
+    purpose: picklist(['user', 'toolResults', 'iteration', 'answer', 'plain']),
     messages: count,
+    node,
   }),
   strictObject({ type: literal('text'), text: string() }),
   strictObject({ type: literal('retracted'), requestId: string() }),
@@ -74,6 +78,7 @@ export const recordSchema = variant('type', [
     calls: array(strictObject({ callId: string(), tool: string(), input, verdict: string() })),
     usage,
     costUsd: nullable(number()),
+    node,
   }),
   strictObject({
     type: literal('modelFailed'),
@@ -84,6 +89,7 @@ export const recordSchema = variant('type', [
     message: string(),
     retryable: boolean(),
     retryAfterMs: nullable(number()),
+    node,
   }),
   strictObject({ type: literal('retry'), timerId: string(), dueAt: time }),
   strictObject({
@@ -128,8 +134,25 @@ export const recordSchema = variant('type', [
     compactionId: string(),
     phase: picklist(['started', 'completed', 'failed']),
   }),
+  strictObject({
+    type: literal('hookStarted'),
+    hookId: string(),
+    phase: picklist(['CheckingGitCommits', 'RunningAutoformatters', 'AutoCommitting']),
+  }),
+  strictObject({
+    type: literal('hookCompleted'),
+    seq,
+    at: time,
+    hookId: string(),
+    commits: array(strictObject({ hash: string(), subject: string() })),
+    /** Absolute paths: files that the calls changed; of the formatters, those that they rewrote. */
+    changedFiles: array(string()),
+    /** Whether there are uncommitted changes. */
+    dirty: boolean(),
+  }),
+  strictObject({ type: literal('hookFailed'), seq, at: time, hookId: string(), message: string() }),
   strictObject({ type: literal('error'), text: string() }),
-  strictObject({ type: literal('warning'), kind: string(), text: string() }),
+  strictObject({ type: literal('warning'), kind: string(), text: string(), node }),
   strictObject({ type: literal('notice'), kind: string(), text: string() }),
   strictObject({
     type: literal('state'),
@@ -138,6 +161,54 @@ export const recordSchema = variant('type', [
     event: string(),
     path: array(string()),
     state: string(),
+    node,
+  }),
+  /** `pawl ask`: what is asked of what, and where its programs run. */
+  strictObject({
+    type: literal('run'),
+    question: string(),
+    inputs: array(strictObject({ name: string(), path: string(), characters: count, sha256: string() })),
+    environment: picklist(['javascript', 'quickjs', 'python']),
+    /** Why it is not the one that works best; null where it is. */
+    note: nullable(string()),
+  }),
+  strictObject({
+    type: literal('environment'),
+    node: string(),
+    phase: picklist(['starting', 'ready', 'failed', 'closed']),
+    /** What became of the variables of cells that ran before; of `ready`. */
+    variables: optional(picklist(['kept', 'changed', 'lost'])),
+    message: optional(string()),
+  }),
+  strictObject({ type: literal('cellStarted'), node: string(), cellId: string(), code: string() }),
+  strictObject({
+    type: literal('cellFinished'),
+    seq,
+    at: time,
+    node: string(),
+    cellId: string(),
+    status: picklist(['ok', 'raised', 'stopped', 'died']),
+    stdout: string(),
+    stderr: string(),
+    variablesLost: boolean(),
+  }),
+  strictObject({
+    type: literal('subcall'),
+    seq,
+    at: time,
+    node: string(),
+    cellId: string(),
+    ordinal: count,
+    kind: picklist(['llm', 'rlm']),
+    prompts: count,
+    /** Of all prompts together. */
+    characters: count,
+  }),
+  strictObject({
+    type: literal('outcome'),
+    node: string(),
+    status: picklist(['answered', 'stopped', 'failed', 'cancelled']),
+    text: string(),
   }),
   strictObject({
     type: literal('result'),

@@ -1,14 +1,15 @@
 import type { Action } from '../agent/action.js';
 import type { JudgedCall } from '../agent/call.js';
-import type { On, Usage } from '../agent/event.js';
+import type { On } from '../agent/event.js';
 import type { State } from '../agent/state.js';
+import type { Usage } from '../agent/usage.js';
 import type { Stepped } from '../needs.js';
 import type { Ending } from './exit-codes.js';
 import { walked } from './path-line.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Counts alone, without the price. */
-const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
+export const countsOf = (usage: Omit<Usage, 'costUsd'>) => ({
   inputTokens: usage.inputTokens,
   outputTokens: usage.outputTokens,
   cacheReadTokens: usage.cacheReadTokens,
@@ -64,6 +65,10 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
       const { batchId, callId, answer, scope } = event;
       return { type: 'approvalAnswered', seq, at, batchId, callId, answer: answer.kind, scope };
     }
+    case 'HookCompleted':
+      return completedHook(event, seq);
+    case 'HookFailed':
+      return { type: 'hookFailed', seq, at, hookId: event.hookId, message: event.message };
     case 'CompactionCompleted':
       return { type: 'compaction', compactionId: event.compactionId, phase: 'completed' };
     case 'CompactionFailed':
@@ -77,6 +82,12 @@ const failureRecord = (event: On<'LlmFailed'>, seq: number | null): JsonRecord =
   const { kind, message, retryable, retryAfterMs } = event.error;
   const { at, requestId } = event;
   return { type: 'modelFailed', seq, at, requestId, kind, message, retryable, retryAfterMs };
+};
+
+const completedHook = (event: On<'HookCompleted'>, seq: number | null): JsonRecord => {
+  const { at, hookId, dirty } = event;
+  const commits = event.commits.map(({ hash, subject }) => ({ hash, subject }));
+  return { type: 'hookCompleted', seq, at, hookId, commits, changedFiles: [...event.changedFiles], dirty };
 };
 
 const replyText = (event: On<'LlmCompleted'>): string =>
@@ -99,6 +110,8 @@ const recordOfAction = (action: Action): JsonRecord | null => {
       return { type: 'approvalWithdrawn', batchId: action.batchId, callId: action.callId };
     case 'StartCompaction':
       return { type: 'compaction', compactionId: action.compactionId, phase: 'started' };
+    case 'RunHook':
+      return { type: 'hookStarted', hookId: action.hookId, phase: action.phase };
     case 'DisplayText':
       return { type: 'text', text: action.text };
     case 'DisplayToolResult': {

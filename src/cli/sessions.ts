@@ -2,9 +2,10 @@ import type { SessionInfo } from '../needs.js';
 import { formatWhen, oneLine, writeWhole } from './print.js';
 import { allSessions } from './stored.js';
 
-const lineOf = ({ sessionId, changedAt, workspace, title, parent }: SessionInfo): string => {
+const lineOf = ({ sessionId, kind, changedAt, workspace, title, parent }: SessionInfo): string => {
+  const asked = kind === 'ask' ? ['(pawl ask)'] : [];
   const fork = parent === null ? [] : [`(fork of ${parent.sessionId} at ${parent.seq})`];
-  return [sessionId, formatWhen(changedAt), workspace, oneLine(title, 60), ...fork].join('  ');
+  return [sessionId, formatWhen(changedAt), workspace, oneLine(title, 60), ...asked, ...fork].join('  ');
 };
 
 /** `pawl sessions`: one line a session, newest first. */

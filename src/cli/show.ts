@@ -1,48 +1,14 @@
 import { messagesOf } from '../agent/conversation.js';
 import type { Message } from '../agent/message.js';
 import { exitCodes, Stop } from './exit-codes.js';
-import { readSeq } from './flags.js';
-import { formatWhen, harmless, type Look, lookOf, paint, writeWhole } from './print.js';
-import { findSession, foldStored, storedBlobs } from './stored.js';
+import { readSeq, usageStop } from './flags.js';
+import { formatWhen, lookOf, paint, writeWhole } from './print.js';
+import { readView } from './read-view.js';
+import { messageLines } from './show-message.js';
+import { showPath } from './show-path.js';
+import { findInfo, foldStored, storedBlobs } from './stored.js';
 
-type Flags = { readonly at?: string; readonly request?: true };
-
-type Part = Message['parts'][number];
-
-const partLine = (look: Look, part: Part): string => {
-  switch (part.type) {
-    case 'text':
-      return harmless(part.text);
-    case 'reasoning':
-      return paint(look, 'dim', harmless(part.text));
-    case 'call':
-      return `${paint(look, 'cyan', `→ ${part.tool}`)} ${harmless(part.rawInput ?? JSON.stringify(part.input))}`;
-    case 'result':
-      return `${paint(look, part.failed ? 'red' : 'green', `← ${part.tool}`)} ${harmless(part.text)}`;
-    default:
-      return part satisfies never;
-  }
-};
-
-/** A message that goes to the model may hold results, what the user typed, and notes of the agent's. */
-const speakerOf = ({ role }: Message, part: Part): string => {
-  if (role === 'assistant') return 'pawl';
-  if (part.type === 'result') return 'tools';
-  return 'origin' in part && part.origin !== 'user' ? part.origin : 'you';
-};
-
-/** A message for people: who speaks, then each part. */
-export const messageLines = (look: Look, message: Message): string => {
-  let speaker = '';
-  return message.parts
-    .flatMap((part) => {
-      const before = speaker;
-      speaker = speakerOf(message, part);
-      const heading = speaker === before ? [] : [paint(look, 'bold', speaker)];
-      return [...heading, partLine(look, part)];
-    })
-    .join('\n');
-};
+type Flags = { readonly at?: string; readonly request?: true; readonly view?: string };
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<string> => {
   const sent: { readonly seq: number | null; readonly messages: readonly Message[] }[] = [];
@@ -84,11 +50,20 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   return [paint(look, 'dim', head), ...messages].join('\n\n');
 };
 
-/** `pawl show`: the conversation as it was at an entry, or exactly what the model was sent last up to there. */
+/**
+ * `pawl show`: the conversation as it was at an entry, exactly what the model was sent last up to there, or the path up
+ * to there in the words of a seed system.
+ */
 export const showSession = async (given: string, flags: Flags): Promise<number> => {
+  if (flags.view !== undefined && flags.request) throw usageStop('--view and --request exclude each other.');
+  const view = flags.view === undefined ? null : readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const sessionId = await findSession(given);
-  const shown = await (flags.request ? showRequest(sessionId, at) : showConversation(sessionId, at));
+  const { sessionId, kind } = await findInfo(given);
+  if (kind === 'ask' && view !== null)
+    throw usageStop('--view is for sessions of the agent, not of pawl ask.');
+  if (kind === 'ask') return (await import('./ask-show.js')).showRun(sessionId, at, flags);
+  const tell = flags.request ? showRequest : showConversation;
+  const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);
   writeWhole(1, `${shown}\n`);
   return exitCodes.done;
 };

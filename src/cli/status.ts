@@ -1,3 +1,4 @@
+import type { HookPhase } from '../agent/purpose.js';
 import type { State } from '../agent/state.js';
 import { formatCost, formatSeconds, formatTokens } from './print.js';
 import { costOf } from './records.js';
@@ -15,7 +16,7 @@ const sayState = (state: State, now: number): string => {
     case 'ExecutingTools':
       return sayTools(state);
     case 'PostToolsHook':
-      return 'looking at what changed';
+      return phaseWords[state.phase];
     case 'Compacting':
       return 'making room: summarising the conversation';
     case 'ShuttingDown':
@@ -23,6 +24,12 @@ const sayState = (state: State, now: number): string => {
     default:
       return state.name;
   }
+};
+
+const phaseWords: Readonly<Record<HookPhase, string>> = {
+  CheckingGitCommits: 'checking commits',
+  RunningAutoformatters: 'formatting',
+  AutoCommitting: 'committing',
 };
 
 const sayCalling = (streams: boolean, attempt: number): string => {

@@ -1,9 +1,12 @@
 import type { Settings } from '../agent/settings.js';
 import { fileBlobs } from '../journal/blobs.js';
 import { fileJournals } from '../journal/file.js';
-import type { Inspection } from '../journal/inspection.js';
-import { type Replay, replay } from '../journal/replay.js';
+import { type Replay, replayWith } from '../journal/fold.js';
+import type { InspectableStore, Inspection } from '../journal/inspection.js';
+import type { Machine } from '../journal/machine.js';
+import { agentMachine } from '../journal/replay.js';
 import type { Blobs, SessionInfo, Watcher } from '../needs.js';
+import type { AgentTypes, MachineTypes } from '../needs-machine.js';
 import { exitCodes, Stop } from './exit-codes.js';
 import { stateFolder } from './state-folder.js';
 
@@ -19,11 +22,16 @@ export const allSessions = async (): Promise<readonly SessionInfo[]> => {
   return found;
 };
 
-/** The id of the session that is meant by an id or by its unique beginning. */
-export const findSession = async (given: string): Promise<string> => {
-  const ids = (await allSessions()).map((info) => info.sessionId);
-  if (ids.includes(given)) return given;
-  const fitting = ids.filter((id) => id.startsWith(given));
+/** Those of one machine, newest first. */
+export const sessionsOf = async (kind: SessionInfo['kind']): Promise<readonly SessionInfo[]> =>
+  (await allSessions()).filter((info) => info.kind === kind);
+
+/** The session that is meant by an id or by its unique beginning. */
+export const findInfo = async (given: string): Promise<SessionInfo> => {
+  const all = await allSessions();
+  const whole = all.find((info) => info.sessionId === given);
+  if (whole !== undefined) return whole;
+  const fitting = all.filter((info) => info.sessionId.startsWith(given));
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) return only;
   throw new Stop(
@@ -31,19 +39,32 @@ export const findSession = async (given: string): Promise<string> => {
     'notFound',
     only === undefined
       ? `No session '${given}' in ${stateFolder(process.env)}. pawl sessions lists them.`
-      : `'${given}' fits ${fitting.length} sessions; write more of the id: ${fitting.slice(0, 4).join(', ')}.`,
+      : `'${given}' fits ${fitting.length} sessions; write more of the id: ${fitting
+          .slice(0, 4)
+          .map((info) => info.sessionId)
+          .join(', ')}.`,
   );
 };
 
+/** The id of the session that is meant by an id or by its unique beginning. */
+export const findSession = async (given: string): Promise<string> => (await findInfo(given)).sessionId;
+
+export type Folded<M extends MachineTypes> = {
+  readonly inspection: Inspection<M>;
+  readonly folded: Replay<M>;
+};
+
 /** Folds a stored journal up to `at`. Stops on damage before that point. */
-export const foldStored = async (
+export const foldStoredBy = async <M extends MachineTypes>(
+  machine: Machine<M>,
+  store: InspectableStore<M>,
   sessionId: string,
   at: number | undefined,
-  visit?: Watcher,
-): Promise<{ readonly inspection: Inspection; readonly folded: Replay }> => {
-  const inspection = await storedJournals().inspect(sessionId);
+  visit?: Watcher<M>,
+): Promise<Folded<M>> => {
+  const inspection = await store.inspect(sessionId);
   const limits = { ...(at === undefined ? {} : { at }), ...(visit === undefined ? {} : { visit }) };
-  const folded = await replay(inspection.header, inspection.records, limits);
+  const folded = await replayWith(machine, inspection.header, inspection.records, limits);
   if (inspection.damage !== null && (at === undefined || folded.seq < at)) throw inspection.damage;
   if (at !== undefined && folded.seq < at) {
     throw new Stop(
@@ -54,6 +75,13 @@ export const foldStored = async (
   }
   return { inspection, folded };
 };
+
+/** The same, of a session of the agent's. */
+export const foldStored = (
+  sessionId: string,
+  at: number | undefined,
+  visit?: Watcher,
+): Promise<Folded<AgentTypes>> => foldStoredBy(agentMachine, storedJournals(), sessionId, at, visit);
 
 /** The settings of a session as they were changed last. */
 export const recordedSettings = async (sessionId: string): Promise<Settings> => {

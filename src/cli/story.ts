@@ -82,7 +82,8 @@ const tellPlain = (action: Action, look: Look): Piece | null => {
     case 'DisplayWarning':
       return says(look, 'yellow', '!', action.text, true);
     case 'DisplayNotice':
-      return says(look, 'dim', '·', action.text, action.kind !== 'queued');
+      // one thing a line: commits, files
+      return says(look, 'dim', '·', action.text.replaceAll('\n', '\n· '), action.kind !== 'queued');
     default:
       return null;
   }

@@ -8,7 +8,6 @@ import { chooseSession } from './choose-session.js';
 import { Desk, type DeskWishes } from './desk.js';
 import { exitCodes } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
-import { tornText } from './headless.js';
 import { createHeld, type Held } from './held.js';
 import { readKeys, readLines, type Typed } from './keys.js';
 import { type Opened, openFromFlags } from './open-session.js';
@@ -24,10 +23,11 @@ import {
 } from './print.js';
 import { costOf } from './records.js';
 import { createScreen, createSuspend, type Screen } from './screen.js';
-import { messageLines } from './show.js';
+import { messageLines } from './show-message.js';
 import { listenToSignals } from './signals.js';
 import { keyHelp, slashHelp, type Wish } from './slash.js';
 import { isBusy } from './status.js';
+import { tornText } from './torn-text.js';
 
 const HARD_END_MS = 2_000;
 const TICK_MS = 1_000;

@@ -72,6 +72,7 @@ const journalRows: Readonly<Record<JournalErrorKind, number>> = {
   notFound: 65,
   cannotRead: 65,
   outOfRange: 2,
+  otherMachine: 2,
   cannotWrite: 74,
   exists: 70,
 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readAnswer } from '../../src/cli/approval.js';
-import { limitsOf, presetOf } from '../../src/cli/flags.js';
+import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
 import { wrapText } from '../../src/cli/live-area.js';
 import {
   formatCost,
@@ -89,6 +89,24 @@ test('limits are read from flags: minutes become milliseconds, what is missing i
     assert.throws(() => limitsOf({ maxRounds }), /--max-rounds/);
   }
   assert.throws(() => presetOf({ preset: 'none' }), /plan, careful, auto, ci/);
+});
+
+test('what happens after tools is read from flags; what they can not mean together is refused', () => {
+  assert.deepEqual(afterToolsOf({}), {});
+  assert.deepEqual(afterToolsOf({ hooks: 'always', formatter: 'on', autoCommit: true }), {
+    hooks: 'always',
+    formatter: 'onChanges',
+    autoCommit: 'on',
+  });
+  assert.deepEqual(afterToolsOf({ hooks: 'never', formatter: 'off', autoCommit: false }), {
+    hooks: 'never',
+    formatter: 'off',
+    autoCommit: 'off',
+  });
+  assert.throws(() => afterToolsOf({ hooks: 'no' }), /--hooks is one of mutating, always, never, not 'no'/);
+  assert.throws(() => afterToolsOf({ formatter: 'prettier' }), /--formatter is one of on, off/);
+  assert.throws(() => afterToolsOf({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
+  assert.throws(() => afterToolsOf({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
 });
 
 const folders: readonly (readonly [NodeJS.ProcessEnv, string])[] = [

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  ANSWER,
+  beforeAnything,
+  begin,
+  betweenPrograms,
+  count,
+  eventsIn,
+  goOn,
+  inProgram,
+  inSubcall,
+  nothingIsLeft,
+  paidTwice,
+  untilIn,
+} from './asking.js';
+import { expectCode, runPawl, sessionOf, startPawl } from './pawl.js';
+
+/** Runs that are killed: they go on to the same answer, and what was answered is not paid again. */
+
+const rows = [
+  ['javascript', 'before anything has come back', beforeAnything],
+  ['javascript', 'in a sub-call, after another', inSubcall],
+  ['javascript', 'in a program that works', inProgram],
+  ['javascript', 'between two programs', betweenPrograms],
+  ['quickjs', 'in a sub-call, after another', inSubcall],
+  ['quickjs', 'in a program that works', inProgram],
+  ['python', 'in a sub-call, after another', inSubcall],
+  ['python', 'in a program that works', inProgram],
+] as const;
+
+for (const [environment, when, is] of rows) {
+  test(`${environment}: killed ${when}, a run goes on to the same answer, and nothing is paid twice`, async (context) => {
+    const { place, running } = await begin(context, environment);
+    await untilIn(place, running, is);
+    running.child.kill('SIGKILL');
+    assert.equal((await running.ended).code, null);
+    await nothingIsLeft(place);
+    await goOn(place);
+  });
+}
+
+test('killed again and again, it still comes to the same answer', async (context) => {
+  const { place, running } = await begin(context);
+  let life = running;
+  const moments = [beforeAnything, inSubcall, inProgram, betweenPrograms];
+  for (const is of moments) {
+    await untilIn(place, life, is);
+    life.child.kill('SIGKILL');
+    await life.ended;
+    life = startPawl(place, ['ask', '--continue', '--verbose']);
+  }
+  const ended = await life.ended;
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, `${ANSWER}\n`);
+  assert.match(ended.stderr, /2 finished programs run again/);
+  const events = eventsIn(place, sessionOf(place));
+  assert.deepEqual(paidTwice(events), []);
+  assert.equal(count(events, 'Resumed'), moments.length);
+});
+
+test('an input that changed since is refused, and the run goes on once it is as it was', async (context) => {
+  const { place, running } = await begin(context);
+  await untilIn(place, running, inSubcall);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const input = join(place.workspace, 'input.txt');
+  writeFileSync(input, 'abd');
+  const refused = await runPawl(place, ['ask', '--continue']);
+  expectCode(refused, 65);
+  assert.match(refused.stderr, /input\.txt has changed since the run began/);
+  writeFileSync(input, 'abc');
+  await goOn(place);
+});
