@@ -11,6 +11,7 @@ import { builtinModules } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import { environmentPrograms } from './environment-programs.js';
 import { thirdParty } from './third-party.js';
 
 const ENTRIES: Readonly<Record<string, string>> = {
@@ -175,14 +176,20 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   });
   const program = await buildProgram(root);
   assertPure(metafile);
-  const files = program === null ? outputFiles : [...outputFiles, program];
+  const programs = await environmentPrograms(root, common(root));
+  const files = [...outputFiles, ...(program === null ? [] : [program]), ...programs.files];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, 'dist'), kept);
   removeStale(path.join(root, 'dist', 'chunks'), kept);
+  removeStale(path.join(root, 'dist', 'environments'), kept);
   replaceFile(
     path.join(root, 'THIRD-PARTY.md'),
-    thirdParty(root, [...Object.keys(metafile.inputs), ...Object.keys(program?.metafile.inputs ?? {})]),
+    thirdParty(root, [
+      ...Object.keys(metafile.inputs),
+      ...Object.keys(program?.metafile.inputs ?? {}),
+      ...programs.inputs,
+    ]),
   );
   const size = program === null ? 'not built' : kilobytes(program.contents.length);
   return [

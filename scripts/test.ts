@@ -7,10 +7,10 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { run } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { missingNeeds } from './needs.js';
 import { report } from './reporter.js';
 
 type Step = { readonly title: string; readonly program: string; readonly words: readonly string[] };
-type Need = { readonly program: string; readonly words: readonly string[]; readonly repair: string };
 
 const FILE_TIME_MAX_MS = 300_000;
 /** As many test files at once. */
@@ -30,19 +30,6 @@ const CHECKS: readonly Step[] = [
   { title: 'package', program: ownBin('publint'), words: ['run', '--strict', '--pack', 'false'] },
 ];
 
-/** What the tests use that npm does not bring. */
-const NEEDS: readonly Need[] = [
-  { program: 'git', words: ['--version'], repair: 'apt-get install git' },
-  {
-    program: 'unshare',
-    words: ['--user', '--map-root-user', '--mount', 'true'],
-    repair:
-      'apt-get install util-linux (and let users make user namespaces: sysctl -w user.max_user_namespaces=10000)',
-  },
-  { program: 'ps', words: ['--version'], repair: 'apt-get install procps' },
-  { program: 'bash', words: ['--version'], repair: 'apt-get install bash' },
-];
-
 /** What would let the machine of whoever runs the tests decide about them: keys, settings, colours. */
 const FOREIGN =
   /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
@@ -50,12 +37,6 @@ const FOREIGN =
 const cleanEnvironment = (): void => {
   for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
 };
-
-const missing = (): readonly string[] =>
-  NEEDS.filter(({ program, words }) => spawnSync(program, words, { stdio: 'ignore' }).status !== 0).map(
-    ({ program, words, repair }) =>
-      `'${[program, ...words].join(' ')}' does not work here. Install it: ${repair}`,
-  );
 
 const succeeds = ({ title, program, words }: Step): boolean => {
   const startedAtMs = Date.now();
@@ -98,7 +79,7 @@ const main = async (words: readonly string[]): Promise<void> => {
       .filter((word) => word.startsWith('--') && word !== '--fast')
       .map((word) => `unknown flag ${word}`),
     ...chosen.filter((file) => !existsSync(file)).map((file) => `there is no ${file}`),
-    ...missing(),
+    ...missingNeeds(),
   ];
   for (const fault of faults) console.error(fault);
   process.exitCode = 1;

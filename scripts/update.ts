@@ -1,17 +1,20 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
- * The diagram in README.md and docs/machine.md, THIRD-PARTY.md, docs/json-stream.schema.json; golden traces and what the
- * examples print (their tests write them when UPDATE=1).
+ * The diagram in README.md and docs/machine.md, the pages of docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json;
+ * golden traces and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { agent } from '../src/agent/machine.js';
+import { views } from '../src/agent/views/views.js';
 import { markdownTable, mermaid } from '../src/kernel/describe.js';
 import { bundle } from './bundle.js';
+import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { emptyMachineDocument, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
+import { fillSeedPage, seedPage } from './seed-pages.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
 const inRoot = (file: string): string => path.join(root, file);
@@ -31,6 +34,14 @@ const updateDiagrams = (): void => {
   rewrite('README.md', splice(readFileSync(inRoot('README.md'), 'utf8'), 'diagram', diagram));
 };
 
+const updateSeedPages = (): void => {
+  for (const view of views) {
+    const file = seedPage(view);
+    if (existsSync(inRoot(file))) rewrite(file, fillSeedPage(readFileSync(inRoot(file), 'utf8'), view));
+  }
+  rewrite(codeModePage, fillCodeModePage(readFileSync(inRoot(codeModePage), 'utf8')));
+};
+
 /** False when a trace or an example did not come to its end: it is not written then, and its test says why. */
 const updateByTests = (): boolean => {
   const files = readdirSync(inRoot('test'), { recursive: true, encoding: 'utf8' })
@@ -43,5 +54,6 @@ const updateByTests = (): boolean => {
 
 console.log((await bundle(root)).join('\n'));
 updateDiagrams();
+updateSeedPages();
 rewrite('docs/json-stream.schema.json', schemaText());
 process.exitCode = updateByTests() ? 0 : 1;

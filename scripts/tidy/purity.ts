@@ -9,7 +9,7 @@ const IMPURE = new Set([
 const DRIVERS = new Set(['src/kernel/drive.ts', 'src/kernel/build.ts']);
 const DRIVING = new Set(['Promise', 'async', 'await', 'throw']);
 
-const isPure = (file: string): boolean => /^src\/(agent|kernel)\//.test(file);
+const isPure = (file: string): boolean => /^src\/(agent|kernel|recursive)\//.test(file);
 
 /** A name that stands for a value or a type here, and not for a field of something. */
 const isReference = (parent: Node | null, field: string): boolean => {
@@ -35,7 +35,7 @@ const impureWord = (node: Node, parent: Node | null, field: string): string | nu
   return name !== undefined && IMPURE.has(name) && isReference(parent, field) ? name : null;
 };
 
-/** agent/ and the stepping part of kernel/ know no time, no chance, no world, and throw nothing. */
+/** agent/, recursive/ and the stepping part of kernel/ know no time, no chance, no world, and throw nothing. */
 export const purityFaults = (source: Source): readonly Fault[] => {
   if (!isPure(source.file)) return [];
   const faults: Fault[] = [];

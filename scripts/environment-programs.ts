@@ -1,0 +1,42 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { type BuildOptions, build, type Metafile } from 'esbuild';
+
+/** What the environments run in a process or thread of its own: files of their own in dist/environments/. */
+
+const SOURCES = 'src/environments';
+const WORKER = `${SOURCES}/quickjs-worker.ts`;
+/** Starts the worker from its TypeScript; of no use where that is bundled. */
+const FROM_SOURCE = /-from-source\.js$/;
+
+type Programs = {
+  readonly files: readonly { readonly path: string; readonly contents: Uint8Array }[];
+  readonly inputs: readonly string[];
+};
+
+/** Programs that are no TypeScript are copied as they are. */
+const copied = (root: string): Programs['files'] =>
+  readdirSync(path.join(root, SOURCES), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.ts') && !FROM_SOURCE.test(entry.name))
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .map((file) => ({
+      path: path.join(root, 'dist/environments', path.relative(path.join(root, SOURCES), file)),
+      contents: readFileSync(file),
+    }));
+
+/** The programs, where there are any under `root`. */
+export const environmentPrograms = async (
+  root: string,
+  common: BuildOptions & { readonly write: false; readonly metafile: true },
+): Promise<Programs> => {
+  if (!existsSync(path.join(root, WORKER))) return { files: [], inputs: [] };
+  const { outputFiles, metafile }: { outputFiles: Programs['files']; metafile: Metafile } = await build({
+    ...common,
+    entryPoints: [WORKER],
+    outfile: 'dist/environments/quickjs-worker.js',
+    format: 'esm',
+    keepNames: false,
+    inject: [],
+  });
+  return { files: [...outputFiles, ...copied(root)], inputs: Object.keys(metafile.inputs) };
+};

@@ -1,0 +1,67 @@
+/**
+ * Bundles the tests of the machine, with the machine as it stands beside them, into one file that `runner.ts` loads anew
+ * for each mutant. Tables and rules first, random walks last: what is caught early costs little.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const ROOMS = ['test/kernel', 'test/agent'];
+/** Copies of the sources, whole explorations, and what is asked of the walks themselves. */
+const LEFT_OUT = /agent\/.*(?:faults|walks-reach|exploration)/;
+const LAST = /random|property|refinement/;
+
+const files = ROOMS.flatMap((room) =>
+  readdirSync(path.join(root, room), { recursive: true, encoding: 'utf8' })
+    .map((file) => `${room}/${file}`)
+    .filter((file) => file.endsWith('.test.ts') && !LEFT_OUT.test(file))
+    .sort(),
+);
+const ordered = [...files.filter((file) => !LAST.test(file)), ...files.filter((file) => LAST.test(file))];
+const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
+
+/** Each file keeps its own address, for the golden files that lie beside it; test files say when they are loaded. */
+const ownPlaces: Plugin = {
+  name: 'own places',
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /[\\/]test[\\/].*\.ts$/ }, ({ path: file }) => {
+      const place = path.relative(root, file).replaceAll(path.sep, '/');
+      const address = JSON.stringify(pathToFileURL(file).href);
+      const text = readFileSync(file, 'utf8').replaceAll('import.meta.url', address);
+      const told = `placeOnTest.file = ${JSON.stringify(place)};${text}\nplaceOnTest.file = '';`;
+      return { contents: files.includes(place) ? told : text, loader: 'ts' };
+    });
+  },
+};
+
+/** `node:test` as the tests know it. */
+const ownTest: Plugin = {
+  name: 'own test',
+  setup: ({ onLoad, onResolve }) => {
+    onResolve({ filter: /^node:test$/ }, () => ({ path: 'test', namespace: 'own' }));
+    onLoad({ filter: /.*/, namespace: 'own' }, () => ({
+      contents: `export { describe, test, test as it, test as default } from ${JSON.stringify(standIn)};`,
+      resolveDir: root,
+    }));
+  },
+};
+
+await build({
+  absWorkingDir: root,
+  stdin: {
+    contents: [...ordered.map((file) => `import './${file}';`), `export { tests } from '${standIn}';`].join(
+      '\n',
+    ),
+    resolveDir: root,
+  },
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'cjs',
+  keepNames: true,
+  outfile: path.join(root, 'test/suite.cjs'),
+  plugins: [ownPlaces, ownTest],
+  logLevel: 'error',
+});

@@ -1,0 +1,38 @@
+import { PluginKind } from '@stryker-mutator/api/plugin';
+
+/**
+ * Leaves out what the compiler proves to be never reached: the last case of a switch that ends in `satisfies never`.
+ * A mutant there can only be wrong together with a type.
+ */
+
+/** As much of a node of the syntax tree as is looked at. */
+type Node = {
+  readonly type: string;
+  readonly test?: Node | null;
+  readonly consequent?: readonly Node[];
+  readonly argument?: Node | null;
+  readonly expression?: Node;
+  readonly typeAnnotation?: Node;
+};
+
+const isNever = (node: Node | null | undefined): boolean =>
+  node?.type === 'TSSatisfiesExpression' && node.typeAnnotation?.type === 'TSNeverKeyword';
+
+/** `default: return x satisfies never;` */
+const isImpossible = ({ type, test, consequent = [] }: Node): boolean => {
+  const [only] = consequent;
+  return (
+    type === 'SwitchCase' &&
+    test === null &&
+    consequent.length === 1 &&
+    isNever(only?.argument ?? only?.expression)
+  );
+};
+
+const neverReached = {
+  // Stryker hands over Babel's paths without saying so in its types.
+  shouldIgnore: ({ node }: { readonly node: Node }): string | undefined =>
+    isImpossible(node) ? 'the compiler proves that this is never reached' : undefined,
+};
+
+export const strykerPlugins = [{ kind: PluginKind.Ignore, name: 'never-reached', value: neverReached }];

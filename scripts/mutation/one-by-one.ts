@@ -1,0 +1,33 @@
+/** Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs them one by one. */
+
+type Context = {
+  readonly name: string;
+  diagnostic(text: string): void;
+  test(title: string, body: Body): Promise<void>;
+};
+type Body = (context: Context) => unknown;
+
+/** The test file that is being loaded, '' between two: told by the bundle, kept by whoever runs it. */
+export type Place = { file: string };
+declare const placeOnTest: Place;
+
+export type Test = { readonly file: string; readonly title: string; readonly run: () => Promise<void> };
+
+export const tests: Test[] = [];
+
+const run = async (name: string, body: Body): Promise<void> => {
+  await body({ name, diagnostic: () => undefined, test: run });
+};
+
+const trail: string[] = [];
+
+export const test = (name: string, body: Body): void => {
+  const title = [...trail, name].join(', ');
+  tests.push({ file: placeOnTest.file, title, run: () => run(title, body) });
+};
+
+export const describe = (name: string, body: () => void): void => {
+  trail.push(name);
+  body();
+  trail.pop();
+};

@@ -1,0 +1,158 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { compileFunction } from 'node:vm';
+import type { MutantCoverage } from '@stryker-mutator/api/core';
+import { PluginKind } from '@stryker-mutator/api/plugin';
+import {
+  type DryRunResult,
+  DryRunStatus,
+  type MutantRunOptions,
+  type MutantRunResult,
+  MutantRunStatus,
+  type TestResult,
+  type TestRunner,
+  TestStatus,
+} from '@stryker-mutator/api/test-runner';
+import type { Place, Test } from './one-by-one.js';
+
+/**
+ * Stryker's way to the suite that `build.ts` bundled.
+ *
+ * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with the mutant in it from
+ *    the first line on. A suite that does not load has caught its mutant.
+ * 2. A mutant meets the tests that reach its place, those that caught others before it first, and no test after the one
+ *    that fails. What a test file does while it loads counts for all its tests; what the machine does while it loads
+ *    counts for every test there is.
+ * 3. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says Stryker.
+ */
+
+type Suite = (
+  exports: object,
+  load: NodeJS.Require,
+  module: { exports: { tests: readonly Test[] } },
+  place: Place,
+  mutant: number,
+  hit: () => true,
+) => void;
+type Tests = ReadonlyMap<string, Test>;
+/** What Stryker's instruments keep, where they look for it. */
+type Instruments = { currentTestId?: string | undefined; mutantCoverage?: MutantCoverage };
+
+const LOADS = 'the suite loads';
+const NONE = -1;
+const idOf = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Stryker counts in every expression; while a mutant runs, its instruments need only tell which one is on. */
+const quickly = (instrumented: string): string =>
+  instrumented
+    .replace(/\bstryCov_9fa48\d*\((?:"\d+"(?:, )?)+\)/g, '0')
+    .replace(/\bstryMutAct_9fa48\d*\("(\d+)"\)/g, '(mutantOnTest===$1&&hitOnTest())');
+
+const compile = (text: string): Suite =>
+  // It is what esbuild makes of `format: 'cjs'`, with the names that the bundle uses as its own.
+  compileFunction(text, [
+    'exports',
+    'require',
+    'module',
+    'placeOnTest',
+    'mutantOnTest',
+    'hitOnTest',
+  ]) as Suite;
+
+const load = createRequire(path.resolve('test/suite.cjs'));
+
+const testsOf = (suite: Suite, place: Place, mutant: number, hit: () => true): Tests => {
+  const module = { exports: { tests: [] as readonly Test[] } };
+  suite(module.exports, load, module, place, mutant, hit);
+  return new Map(module.exports.tests.map((test, index) => [idOf(test, index), test]));
+};
+
+/** Null of a test that passes, or why it fails. */
+const failureOf = (test: Test): Promise<string | null> => test.run().then(() => null, why);
+
+const measure = async (id: string, test: Test): Promise<TestResult> => {
+  const startedAtMs = performance.now();
+  const failureMessage = await failureOf(test);
+  const told = { id, name: id, timeSpentMs: performance.now() - startedAtMs };
+  return failureMessage === null
+    ? { ...told, status: TestStatus.Success }
+    : { ...told, status: TestStatus.Failed, failureMessage };
+};
+
+/** Gives each test what its file reached while it loaded. */
+const shareOut = ({ static: always, perTest }: MutantCoverage, tests: Tests): MutantCoverage => ({
+  static: always,
+  perTest: Object.fromEntries([...tests].map(([id, { file }]) => [id, { ...perTest[file], ...perTest[id] }])),
+});
+
+class SuiteRunner implements TestRunner {
+  readonly #text = readFileSync('test/suite.cjs', 'utf8');
+  readonly #quick = compile(quickly(this.#text));
+  /** The tests that caught a mutant, the last one first. */
+  #catchers: readonly string[] = [];
+
+  capabilities() {
+    return { reloadEnvironment: true };
+  }
+
+  init(): Promise<void> {
+    process.env.PAWL_SEED = '7';
+    process.env.PAWL_WALKS = 'few';
+    return Promise.resolve();
+  }
+
+  async dryRun(): Promise<DryRunResult> {
+    const instruments: Instruments = {};
+    Object.assign(globalThis, { __stryker__: instruments });
+    const place: Place = {
+      get file() {
+        return instruments.currentTestId ?? '';
+      },
+      set file(name) {
+        instruments.currentTestId = name;
+      },
+    };
+    const tests = testsOf(compile(this.#text), place, NONE, () => true);
+    const results: TestResult[] = [{ id: LOADS, name: LOADS, status: TestStatus.Success, timeSpentMs: 0 }];
+    for (const [id, test] of tests) {
+      instruments.currentTestId = id;
+      results.push(await measure(id, test));
+    }
+    const { mutantCoverage = { static: {}, perTest: {} } } = instruments;
+    return { status: DryRunStatus.Complete, tests: results, mutantCoverage: shareOut(mutantCoverage, tests) };
+  }
+
+  async mutantRun({ activeMutant, testFilter, hitLimit }: MutantRunOptions): Promise<MutantRunResult> {
+    let hits = 0;
+    const hangs = (): boolean => hitLimit !== undefined && hits > hitLimit;
+    const hit = (): true => {
+      hits += 1;
+      if (hangs()) throw new Error(`the mutant ran ${hits} times`);
+      return true;
+    };
+    const caught = (id: string, failureMessage: string, nrOfTests: number): MutantRunResult =>
+      hangs()
+        ? { status: MutantRunStatus.Timeout, reason: failureMessage }
+        : { status: MutantRunStatus.Killed, killedBy: [id], failureMessage, nrOfTests };
+    let tests: Tests;
+    try {
+      tests = testsOf(this.#quick, { file: '' }, Number(activeMutant.id), hit);
+    } catch (error) {
+      return caught(LOADS, why(error), 1);
+    }
+    const wanted = new Set(testFilter ?? tests.keys());
+    const ordered = [...new Set([...this.#catchers, ...tests.keys()])].filter((id) => wanted.has(id));
+    for (const [index, id] of ordered.entries()) {
+      const test = tests.get(id);
+      const failure = test === undefined ? null : await failureOf(test);
+      if (failure === null) continue;
+      this.#catchers = [id, ...this.#catchers.filter((other) => other !== id)];
+      return caught(id, failure, index + 1);
+    }
+    return { status: MutantRunStatus.Survived, nrOfTests: ordered.length };
+  }
+}
+
+export const strykerPlugins = [{ kind: PluginKind.TestRunner, name: 'suite', injectableClass: SuiteRunner }];

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { bundle } from '../../scripts/bundle.js';
+
+/** Programs that run beside the bundle are found from wherever the code that asks for them has been bundled to. */
+
+const source = fileURLToPath(new URL('../../src/environments/program-file.ts', import.meta.url));
+
+const FILES: Readonly<Record<string, string>> = {
+  'package.json': '{ "type": "module" }',
+  'src/environments/quickjs-worker.ts':
+    "import { word } from './word.js';\nconst said: string = 'worker ' + word;\nconsole.log(said);\n",
+  'src/environments/word.ts': "export const word = 'bundled';\n",
+  'src/environments/kernel/own.cjs': "console.log('copied');\n",
+  'src/environments/quickjs-worker-from-source.js': "console.log('from source');\n",
+  'src/show.ts': `import { programFile } from './environments/program-file.js';
+    export const show = () => [
+      programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), programFile('kernel/own.cjs')].join('\\n');
+    export const refuse = () => { try { return programFile('missing.py'); } catch (error) { return error.message; } };\n`,
+  'src/index.ts': "export const late = () => import('./show.js');\nexport { show } from './show.js';\n",
+  'src/cli/main.ts': "import { refuse, show } from '../show.js';\nconsole.log(show() + '\\n' + refuse());\n",
+};
+
+const node = (root: string, ...words: string[]): string =>
+  execFileSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
+
+test('from the program, from the library and from a piece of it', async () => {
+  const root = mkdtempSync(path.join(tmpdir(), 'pawl-programs-'));
+  try {
+    for (const [file, text] of Object.entries(FILES)) {
+      mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+      writeFileSync(path.join(root, file), text);
+    }
+    cpSync(source, path.join(root, 'src/environments/program-file.ts'));
+    await bundle(root);
+    const library =
+      "import { late, show } from './dist/index.js'; console.log(show() + '\\n' + (await late()).show());";
+    const found = node(root, '--input-type=module', '-e', library).trim().split('\n');
+    const [worker, kernel, refusal] = node(root, 'dist/cli.cjs').trim().split('\n');
+    assert.deepEqual(found, [worker, kernel, worker, kernel]);
+    assert.equal(node(root, worker ?? ''), 'worker bundled\n');
+    assert.equal(node(root, kernel ?? ''), 'copied\n');
+    assert.equal(refusal, 'missing.py is missing from this copy of pawl: install it anew');
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
