@@ -1,13 +1,15 @@
 import { benchFirstRequest, benchRounds } from './rounds.js';
+import { benchShapes } from './shapes.js';
 import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 
-/** `npm run bench [-- steps start first-request rounds]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- steps start first-request rounds shapes]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   steps: () => benchSteps(),
   start: () => benchStart(),
   'first-request': benchFirstRequest,
   rounds: benchRounds,
+  shapes: benchShapes,
 };
 
 const asked = process.argv.slice(2);

@@ -142,6 +142,15 @@ const removeStale = (folder: string, kept: ReadonlySet<string>): void => {
   }
 };
 
+/** In a folder that holds nothing but what is built: files of any kind, in folders of it, too. */
+const removeAllStale = (folder: string, kept: ReadonlySet<string>): void => {
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name);
+    if (entry.isFile() && !kept.has(file)) rmSync(file, { force: true });
+  }
+};
+
 const assertPure = (metafile: Metafile): void => {
   if (metafile.outputs['dist/machine.js'] === undefined) return;
   for (const file of loadedAtOnce(metafile, 'dist/machine.js')) {
@@ -182,7 +191,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, 'dist'), kept);
   removeStale(path.join(root, 'dist', 'chunks'), kept);
-  removeStale(path.join(root, 'dist', 'environments'), kept);
+  removeAllStale(path.join(root, 'dist', 'environments'), kept);
   replaceFile(
     path.join(root, 'THIRD-PARTY.md'),
     thirdParty(root, [

@@ -9,7 +9,7 @@ import { PluginKind } from '@stryker-mutator/api/plugin';
 type Node = {
   readonly type: string;
   readonly test?: Node | null;
-  readonly consequent?: readonly Node[];
+  readonly consequent?: Node | readonly Node[];
   readonly argument?: Node | null;
   readonly expression?: Node;
   readonly typeAnnotation?: Node;
@@ -19,14 +19,10 @@ const isNever = (node: Node | null | undefined): boolean =>
   node?.type === 'TSSatisfiesExpression' && node.typeAnnotation?.type === 'TSNeverKeyword';
 
 /** `default: return x satisfies never;` */
-const isImpossible = ({ type, test, consequent = [] }: Node): boolean => {
-  const [only] = consequent;
-  return (
-    type === 'SwitchCase' &&
-    test === null &&
-    consequent.length === 1 &&
-    isNever(only?.argument ?? only?.expression)
-  );
+const isImpossible = ({ type, test, consequent }: Node): boolean => {
+  if (type !== 'SwitchCase' || test !== null || !Array.isArray(consequent)) return false;
+  const [only, more] = consequent as readonly Node[];
+  return more === undefined && isNever(only?.argument ?? only?.expression);
 };
 
 const neverReached = {

@@ -57,6 +57,7 @@ const runThread = (
         return;
       }
       found.set(report.explored.name, report.explored);
+      watch(report.explored.name, report.explored);
       give();
     });
     thread.on('error', reject);

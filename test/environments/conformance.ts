@@ -116,11 +116,15 @@ export const conforms = (kind: EnvironmentKind): void => {
       await environment.close();
       rmSync(folder, { recursive: true });
     });
-    for (const row of [...cellRows, ...callRows, ...answerRows, ...harmRows]) {
-      const codes = row[kind.language];
-      if (codes !== undefined) it(row.title, () => runRow(environment, row, codes));
-    }
-    timeTests(kind);
+    const runRows = (rows: readonly Row[]): void => {
+      for (const row of rows) {
+        const codes = row[kind.language];
+        if (codes !== undefined) it(row.title, () => runRow(environment, row, codes));
+      }
+    };
+    runRows([...cellRows, ...callRows, ...answerRows]);
+    timeTests(kind, () => environment);
+    runRows(harmRows);
     outsideTests(kind);
   });
 };

@@ -238,6 +238,27 @@ while (stamps[0] < 3) await new Promise((resolve) => setTimeout(resolve, 5));`;
       assert.match(stdout, /^gap true$/im);
     }));
 
+  it('a cell that is stopped at any moment, in its code or in a call, is stopped, keeps what is bound, and disturbs no later one', () =>
+    withEnvironment(kind, [], async (environment) => {
+      await runCell(environment, 'kept = "kept"');
+      const endless = isPython
+        ? (tag: string) =>
+            `i = 0\nwhile True:\n    i += 1\n    if llm_query(f"${tag} {i}" + "x" * (i * 500)) != f"llm: ${tag} {i}" + "x" * (i * 500): raise Exception("wrong text")`
+        : (tag: string) =>
+            `for (let i = 1; ; i++) if (llm_query("${tag} " + i + "x".repeat(i * 500)) !== "llm: ${tag} " + i + "x".repeat(i * 500)) throw new Error("wrong text")`;
+      const loop = isPython ? 'while True: pass' : 'for (;;);';
+      for (let round = 0; round < 100; round += 1) {
+        const stopping = new AbortController();
+        const timer = setTimeout(() => stopping.abort(), (round * 7) % 11);
+        const code = round % 2 === 0 ? endless(`round ${round}`) : loop;
+        const report = await runCell(environment, code, { signal: stopping.signal });
+        clearTimeout(timer);
+        assert.equal(report.status, 'stopped', `round ${round}: ${report.stderr}`);
+        assert.ok(report.variables.some(({ name: bound }) => bound === 'kept'));
+      }
+      assert.equal((await runCell(environment, 'print(kept, llm_query("a"))')).stdout, 'kept llm: a\n');
+    }));
+
   it('an input that may not be read is said when it is started', async (t) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'pawl-unreadable-'));
     t.after(() => rmSync(folder, { recursive: true }));

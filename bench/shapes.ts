@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { EnvironmentName } from '../src/needs-recursive.js';
+import type { Measured } from './shapes/measure.js';
+import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
+
+/** Questions about inputs of 8 thousand to 50 million characters. A wrong answer fails the benchmark. */
+
+const run = promisify(execFile);
+
+type Heat = { readonly task: TaskName; readonly characters: number; readonly environment: EnvironmentName };
+
+const sizes = [8e3, 8e4, 8e5, 8e6, 5e7];
+const heats: readonly Heat[] = taskNames.flatMap((task) =>
+  sizes.flatMap((characters) => {
+    const environments = ['javascript', 'quickjs', 'python'] as const;
+    const asked = characters === 8e5 ? environments : environments.slice(0, 1);
+    return asked.map((environment) => ({ task, characters, environment }));
+  }),
+);
+
+/** From the sources: the programs of the environments stand beside them. */
+const inOwnProcess = async (...words: readonly string[]): Promise<Measured> => {
+  const file = path.join(import.meta.dirname, 'shapes', 'measure.ts');
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', file, '--own-process', ...words]);
+  // The child prints what `askAbout` returns.
+  return JSON.parse(stdout) as Measured;
+};
+
+const rowOf = async ({ task, characters, environment }: Heat, folder: string): Promise<string> => {
+  const file = path.join(folder, 'input.txt');
+  const { question, answer } = writeTask(task, characters, file);
+  const { size } = await stat(file);
+  const measured = await inOwnProcess(file, question, environment);
+  if (measured.answer !== answer)
+    throw new Error(
+      `${task}, ${size} characters, ${environment}: the answer is ${answer}, and it said ${measured.answer}`,
+    );
+  const { sent, wallMs, ownMegabytes, environmentMegabytes } = measured;
+  const memory = [ownMegabytes, environmentMegabytes].map((megabytes) => megabytes.toFixed(0));
+  const words = [task, size, environment, (wallMs / 1_000).toFixed(1), ...memory];
+  return `| ${[...words, sent.calls, sent.characters, sent.longest].join(' | ')} |`;
+};
+
+export const benchShapes = async (): Promise<string> => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
+  try {
+    const rows: string[] = [];
+    for (const heat of heats) rows.push(await rowOf(heat, folder));
+    return [
+      '| task | characters of input | environment | seconds | our MB | environment MB | model calls | characters sent | longest prompt |',
+      '|---|--:|---|--:|--:|--:|--:|--:|--:|',
+      ...rows,
+      '',
+      `All ${rows.length} answers are right.`,
+    ].join('\n');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};

@@ -1,0 +1,77 @@
+import { textOf } from '../../src/models/script-rules.js';
+import { scriptedModel } from '../../src/models/scripted.js';
+import type { Model, ModelRequest } from '../../src/needs.js';
+import { programsFor } from './programs.js';
+import type { TaskName } from './tasks.js';
+
+/** Models that are scripted but do their work: they know the words of their request, and nothing of the answer. */
+
+/** What was sent, to how many calls. */
+export type Sent = { calls: number; characters: number; longest: number };
+
+const allOf = (request: ModelRequest): string =>
+  [request.instructions, ...request.messages.map((message) => textOf(message))].join('\n');
+
+/** A model that replies with what a function makes of the request, and adds what it was sent to `sent`. */
+const modelOf = (id: string, sent: Sent, reply: (request: ModelRequest) => string): Model => {
+  const { facts } = scriptedModel({ replies: [] });
+  const stream: Model['stream'] = async function* (request) {
+    const { length } = allOf(request);
+    sent.calls += 1;
+    sent.characters += length;
+    sent.longest = Math.max(sent.longest, length);
+    const text = reply(request);
+    const usage = { inputTokens: Math.ceil(length / 4), outputTokens: Math.ceil(text.length / 4) };
+    yield { type: 'text', text };
+    yield {
+      type: 'completed',
+      parts: [{ type: 'text', text }],
+      stopReason: 'end',
+      usage: { ...usage, cacheReadTokens: 0, cacheWriteTokens: 0 },
+    };
+  };
+  return { id, facts, canAbort: 'yes', stream };
+};
+
+const taskOf = (question: string): TaskName => {
+  if (question.includes('secret number')) return 'find';
+  return question.includes('pairs of users') ? 'pairs' : 'aggregate';
+};
+
+/** Writes the next program for the question that its first message holds. */
+export const rootModel = (sent: Sent): Model =>
+  modelOf('scripted/root', sent, ({ instructions, messages }) => {
+    const question = textOf(messages[0]);
+    const language = instructions.includes('Python environment') ? 'python' : 'javascript';
+    const harbour = /harbour of (\w+)/.exec(question)?.[1] ?? '';
+    const programs = programsFor(taskOf(question), language, harbour);
+    const program = programs[messages.filter(({ role }) => role === 'assistant').length];
+    return program === undefined ? 'My last program failed.' : `\`\`\`repl\n${program}\n\`\`\``;
+  });
+
+/** How a reader tells what a question asks for: the first that fits. */
+const signs: readonly (readonly [RegExp, string])[] = [
+  [/\bwhere\b|\bwhich (town|country)\b/i, 'location'],
+  [/\bwho\b|\bwhich person\b/i, 'person'],
+  [/\bhow many\b|\bweight\b/i, 'number'],
+  [/\bwhen\b|\byear\b/i, 'time'],
+  [/\bwhy\b|\breason\b/i, 'reason'],
+  [/\bhow\b|\bmeans\b/i, 'manner'],
+];
+
+const classOf = (text: string): string => signs.find(([sign]) => sign.test(text))?.[1] ?? 'unknown';
+
+const read = (prompt: string): string => {
+  const harbour = /for the harbour of (\w+)\?/.exec(prompt)?.[1];
+  if (harbour !== undefined) {
+    const line = new RegExp(`harbour of ${harbour} is (\\d+)`).exec(prompt);
+    return line?.[1] ?? 'none of them';
+  }
+  return [...prompt.matchAll(/^(\d+)\. (.*)$/gm)]
+    .map(([, number, text = '']) => `${number} ${classOf(text)}`)
+    .join('\n');
+};
+
+/** Reads what it is given: classifies numbered questions, or finds a number among lines. */
+export const readerModel = (sent: Sent): Model =>
+  modelOf('scripted/reader', sent, ({ messages }) => read(textOf(messages.at(-1))));

@@ -1,0 +1,25 @@
+/** A fault that is planted in a copy of the machine, and what has to catch it. */
+
+export type Catcher =
+  /** Random walks, by a promise of invariants.ts or a rule of step-rules.ts. */
+  | { readonly kind: 'walks' }
+  /** The explorer, in one of its configurations. */
+  | { readonly kind: 'explorer'; readonly configuration: string }
+  /** One case or rule of the tests, by its title. */
+  | { readonly kind: 'case'; readonly title: string };
+
+export type Fault = {
+  /** What the machine does wrong, as a sentence. */
+  readonly name: string;
+  /** In src/agent. */
+  readonly file: string;
+  /** Exact texts, each of which stands in the file once. */
+  readonly edits: readonly { readonly from: string; readonly to: string }[];
+  /** What would come of it. */
+  readonly why: string;
+  readonly caughtBy: Catcher;
+};
+
+export const walks: Catcher = { kind: 'walks' };
+export const explorer = (configuration: string): Catcher => ({ kind: 'explorer', configuration });
+export const byCase = (title: string): Catcher => ({ kind: 'case', title });

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { context, type Plugin } from 'esbuild';
+import type { Test } from '../mutation/one-by-one.js';
+import type * as checks from './checks.js';
+import type { Fault } from './fault.js';
+
+/** Copies of the machine in memory, each with at most one fault, bundled with everything that looks at it. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
+
+/** The tests whose rows have names: cases and rules. */
+const caseFiles = readdirSync(path.join(root, 'test/agent'))
+  .filter((file) => /^(cases|rules)-.*\.test\.ts$/.test(file) && !file.includes('random'))
+  .map((file) => `test/agent/${file}`);
+
+export type Plant = typeof checks & { readonly tests: readonly Test[] };
+
+/** The text of a file with a fault in it. Throws if the fault does not fit the file any more. */
+export const planted = (text: string, { name, file, edits }: Fault): string =>
+  edits.reduce((left, { from, to }) => {
+    const places = left.split(from).length - 1;
+    if (places !== 1) throw new Error(`'${name}' does not apply: its text stands in ${file} ${places} times`);
+    return left.replace(from, () => to);
+  }, text);
+
+export type Garden = {
+  /** The machine with a fault, or as it is. Throws if the fault does not apply, or what comes of it does not run. */
+  readonly grow: (fault: Fault | null) => Promise<Plant>;
+  readonly close: () => Promise<void>;
+};
+
+export const openGarden = async (): Promise<Garden> => {
+  let fault: Fault | null = null;
+  const sources: Plugin = {
+    name: 'sources',
+    setup: ({ onLoad, onResolve }) => {
+      onResolve({ filter: /^node:test$/ }, () => ({ path: standIn }));
+      onLoad({ filter: /[\\/]src[\\/]agent[\\/].*\.ts$/ }, ({ path: file }) => {
+        const isTarget = fault !== null && path.join(root, fault.file) === file;
+        if (fault === null || !isTarget) return undefined;
+        return { contents: planted(readFileSync(file, 'utf8'), fault), loader: 'ts' };
+      });
+    },
+  };
+  const building = await context({
+    absWorkingDir: root,
+    stdin: {
+      contents: [
+        ...caseFiles.map((file) => `import './${file}';`),
+        `export { tests } from '${standIn}';`,
+        `export * from './scripts/plant/checks.ts';`,
+      ].join('\n'),
+      resolveDir: root,
+    },
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    packages: 'external',
+    keepNames: true,
+    plugins: [sources],
+    logLevel: 'silent',
+  });
+  return {
+    grow: async (wanted) => {
+      fault = wanted;
+      const { outputFiles } = await building.rebuild();
+      return load(outputFiles[0]?.text ?? '');
+    },
+    close: () => building.dispose(),
+  };
+};
+
+/** Runs a bundle as a module of its own. */
+const load = (code: string): Plant => {
+  const module = { exports: {} };
+  const run = new Function('module', 'exports', 'require', 'placeOnTest', code);
+  run(module, module.exports, createRequire(import.meta.url), { file: '' });
+  // The bundle's entry exports exactly this.
+  return module.exports as Plant;
+};
