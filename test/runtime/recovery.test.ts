@@ -167,7 +167,10 @@ test('a call whose tool is gone after a crash has failed, and the turn goes on',
   const { on, seq } = await cutWhileRunning({ effect: 'pure' });
   const again = await reopen(on, seq, []);
   await again.rest();
-  assert.match(resultsOf(again.model.requests[0]?.messages ?? [])['1'] ?? '', /there is no tool act any more/);
+  assert.match(
+    resultsOf(again.model.requests[0]?.messages ?? [])['1'] ?? '',
+    /there is no tool act any more/,
+  );
 });
 
 test('a call that had not started when the session ended starts now, once', async () => {
