@@ -7,7 +7,7 @@ import type { EnvironmentName } from '../src/needs-recursive.js';
 import type { Measured } from './shapes/measure.js';
 import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
 
-/** Questions about inputs of 8 thousand to 50 million characters. A wrong answer fails the benchmark. */
+/** Questions about inputs of 8 thousand to 50 million characters. A wrong answer, or prompts that grow, fail it. */
 
 const run = promisify(execFile);
 
@@ -30,30 +30,52 @@ const inOwnProcess = async (...words: readonly string[]): Promise<Measured> => {
   return JSON.parse(stdout) as Measured;
 };
 
-const rowOf = async ({ task, characters, environment }: Heat, folder: string): Promise<string> => {
+type Row = Heat & Measured & { readonly size: number };
+
+const measure = async (heat: Heat, folder: string): Promise<Row> => {
+  const { task, characters, environment } = heat;
   const file = path.join(folder, 'input.txt');
   const { question, answer } = writeTask(task, characters, file);
   const { size } = await stat(file);
   const measured = await inOwnProcess(file, question, environment);
-  if (measured.answer !== answer)
-    throw new Error(
-      `${task}, ${size} characters, ${environment}: the answer is ${answer}, and it said ${measured.answer}`,
-    );
-  const { sent, wallMs, ownMegabytes, environmentMegabytes } = measured;
-  const memory = [ownMegabytes, environmentMegabytes].map((megabytes) => megabytes.toFixed(0));
-  const words = [task, size, environment, (wallMs / 1_000).toFixed(1), ...memory];
+  if (measured.answer === answer) return { ...heat, ...measured, size };
+  const where = `${task}, ${size} characters, ${environment}`;
+  throw new Error(`${where}: the answer is ${answer}, and it said ${measured.answer}`);
+};
+
+/** What is sent must not grow with the input: 5 % is for the numbers in it and the words of two languages. */
+const refuseGrowth = (rows: readonly Row[]): void => {
+  for (const task of taskNames) {
+    const sent = rows.filter((row) => row.task === task).map((row) => row.sent.characters);
+    const [least, most] = [Math.min(...sent), Math.max(...sent)];
+    if (most > least * 1.05) throw new Error(`${task}: prompts grow with the input, ${least} to ${most}`);
+  }
+};
+
+const lineOf = ({
+  task,
+  size,
+  environment,
+  wallMs,
+  ownMegabytes,
+  environmentMegabytes,
+  sent,
+}: Row): string => {
+  const beside = environmentMegabytes === 0 ? 'in ours' : environmentMegabytes.toFixed(0);
+  const words = [task, size, environment, (wallMs / 1_000).toFixed(1), ownMegabytes.toFixed(0), beside];
   return `| ${[...words, sent.calls, sent.characters, sent.longest].join(' | ')} |`;
 };
 
 export const benchShapes = async (): Promise<string> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
   try {
-    const rows: string[] = [];
-    for (const heat of heats) rows.push(await rowOf(heat, folder));
+    const rows: Row[] = [];
+    for (const heat of heats) rows.push(await measure(heat, folder));
+    refuseGrowth(rows);
     return [
       '| task | characters of input | environment | seconds | our MB | environment MB | model calls | characters sent | longest prompt |',
       '|---|--:|---|--:|--:|--:|--:|--:|--:|',
-      ...rows,
+      ...rows.map(lineOf),
       '',
       `All ${rows.length} answers are right.`,
     ].join('\n');

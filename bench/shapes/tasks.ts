@@ -31,7 +31,7 @@ const pool = classNames.flatMap((name, place) =>
 );
 
 const harbours = ['Lisbon', 'Antwerp', 'Trieste', 'Bergen', 'Riga', 'Cadiz', 'Odessa', 'Tunis'];
-const LINE_LENGTH = 60;
+const LINE_LENGTH = 70;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** Enough users and days that about half of all pairs meet, at every size. */

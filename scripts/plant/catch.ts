@@ -1,12 +1,27 @@
+import type { Test } from '../mutation/one-by-one.js';
 import type { Fault } from './fault.js';
 import type { Plant } from './garden.js';
 
+/** The tests of a file; those that fail already when they are loaded have none. */
+const testsOf = async (plant: Plant, file: string): Promise<readonly Test[]> => {
+  const load = plant.files[file];
+  if (load === undefined) throw new Error(`there is no file of cases '${file}'`);
+  plant.tests.length = 0;
+  await load();
+  return [...plant.tests];
+};
+
 /** What a case says of a machine; null if it is content. Throws if there is no such case. */
-export const ask = async (plant: Plant, title: string): Promise<string | null> => {
-  const found = plant.tests.filter((test) => test.title === title);
+const ask = async (plant: Plant, file: string, title: string): Promise<string | null> => {
+  const found = (await testsOf(plant, file)).filter((test) => test.title === title);
   const [test] = found;
   if (test === undefined || found.length > 1)
-    throw new Error(`${found.length} cases have the title '${title}'`);
+    throw new Error(`${found.length} cases of ${file} have the title '${title}'`);
+  return fault(test);
+};
+
+/** What a test finds; null for nothing. */
+const fault = async (test: Test): Promise<string | null> => {
   try {
     await test.run();
     return null;
@@ -23,21 +38,35 @@ export const caught = async ({ caughtBy }: Fault, plant: Plant): Promise<string 
     case 'explorer':
       return plant.explore(caughtBy.configuration);
     case 'case':
-      return ask(plant, caughtBy.title);
+      return ask(plant, caughtBy.file, caughtBy.title);
     default:
       return caughtBy satisfies never;
   }
 };
 
-/** Everything that would catch a fault, for whoever writes one. */
+/** What would catch a fault, for whoever writes one: the walks, the first configuration, every case. */
 export const allCatchers = async (plant: Plant): Promise<readonly string[]> => {
   const found: string[] = [];
   const walked = plant.walk();
   if (walked !== null) found.push(`walks: ${walked}`);
   for (const name of plant.configurations()) {
     const said = plant.explore(name);
-    if (said !== null) found.push(`explorer '${name}': ${said}`);
+    if (said === null) continue;
+    found.push(`explorer '${name}': ${said}`);
+    break;
   }
-  for (const test of plant.tests) if ((await ask(plant, test.title)) !== null) found.push(`case '${test.title}'`);
+  for (const file of Object.keys(plant.files)) found.push(...(await failing(plant, file)));
   return found;
+};
+
+const failing = async (plant: Plant, file: string): Promise<readonly string[]> => {
+  try {
+    const found: string[] = [];
+    for (const test of await testsOf(plant, file)) {
+      if ((await fault(test)) !== null) found.push(`byCase('${file}', '${test.title}')`);
+    }
+    return found;
+  } catch (error) {
+    return [`${file} does not load: ${error instanceof Error ? error.message : error}`];
+  }
 };

@@ -13,7 +13,7 @@ const SEED = 179;
 const WALKS = 40;
 /** The smallest bounds that have everything, and as many states of them as a moment allows. */
 const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
-const STATES_MAX = 4_000;
+const STATES_MAX = 2_000;
 
 /** A shortest walk is not needed: to find none is what takes time. */
 fc.configureGlobal({ endOnFailure: true, verbose: 0 });

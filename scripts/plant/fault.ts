@@ -5,8 +5,8 @@ export type Catcher =
   | { readonly kind: 'walks' }
   /** The explorer, in one of its configurations. */
   | { readonly kind: 'explorer'; readonly configuration: string }
-  /** One case or rule of the tests, by its title. */
-  | { readonly kind: 'case'; readonly title: string };
+  /** One case or rule: its file in test/agent, as `rules-calls`, and its title. */
+  | { readonly kind: 'case'; readonly file: string; readonly title: string };
 
 export type Fault = {
   /** What the machine does wrong, as a sentence. */
@@ -22,4 +22,4 @@ export type Fault = {
 
 export const walks: Catcher = { kind: 'walks' };
 export const explorer = (configuration: string): Catcher => ({ kind: 'explorer', configuration });
-export const byCase = (title: string): Catcher => ({ kind: 'case', title });
+export const byCase = (file: string, title: string): Catcher => ({ kind: 'case', file, title });

@@ -12,12 +12,16 @@ import type { Fault } from './fault.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
 
-/** The tests whose rows have names: cases and rules. */
+/** The tests whose rows have names, as `cases-tools` or `rules-calls`. */
 const caseFiles = readdirSync(path.join(root, 'test/agent'))
   .filter((file) => /^(cases|rules)-.*\.test\.ts$/.test(file) && !file.includes('random'))
-  .map((file) => `test/agent/${file}`);
+  .map((file) => file.replace('.test.ts', ''));
 
-export type Plant = typeof checks & { readonly tests: readonly Test[] };
+/** What looks at a copy: checks.ts, and the tests of each file, which are loaded when they are wanted. */
+export type Plant = typeof checks & {
+  readonly tests: Test[];
+  readonly files: Readonly<Record<string, () => Promise<unknown>>>;
+};
 
 /** The text of a file with a fault in it. Throws if the fault does not fit the file any more. */
 export const planted = (text: string, { name, file, edits }: Fault): string =>
@@ -50,7 +54,9 @@ export const openGarden = async (): Promise<Garden> => {
     absWorkingDir: root,
     stdin: {
       contents: [
-        ...caseFiles.map((file) => `import './${file}';`),
+        `export const files = {`,
+        ...caseFiles.map((file) => `'${file}': () => import('./test/agent/${file}.test.ts'),`),
+        `};`,
         `export { tests } from '${standIn}';`,
         `export * from './scripts/plant/checks.ts';`,
       ].join('\n'),

@@ -142,6 +142,10 @@ const boundFaults = (before: State, state: State): readonly string[] => {
   ) {
     faults.push(`5: attempt ${state.attempt} of at most ${settings.maxRetries + 1}`);
   }
+  if (state.name === 'Error' && before.name !== 'Error' && state.error.kind !== 'empty') {
+    if (state.attempt > settings.maxRetries)
+      faults.push(`5: retry ${state.attempt} of at most ${settings.maxRetries} is promised`);
+  }
   // The one call that asks for the answer at a limit runs no tool.
   const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
   const { rounds, truncation } = settings.limits;

@@ -151,6 +151,8 @@ const waitsInQueue = (...texts: readonly string[]): Session =>
     queue: texts.map((words, index) => ({ inputId: `input-${index}`, text: words, mode: 'steer' as const })),
   });
 
+const unanswered = withTalk([], asked('one'));
+
 const rest: readonly Row[] = [
   { title: 'a shutdown', event: SHUTDOWN, after: { name: 'ShuttingDown', session: session() } },
   {
@@ -216,6 +218,19 @@ const rest: readonly Row[] = [
     before: llm(withTalk([], asked('one'))),
     after: waiting(),
     says: '7: "one" is lost',
+  },
+  {
+    title: 'an unanswered question is gone, and the queue is as it was',
+    before: llm(unanswered),
+    after: waiting({ ...unanswered, conversation: emptyConversation }),
+    says: '7: "one" is lost',
+  },
+  {
+    title: 'an input that changes nothing',
+    before: llm(unanswered),
+    event: typed('two'),
+    after: llm(unanswered),
+    says: '7: "two" is lost',
   },
   {
     title: 'a note for the model is gone',

@@ -52,6 +52,12 @@ test('R0b: an outcome that says nothing of spending closes its id', () => {
   assert.equal(costOf(walker), 0);
 });
 
+test('R0b: an outcome that says nothing of spending leaves the ids of other calls open', () => {
+  const walker = walk(initialState(settingsOf({ hooks: 'never' })));
+  walker.send(g.begin, g.input('what is in it?'), g.wants(explore('1'), explore('2')), ended('1'));
+  assert.deepEqual(openIds(walker), ['batch-1/2']);
+});
+
 test('R0b: a second outcome counts nothing', () => {
   assert.equal(costOf(run(ended('1', SPENT), ended('1', SPENT))), 0.5);
 });

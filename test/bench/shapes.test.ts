@@ -14,7 +14,7 @@ for (const task of taskNames) {
     for (const characters of [8_000, 80_000]) {
       const file = path.join(folder, `${characters}.txt`);
       const { question, answer } = writeTask(task, characters, file);
-      const asked = await askAbout(file, question, 'quickjs');
+      const asked = await askAbout(file, question, 'javascript');
       assert.equal(asked.answer, answer);
       sent.push(asked.sent.characters);
     }

@@ -153,5 +153,5 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
 test('a profile that does not exist: the choices, and exit 2', async (context) => {
   const ended = await runPawl(makePlace(context), ['-p', 'go', '--profile', 'weaver']);
   expectCode(ended, 2);
-  assert.match(ended.stderr, /--profile is one of minimal, loom, sketch, full, not 'weaver'\./);
+  assert.match(ended.stderr, /--profile is one of minimal, loom, sketch, tools, full, not 'weaver'\./);
 });

@@ -23,26 +23,23 @@ export const account = (session: Session, id: string, usage: Usage | null): Sess
   return { ...session, unaccounted, usage: addUsage(session.usage, usage) };
 };
 
-/**
- * Books a phase of the hooks. Its completion is the last word on what it used: without usage its id is closed, since
- * nothing can come late. A phase that failed leaves its id open.
- */
-export const accountHook = (session: Session, { hookId, usage }: On<'HookCompleted'>): Session => {
-  if (usage !== null) return account(session, hookId, usage);
-  if (!session.unaccounted.includes(hookId)) return session;
-  return { ...session, unaccounted: session.unaccounted.filter((open) => open !== hookId) };
+/** Books the last word on what was used: without usage the id is closed, since nothing can come late. */
+const close = (session: Session, id: string, usage: Usage | null): Session => {
+  if (usage !== null) return account(session, id, usage);
+  if (!session.unaccounted.includes(id)) return session;
+  return { ...session, unaccounted: session.unaccounted.filter((open) => open !== id) };
 };
+
+/** Books a phase of the hooks that completed. One that failed leaves its id open. */
+export const accountHook = (session: Session, { hookId, usage }: On<'HookCompleted'>): Session =>
+  close(session, hookId, usage);
 
 /** The id under which a call that spends is kept open from its start to its outcome. */
 export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 
-/** Books a call that spends. Its outcome is the last word: without usage its id is closed. */
-export const accountTool = (session: Session, { batchId, callId, outcome }: On<'ToolCompleted'>): Session => {
-  const id = spendingId(batchId, callId);
-  if (outcome.usage !== undefined) return account(session, id, outcome.usage);
-  if (!session.unaccounted.includes(id)) return session;
-  return { ...session, unaccounted: session.unaccounted.filter((open) => open !== id) };
-};
+/** Books a call that spends. */
+export const accountTool = (session: Session, { batchId, callId, outcome }: On<'ToolCompleted'>): Session =>
+  close(session, spendingId(batchId, callId), outcome.usage ?? null);
 
 /** Books what an event says of usage, if anything. */
 const book = (session: Session, event: Event): Session => {

@@ -101,27 +101,23 @@ const requestApproval = (batchId: string, call: JudgedCall, why: string): Action
 /** What policy makes of a call that has not started: queued, waiting for the user, or ended. */
 type Admitted = { readonly call: Call; readonly ask: string | null; readonly stops: boolean };
 
+const asItIs = (call: Call): Admitted => ({ call, ask: null, stops: false });
+
 const admit = (session: Session, judged: JudgedCall, requestedAt: number, at: number): Admitted => {
   const { decision, why } = decide(session.settings, session.grants, judged);
-  const denied = (text: string, stops: boolean): Admitted => ({
-    call: neverRan(judged, requestedAt, at, 'denied', text),
-    ask: null,
-    stops,
-  });
+  const denied = (text: string): Admitted => asItIs(neverRan(judged, requestedAt, at, 'denied', text));
   switch (decision) {
     case 'allow':
-      return {
-        call: { judged, requestedAt, status: 'queued', allowed: 'byPolicy' },
-        ask: null,
-        stops: false,
-      };
+      return asItIs({ judged, requestedAt, status: 'queued', allowed: 'byPolicy' });
     case 'deny':
-      return denied(deniedText(why), false);
+      return denied(deniedText(why));
     case 'ask':
-      if (session.settings.onAsk === 'ask') {
-        return { call: { judged, requestedAt, status: 'awaitingApproval' }, ask: why, stops: false };
-      }
-      return denied(deniedText(`${why}, and nobody is there to ask`), session.settings.onAsk === 'stop');
+      if (session.settings.onAsk === 'ask')
+        return { ...asItIs({ judged, requestedAt, status: 'awaitingApproval' }), ask: why };
+      return {
+        ...denied(deniedText(`${why}, and nobody is there to ask`)),
+        stops: session.settings.onAsk === 'stop',
+      };
     default:
       return decision satisfies never;
   }
@@ -129,11 +125,8 @@ const admit = (session: Session, judged: JudgedCall, requestedAt: number, at: nu
 
 /** How a requested call enters the batch; precedence: not a call, cut off, no budget, policy (R16, R31). */
 const enter = (session: Session, judged: JudgedCall, reply: Reply, at: number): Admitted => {
-  const ended = (status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped', text: string): Admitted => ({
-    call: neverRan(judged, at, at, status, text),
-    ask: null,
-    stops: false,
-  });
+  const ended = (status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped', text: string): Admitted =>
+    asItIs(neverRan(judged, at, at, status, text));
   if (judged.verdict.kind === 'noSuchTool') return ended('noSuchTool', noSuchToolText(judged));
   const isCut = reply.stopReason === 'maxTokens';
   if (judged.verdict.kind === 'invalid') {
@@ -168,13 +161,12 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
 
 /** Starts what may start now. Policy is asked again; of a call the user allowed only whether it is denied. */
 export const pump = (batch: Batch, at: number): Same<Batch> => {
-  if (batch.phase.mode === 'cancelling') return go(batch);
   const calls = [...batch.calls];
   const starting: JudgedCall[] = [];
   const asks: Action[] = [];
   const shown: Action[] = [];
   let running = calls.filter(isRunning);
-  let stops = batch.phase.mode === 'stopping';
+  let stops = false;
   for (const [index, waiting] of calls.entries()) {
     if (!isWaiting(waiting)) continue;
     if (waiting.status === 'awaitingApproval') break;
@@ -209,7 +201,7 @@ const openSpending = ({ session, batchId }: Batch, starting: readonly JudgedCall
     .filter(({ traits }) => traits.spends === 'yes')
     .map(({ callId }) => spendingId(batchId, callId))
     .filter((id) => !session.unaccounted.includes(id));
-  return ids.length === 0 ? session : { ...session, unaccounted: [...session.unaccounted, ...ids] };
+  return { ...session, unaccounted: [...session.unaccounted, ...ids] };
 };
 
 /**
@@ -218,7 +210,7 @@ const openSpending = ({ session, batchId }: Batch, starting: readonly JudgedCall
  */
 export const pumpAgain = (batch: Batch, at: number): Same<Batch> => {
   const shown: Action[] = [];
-  let stops = batch.phase.mode === 'stopping';
+  let stops = false;
   const calls = batch.calls.map((call): Call => {
     const { judged, requestedAt } = call;
     if (call.status === 'starting') return { judged, requestedAt, status: 'queued', allowed: call.allowed };
@@ -240,7 +232,7 @@ type Queued = Extract<Call, { readonly status: 'queued' }>;
 const recheck = (session: Session, call: Queued, at: number): Admitted => {
   const now = admit(session, call.judged, call.requestedAt, at);
   const { decision } = decide(session.settings, session.grants, call.judged);
-  return call.allowed === 'byUser' && decision !== 'deny' ? { call, ask: null, stops: false } : now;
+  return call.allowed === 'byUser' && decision !== 'deny' ? asItIs(call) : now;
 };
 
 const hasRoom = (session: Session, running: readonly Call[], next: JudgedCall): boolean => {
