@@ -21,7 +21,9 @@ const tellOne = async (garden: Garden, fault: (typeof faults)[number], all: bool
     return found.length > 0;
   }
   const said = await caught(fault, plant);
-  console.log(`${said === null ? '✖' : '✔'} ${fault.name}\n    ${wordOf(fault)}: ${said === null ? 'nothing' : firstLine(said)}`);
+  console.log(
+    `${said === null ? '✖' : '✔'} ${fault.name}\n    ${wordOf(fault)}: ${said === null ? 'nothing' : firstLine(said)}`,
+  );
   return said !== null;
 };
 

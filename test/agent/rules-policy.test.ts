@@ -105,7 +105,7 @@ check([
     title: 'headless, a rule that is tightened while a call waits for another one stops the turn',
     given: 'X',
     settings: { hooks: 'always' },
-    send: [g.change({ ...careful, onAsk: 'stop' }), g.ended('1')],
+    send: [g.change({ rules: presetRules.careful, onAsk: 'stop' }), g.ended('1')],
     state: 'W(cancelled approval)',
     does: [],
     path: 'X Cancelled W',
@@ -118,7 +118,7 @@ check([
     settings: { hooks: 'always' },
     send: [
       g.wants(edit('1'), edit('2'), grep('3')),
-      g.change({ ...careful, onAsk: 'stop' }),
+      g.change({ rules: presetRules.careful, onAsk: 'stop' }),
       g.ended('1'),
       g.started('3'),
     ],

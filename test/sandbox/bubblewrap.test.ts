@@ -80,7 +80,8 @@ describe('a program behind bubblewrap', () => {
        )}
        require('net').connect(80, '127.0.0.1').on('error', (error) => {
          say(error.code);
-         require('net').createServer().on('error', (other) => say(other.code)).listen('/tmp/socket');
+         const server = require('net').createServer().on('error', (other) => say(other.code));
+         server.listen('/tmp/socket', () => server.close());
          require('dns').lookup('example.com', (third) => say(third !== null));
        });`,
     );

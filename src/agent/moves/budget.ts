@@ -47,17 +47,15 @@ const spentOf = (session: Session, dimension: Dimension, at: number): number => 
 };
 
 /** The first limit that is reached, or null. A limit of 0 is none. */
-const reached = (session: Session, among: readonly Dimension[], at: number): Dimension | null =>
+const reached = <D extends Dimension>(session: Session, among: readonly D[], at: number): D | null =>
   among.find((dimension) => {
     const limit = limitOf(session.settings.limits, dimension);
     return limit > 0 && spentOf(session, dimension, at) >= limit;
   }) ?? null;
 
 /** The session's own limits: dollars and tokens, which a new turn does not reset. */
-export const sessionLimit = (session: Session): 'usd' | 'tokens' | null => {
-  const found = reached(session, ['usd', 'tokens'], 0);
-  return found === 'usd' || found === 'tokens' ? found : null;
-};
+export const sessionLimit = (session: Session): 'usd' | 'tokens' | null =>
+  reached(session, ['usd', 'tokens'], 0);
 /** The limits that make a call pointless before it starts. */
 export const callLimit = (session: Session, at: number): Dimension | null =>
   reached(session, ['usd', 'tokens', 'time'], at);
@@ -141,10 +139,7 @@ export const mayFinish = (state: In<'CheckingBudget'>, event: Event): boolean =>
   const { settings, turn } = state.session;
   const dimension = reached(state.session, dimensions, event.at);
   return (
-    settings.atLimit === 'finish' &&
-    turn.finishing === 'no' &&
-    dimension !== null &&
-    finishable.includes(dimension)
+    settings.atLimit === 'finish' && turn.finishing === 'no' && finishable.some((one) => one === dimension)
   );
 };
 

@@ -1,0 +1,57 @@
+/** `npm run check:deep`: explores the machine within larger bounds, and writes the figures with their date into docs/exploration.md. Takes long. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Check, combine, isSound } from '../src/agent/exploration/check.js';
+import { defaultBounds } from '../src/agent/exploration/configuration.js';
+import { unreached } from '../src/agent/exploration/unreached.js';
+import { agent } from '../src/agent/machine.js';
+import { views } from '../src/agent/views/views.js';
+import { textOf } from '../src/cli/check-text.js';
+import { exploreAll } from '../src/cli/explorers.js';
+import { splice } from './diagram.js';
+
+const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/exploration.md');
+const STATES_MAX = 20_000_000;
+const STATES_WANTED = 1_000_000;
+
+const bounds = { ...defaultBounds, reads: 3, edits: 1, retries: 3, steers: 2, followUps: 2, budgetStops: 2 };
+
+const count = (amount: number): string => amount.toLocaleString('en-US');
+
+/** What stands in the document: when, with which bounds, and what came of it. */
+const pageOf = (check: Check, seconds: number): string => {
+  const larger = Object.entries(bounds)
+    .filter(([name, value]) =>
+      Object.entries(defaultBounds).every(([other, least]) => other !== name || least !== value),
+    )
+    .map(([name, value]) => `${name}=${value}`);
+  const rows = check.configurations.map(
+    ({ name, states, steps, depth }) => `| ${name} | ${count(states)} | ${count(steps)} | ${depth} |`,
+  );
+  const day = new Date().toISOString().slice(0, 10);
+  return [
+    `${day}, Node ${process.versions.node}, ${cpus().length} cores, ${Math.round(seconds / 60)} minutes, bounds ${larger.join(', ')}: ${check.complete ? 'complete' : 'not complete'}, ${check.violations} violations, ${check.illegalProjections} illegal projections, ${check.edges.reached} of ${check.edges.all} arrows.`,
+    '',
+    '| configuration | states | steps | depth |',
+    '|---|--:|--:|--:|',
+    ...rows,
+    `| **together** | **${count(check.states)}** | **${count(check.steps)}** | |`,
+  ].join('\n');
+};
+
+const startedAtMs = Date.now();
+const explored = await exploreAll({ bounds, statesMax: STATES_MAX }, (name, { states, steps }) =>
+  console.error(`${name}: ${count(states)} states, ${count(steps)} steps`),
+);
+const check = combine(explored, agent.edges, views, unreached);
+console.log(textOf(check));
+if (check.violation !== null) console.log(check.violation.trace);
+if (isSound(check) && check.states >= STATES_WANTED) {
+  const page = pageOf(check, (Date.now() - startedAtMs) / 1000);
+  writeFileSync(DOCUMENT, splice(readFileSync(DOCUMENT, 'utf8'), 'deep', page));
+} else {
+  console.log(`nothing is written: the check is not sound, or has fewer than ${count(STATES_WANTED)} states`);
+  process.exitCode = 1;
+}

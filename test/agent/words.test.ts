@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cutMiddle, utf8Bytes } from '../../src/agent/moves/cut.js';
+import { invalidText } from '../../src/agent/moves/outcomes.js';
+import { duration, resetWords } from '../../src/agent/moves/words.js';
+import * as g from './given.js';
+import { check } from './rows.js';
+import type { Walker } from './walker.js';
+
+// What the machine says, where a number or a length decides about the words.
+
+const second = 1_000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+test('a duration is said in the largest unit of which there are two, seconds from one on', () => {
+  const said = [0, 999, second, 119 * second, 2 * minute, 119 * minute, 2 * hour, 30 * hour].map(duration);
+  assert.deepEqual(said, ['0 ms', '999 ms', '1 s', '119 s', '2 min', '119 min', '2 h', '30 h']);
+  assert.deepEqual([1_499.6, 1_500, 150_001, 3 * hour - 1].map(duration), ['1 s', '2 s', '3 min', '3 h']);
+});
+
+test('a limit resets after a while, at a time of day', () => {
+  const midnight = Date.UTC(2026, 10, 22);
+  assert.equal(resetWords(midnight, 90 * second), 'it resets in 90 s, at 00:01 UTC');
+  assert.equal(resetWords(midnight + 13 * hour, 65 * minute), 'it resets in 65 min, at 14:05 UTC');
+  assert.equal(resetWords(midnight + 23 * hour, 2 * hour), 'it resets in 2 h, at 01:00 UTC');
+});
+
+test('bytes are those of UTF-8, at the borders of its lengths, too', () => {
+  const letters = ['\u007f', '\u0080', '\u07ff', '\u0800', '\uffff', '\u{10000}', '\u{10ffff}'];
+  assert.deepEqual(
+    letters.map(utf8Bytes),
+    letters.map((letter) => Buffer.byteLength(letter)),
+  );
+  assert.equal(utf8Bytes(''), 0);
+  assert.equal(utf8Bytes('aé€😀'), 10);
+});
+
+test('a text that fits is not cut', () => {
+  assert.equal(cutMiddle('12345678', 8, '…'), '12345678');
+  assert.equal(cutMiddle('', 0, '…'), '');
+});
+
+test('head and tail are kept in equal parts, and the note counts', () => {
+  assert.equal(cutMiddle('0123456789', 9, '[-]'), '012[-]789');
+  assert.equal(cutMiddle('0123456789', 8, '[-]'), '01[-]89');
+  assert.equal(cutMiddle('0123456789', 3, '[-]'), '[-]');
+});
+
+test('of a limit that is smaller than the note the note is left', () => {
+  assert.equal(cutMiddle('0123456789', 1, '[-]'), '[-]');
+});
+
+test('only whole characters are kept', () => {
+  assert.equal(cutMiddle('😀😀😀😀', 12, '[-]'), '😀[-]😀');
+  assert.equal(cutMiddle('a😀😀😀b', 13, '[-]'), 'a😀[-]😀b');
+});
+
+test('what the model wrote is quoted to 400 characters', () => {
+  const text = (raw: string) => invalidText({ ...g.notJson('1'), rawInput: raw });
+  assert.match(text('x'.repeat(400)), /What you wrote: x{400}$/);
+  assert.match(text('x'.repeat(401)), /What you wrote: x{400}…$/);
+});
+
+const said = (walker: Walker): readonly string[] =>
+  walker.last().actions.flatMap((action) => ('text' in action ? [action.text] : []));
+
+check([
+  {
+    case: 'R17',
+    title: 'a reply that ends for a reason of its own is no answer',
+    given: 'C[u]',
+    send: [g.completed({ text: 'no', stopReason: 'other' })],
+    state: 'W(endOfTurn refused)',
+    also: (walker) => assert.deepEqual(said(walker), ['no', 'the model stopped for a reason of its own']),
+  },
+  {
+    case: 'R42',
+    title: 'files are named as they lie in the workspace, those elsewhere in full',
+    given: 'H[f]',
+    send: [g.hookDone({ changedFiles: ['/project/src/a.ts', '/projects/b.ts', 'c.ts'] })],
+    state: 'C[t]',
+    also: (walker) =>
+      assert.deepEqual(said(walker), ['formatted src/a.ts\nformatted /projects/b.ts\nformatted c.ts']),
+  },
+]);
