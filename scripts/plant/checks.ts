@@ -34,9 +34,9 @@ export const walk = (): string | null => {
 export const configurations = (): readonly string[] => configurationsOf(bounds).map(({ name }) => name);
 
 /** What the explorer finds in a configuration; null for nothing. */
-export const explore = (name: string): string | null => {
+export const explore = (name: string, statesMax = STATES_MAX): string | null => {
   const configuration = configurationsOf(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
-  const { violation } = exploreOne(configuration, agent, views, STATES_MAX, () => undefined);
+  const { violation } = exploreOne(configuration, agent, views, statesMax, () => undefined);
   return violation === null ? null : `${violation.faults.join('; ')}, after ${violation.events} events`;
 };

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';
@@ -75,6 +76,15 @@ check([
     send: [g.cancelTool('1'), g.cancel],
     state: 'X cancelling',
     does: ['CancelTimer', 'CancelTools 1,2', 'ScheduleTimer 5000'],
+  },
+  {
+    case: 'R65',
+    title: 'a timer of something else says so while the turn is being cancelled',
+    given: twoReads,
+    send: [g.cancel, g.rings('timer-9')],
+    state: 'X cancelling',
+    quiet: true,
+    also: (walker) => assert.match(walker.last().diagnostics[0]?.why ?? '', /^stale/),
   },
   {
     case: 'R66',

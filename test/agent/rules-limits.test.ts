@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { presetRules } from '../../src/agent/settings.js';
+import type { State } from '../../src/agent/state.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';
-import { a, bad, note, u, use } from './shown.js';
+import { a, bad, nameOf, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
 // Rules R75-R77 where no case shows them.
@@ -41,6 +42,20 @@ check([
     shows: ['DisplayNotice budget'],
     also: (walker) => assert.equal(walker.state().session.settings.limits.usd, 7),
   },
+  ...(['Ready', 'W', 'K[i]', 'Z'] as const).map((given) => ({
+    case: 'R75',
+    title: `a time limit that is set in ${given} starts no timer: no turn runs`,
+    given,
+    send: [
+      (state: State) => ({
+        type: 'SettingsChanged' as const,
+        at: g.NOW,
+        patch: { limits: { ...state.session.settings.limits, timeMs: 1_000 } },
+      }),
+    ],
+    state: nameOf(bring(given).state()),
+    does: [],
+  })),
   {
     case: 'R76',
     title: 'raising the limit sends nothing by itself',

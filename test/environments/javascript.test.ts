@@ -106,9 +106,16 @@ const rows: readonly Row[] = [
     then: { status: 'ok', stdout: 'two\n' },
   },
   {
-    title: 'a getter without end in the answer is stopped, and the variables are kept',
-    given: ['let kept = 1; answer = { ready: true, get content() { throw new Error("no") } }', 'print(kept)'],
-    then: { status: 'ok', stdout: '1\n' },
+    title: 'a report that the code makes endless is given up with its process',
+    given: ['DEADLINE answer = { ready: true, get content() { for (;;); } }'],
+    then: { status: 'died', stderr: /Node was replaced/ },
+  },
+  {
+    title: 'no call is made for code that runs while its report is written',
+    given: [
+      'answer = { ready: true, get content() { try { return llm_query("x") } catch (error) { print(error.message) } } }',
+    ],
+    then: { status: 'ok', stdout: /^no call can be made/ },
   },
   {
     title: 'code of another realm than the cells is no way out',

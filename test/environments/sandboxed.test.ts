@@ -33,7 +33,7 @@ const deadly: readonly Row[] = [
   },
   {
     title: 'a call out of turn',
-    ...forged('{"type":"subcall","number":1,"ordinal":7,"kind":"llm","prompts":["x"]}'),
+    ...forged('{"type":"subcall","number":2,"ordinal":7,"kind":"llm","prompts":["x"]}'),
   },
   { title: 'a value that nobody wants', ...forged('{"type":"value","text":"x"}') },
   { title: 'that it is ready, once more', ...forged('{"type":"ready"}') },

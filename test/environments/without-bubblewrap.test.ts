@@ -16,7 +16,10 @@ describe('an environment behind bubblewrap where there is no bubblewrap', () => 
         (await kind.probe()) ?? 'it works',
         /not installed\. Install it: apt-get install bubblewrap/,
       );
-      await assert.rejects(kind.start({ contexts: [], outputMax: 2_000, memoryMax: 512 * 1024 * 1024 }), /not installed/);
+      await assert.rejects(
+        kind.start({ contexts: [], outputMax: 2_000, memoryMax: 512 * 1024 * 1024 }),
+        /not installed/,
+      );
     });
   }
 });

@@ -59,23 +59,20 @@ export const cancelRunningCall = (state: Batch, event: On<'CancelTool'>): Same =
 const graceOf = (state: Batch, timerId: string): Call | undefined =>
   state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
 
-const forceCall = (state: Batch, call: Call, event: Event): Same => {
+const forceCall = (state: Batch, call: Call | undefined, event: Event): Same => {
+  if (call === undefined) return ignoreCancel(state);
   const timer = isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
   const ended = endRunning(call, event.at, 'cancelled', unknownText('user'));
   const pumped = pump(put(state, ended), event.at);
   const actions = [...timer, ...cancelCalls(state, [call], true), showEnd(state.batchId, ended)];
   return go(pumped.state, ...actions, ...pumped.actions);
 };
-export const forceCancelledCall = (state: Batch, event: On<'CancelTool'>): Same => {
-  const call = find(state, event);
-  return call === undefined ? ignoreCancel(state) : forceCall(state, call, event);
-};
+export const forceCancelledCall = (state: Batch, event: On<'CancelTool'>): Same =>
+  forceCall(state, find(state, event), event);
 export const isCallGrace = (state: Batch, event: On<'TimerFired'>): boolean =>
   graceOf(state, event.timerId) !== undefined;
-export const forceLateCall = (state: Batch, event: On<'TimerFired'>): Same => {
-  const call = graceOf(state, event.timerId);
-  return call === undefined ? ignore(state, 'stale: the wait was over') : forceCall(state, call, event);
-};
+export const forceLateCall = (state: Batch, event: On<'TimerFired'>): Same =>
+  forceCall(state, graceOf(state, event.timerId), event);
 
 // ---- Cancelling the turn (R64-R66, R77) ----
 

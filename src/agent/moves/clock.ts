@@ -1,7 +1,7 @@
 import type { Action } from '../action.js';
 import type { Same } from '../move.js';
 import { go } from '../move.js';
-import type { In, Session, State } from '../state.js';
+import type { In, Session, State, StateName } from '../state.js';
 import { nextId } from './request.js';
 
 /** The time limit of the turn: one timer that begins and ends with it (R0f, R0g, R75). */
@@ -23,19 +23,10 @@ export const startClock = (before: Session): Clocked => {
   };
 };
 
-const turnRuns = (state: State): boolean => {
-  switch (state.name) {
-    case 'CallingLlm':
-    case 'Error':
-    case 'ExecutingTools':
-    case 'PostToolsHook':
-      return true;
-    case 'Compacting':
-      return state.mode.kind !== 'idle';
-    default:
-      return false;
-  }
-};
+const midTurn: ReadonlySet<StateName> = new Set(['CallingLlm', 'Error', 'ExecutingTools', 'PostToolsHook']);
+
+const turnRuns = (state: State): boolean =>
+  state.name === 'Compacting' ? state.mode.kind !== 'idle' : midTurn.has(state.name);
 
 /** After a change of limits: a turn that runs gets the new time limit in place of the old one. */
 export const resetClock = (state: State, before: Session, after: Session): Clocked => {
@@ -47,7 +38,6 @@ export const resetClock = (state: State, before: Session, after: Session): Clock
 
 /** Entry of WaitingForUserInput and ShuttingDown: the time limit ends with the turn. */
 export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown'>>(state: S): Same<S> => {
-  if (state.session.turn.timeLimit === null) return go(state);
   const session = { ...state.session, turn: { ...state.session.turn, timeLimit: null } };
   return go({ ...state, session }, ...cancelled(state.session));
 };

@@ -54,14 +54,18 @@
 
   // ---- What the code finds ----
 
-  /** The cell that runs. `failed`: something was thrown that nobody caught. `settled`: its code came to its end. */
-  let cell = { number: 0, ordinal: 0, failed: false, settled: false };
+  /**
+   * The cell that runs. `failed`: something was thrown that nobody caught. `settled`: its code came to its end. `over`:
+   * so did all that follows from it.
+   */
+  let cell = { number: 0, ordinal: 0, failed: false, settled: false, over: true };
   const { collect, cut } = createOutput(settings);
   const newOutput = (stream) => collect((text) => send({ type: 'printed', stream, text }));
   let output = { stdout: newOutput('stdout'), stderr: newOutput('stderr') };
 
   const sizeOf = (prompts) => prompts.reduce((sum, prompt) => sum + prompt.length, 0);
   const ask = (json) => {
+    if (cell.over) return undefined;
     const { kind, prompts } = JSON.parse(json);
     const characters = sizeOf(prompts);
     if (characters > settings.textMax) {
@@ -189,13 +193,13 @@
     if (!cell.settled) output.stderr.add(STUCK);
     return cell.settled && !cell.failed ? 'ok' : 'raised';
   };
-  /** What the cell answered and what is bound; to look may run code of theirs. */
+  /** What the cell answered and what is bound; to look may run code of theirs, which must not be endless. */
   const look = () => {
-    let ending = { answer: null, variables: [] };
-    const end = node.bounded(() => {
+    let ending = null;
+    node.bounded(() => {
       ending = JSON.parse(names.end());
     });
-    if (end !== null) output.stderr.add('Note: what is bound can not be looked at.\n');
+    if (ending === null) node.exit(BROKEN);
     if (ending.answer === null || ending.answer.length <= settings.textMax) return ending;
     output.stderr.add(`Note: the answer is longer than ${settings.textMax} characters and is not taken.\n`);
     return { ...ending, answer: null };
@@ -204,13 +208,14 @@
   let lastOutput = '';
   const run = ({ number, code }) => {
     output = { stdout: newOutput('stdout'), stderr: newOutput('stderr') };
-    cell = { number, ordinal: 0, failed: false, settled: false };
+    cell = { number, ordinal: 0, failed: false, settled: false, over: false };
     const lost = new Set(JSON.parse(names.begin('""')));
     if (!restoreContext()) lost.add('context');
     if (!define('last_output', lastOutput)) lost.add('last_output');
-    if (lost.size > 0)
-      output.stderr.add(`Note: the code made ${[...lost].join(', ')} impossible to restore.\n`);
+    const locked = [...lost].join(', ');
+    if (lost.size > 0) output.stderr.add(`Note: the code made ${locked} impossible to restore.\n`);
     const status = finish(code);
+    cell.over = true;
     timers.clear();
     const ending = look();
     clearTraits();
