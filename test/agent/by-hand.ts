@@ -110,7 +110,7 @@ export type Row = {
   readonly event?: Event;
   readonly after: State;
   readonly actions?: readonly Action[];
-  readonly says?: string;
+  readonly says?: string | readonly string[];
 };
 
 export const event: Event = { type: 'CancelTurn', at: g.NOW };
@@ -124,9 +124,10 @@ export const check = ({
   actions = [PROMPT],
   says,
 }: Row) => {
-  test(`${title}: ${says ?? 'nothing is wrong'}`, () => {
+  const expected = says === undefined ? [] : [says].flat();
+  test(`${title}: ${expected.length === 0 ? 'nothing is wrong' : expected.join(', ')}`, () => {
     const found = violations(before, given, { state: after, actions, path: [], diagnostics: [] });
-    assert.deepEqual(found, says === undefined ? [] : [says]);
+    assert.deepEqual(found, expected);
   });
 };
 

@@ -51,9 +51,9 @@ const bounds: readonly Row[] = [
     says: '5: attempt 4 of at most 3',
   },
   {
-    title: 'one attempt too many to wait for',
+    title: 'one attempt too many to wait for, which was one too many already',
     after: failed(session({}, TWO_RETRIES), 4),
-    says: '5: attempt 4 of at most 3',
+    says: ['5: attempt 4 of at most 3', '5: retry 4 of at most 2 is promised'],
   },
   {
     title: 'an attempt that was promised before the bound was lowered',

@@ -1,0 +1,139 @@
+import type { Action } from '../../src/agent/action.js';
+import type { Session } from '../../src/agent/state.js';
+import type { Edge } from '../../src/kernel/step.js';
+import * as hand from './by-hand.js';
+import * as g from './given.js';
+import { checkSteps, NOTICE, path, type StepRow } from './step-rows.js';
+
+// R31, R33, R50, R0f and R80, each broken by hand; what looks like a breach and is none has to pass.
+
+const { batch, endedCall, llm, PROMPT, queued, running, session, waiting } = hand;
+
+// ---- R33 ----
+
+const go: Action = { type: 'ExecuteTools', batchId: 'batch-1', calls: [g.grep('2')] };
+const awaiting = { judged: g.grep('1'), requestedAt: 1, status: 'awaitingApproval' } as const;
+
+checkSteps('R33', [
+  {
+    title: 'calls start in order',
+    before: batch([queued('1'), queued('2')]),
+    after: batch([running('2')]),
+    actions: [go],
+  },
+  {
+    title: 'a call starts before one that waits',
+    before: batch([queued('1'), queued('2')]),
+    after: batch([queued('1'), running('2'), queued('3')]),
+    actions: [go],
+    says: ['R33: 2 runs before a call that was asked for first'],
+  },
+  {
+    title: 'a call starts before one that awaits an answer',
+    before: batch([awaiting, queued('2')]),
+    after: batch([awaiting, running('2')]),
+    actions: [go],
+    says: ['R33: 2 runs before a call that was asked for first'],
+  },
+  {
+    title: 'a call starts after one that has ended',
+    before: batch([queued('2')]),
+    after: batch([endedCall('1'), running('2'), queued('3')]),
+    actions: [go],
+  },
+  {
+    title: 'a call that ran when one before it was decided anew',
+    before: batch([queued('1'), running('2')]),
+    after: batch([queued('1'), running('2')]),
+    actions: [PROMPT],
+  },
+]);
+
+// ---- R31, R50, R0f ----
+
+const rich = (limits: Partial<Session['settings']['limits']>, costUsd: number): Session => {
+  const own = session({}, { limits });
+  return { ...own, usage: { ...own.usage, costUsd }, turn: { ...own.turn, startedAt: g.NOW - 1_000 } };
+};
+const used = rich({ usd: 1 }, 1);
+const late = rich({ timeMs: 1_000 }, 0);
+const left = rich({ usd: 1, timeMs: 1_001 }, 0.5);
+const enters = path('CheckingForCancellation', 'ExecutingTools');
+const rounds = path('GatheringAdditionalMessages', 'CallingLlm');
+const turns = path('WaitingForUserInput', 'CallingLlm');
+const begins = (own: Session, taken: readonly Edge[]): Omit<StepRow, 'title' | 'says'> => ({
+  before: waiting(own),
+  after: llm(own),
+  actions: [hand.send(1)],
+  path: taken,
+});
+const runs = (own: Session, actions: readonly Action[], taken = enters): Omit<StepRow, 'title' | 'says'> => ({
+  before: batch([running('2')], own),
+  after: batch([running('2')], own),
+  actions,
+  path: taken,
+});
+
+checkSteps('R31', [
+  { title: 'calls of a new batch below the limit', ...runs(left, [go]) },
+  {
+    title: 'calls of a new batch at the limit',
+    ...runs(used, [go]),
+    says: ['R31: calls of a new batch start at a limit'],
+  },
+  {
+    title: 'calls of a new batch when time is up',
+    ...runs(late, [go]),
+    says: ['R31: calls of a new batch start at a limit'],
+  },
+  { title: 'a new batch at the limit of which nothing starts', ...runs(used, [PROMPT]) },
+  { title: 'calls of a batch that runs', ...runs(used, [go], []) },
+]);
+checkSteps('R50', [
+  { title: 'a round below the limit', ...begins(left, rounds) },
+  { title: 'a round at the limit', ...begins(used, rounds), says: ['R50: a round begins at a limit'] },
+  { title: 'a round when time is up', ...begins(late, rounds), says: ['R50: a round begins at a limit'] },
+]);
+checkSteps('R0f', [
+  { title: 'a turn below the limit', ...begins(left, turns) },
+  {
+    title: 'a turn at the limit',
+    ...begins(used, turns),
+    says: ['R0f: a turn begins at a limit of the session'],
+  },
+  { title: 'a turn after one whose time was up', ...begins(late, turns) },
+  { title: 'another way to a call, at the limit', ...begins(used, path('Error', 'CallingLlm')) },
+]);
+
+// ---- What is looked at ----
+
+const behind = batch([queued('1'), running('2')]);
+checkSteps('a breach', [
+  { title: 'in a state that nothing happens to', before: behind },
+  {
+    title: 'in a state that does something',
+    before: behind,
+    actions: [go],
+    says: ['R33: 2 runs before a call that was asked for first'],
+  },
+]);
+checkSteps('R80', [
+  {
+    title: 'the session ends',
+    after: { name: 'ShuttingDown', session: session() },
+    actions: [{ type: 'Shutdown' }],
+    path: path('WaitingForUserInput', 'ShuttingDown'),
+  },
+  {
+    title: 'the session ends, and nobody is told',
+    after: { name: 'ShuttingDown', session: session() },
+    actions: [NOTICE],
+    path: path('WaitingForUserInput', 'ShuttingDown'),
+    says: ['R80: the end says no Shutdown'],
+  },
+  {
+    title: 'the session is over already',
+    before: { name: 'ShuttingDown', session: session() },
+    actions: [NOTICE],
+  },
+]);
