@@ -6,7 +6,7 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
-import type { CellVariable } from '../needs-recursive.js';
+import type { CellVariable } from '../recursive/cell.js';
 
 /**
  * QuickJS with the names of recursive mode in it: two realms of one runtime, one for the cells, one for our own code.

@@ -5,7 +5,8 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { javascript } from '../../src/environments/javascript.js';
 import { python } from '../../src/environments/python.js';
-import type { CellReport, EnvironmentKind } from '../../src/needs-recursive.js';
+import type { EnvironmentKind } from '../../src/needs-recursive.js';
+import type { CellReport } from '../../src/recursive/cell.js';
 import { runCell, withEnvironment } from './conformance.js';
 
 /** What the two environments behind bubblewrap do alike, beside conformance. */
