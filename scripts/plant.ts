@@ -3,15 +3,11 @@
  * not touched. Words choose faults by their names; `--all` prints everything that catches each, and takes long.
  */
 import { allCatchers, caught } from './plant/catch.js';
+import { wordsOf } from './plant/fault.js';
 import { faults } from './plant/faults.js';
 import { type Garden, openGarden } from './plant/garden.js';
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
-
-const wordOf = ({ caughtBy }: (typeof faults)[number]): string => {
-  if (caughtBy.kind === 'walks') return 'random walks';
-  return caughtBy.kind === 'explorer' ? `explorer, '${caughtBy.configuration}'` : `'${caughtBy.title}'`;
-};
 
 const tellOne = async (garden: Garden, fault: (typeof faults)[number], all: boolean): Promise<boolean> => {
   const plant = await garden.grow(fault);
@@ -20,9 +16,9 @@ const tellOne = async (garden: Garden, fault: (typeof faults)[number], all: bool
     console.log(`${fault.name}\n${found.map((line) => `    ${firstLine(line)}`).join('\n')}`);
     return found.length > 0;
   }
-  const said = await caught(fault, plant);
+  const said = await caught(fault.caughtBy, plant);
   console.log(
-    `${said === null ? '✖' : '✔'} ${fault.name}\n    ${wordOf(fault)}: ${said === null ? 'nothing' : firstLine(said)}`,
+    `${said === null ? '✖' : '✔'} ${fault.name}\n    ${wordsOf(fault.caughtBy)}: ${said === null ? 'nothing' : firstLine(said)}`,
   );
   return said !== null;
 };
@@ -30,12 +26,16 @@ const tellOne = async (garden: Garden, fault: (typeof faults)[number], all: bool
 const words = process.argv.slice(2);
 const all = words.includes('--all');
 const chosen = words.filter((word) => word !== '--all');
+const wanted = faults.filter(
+  ({ name }) => chosen.length === 0 || chosen.some((word) => name.toLowerCase().includes(word.toLowerCase())),
+);
 const garden = await openGarden();
-let survived = 0;
-for (const fault of faults) {
-  if (chosen.length > 0 && !chosen.some((word) => fault.name.includes(word))) continue;
-  if (!(await tellOne(garden, fault, all))) survived += 1;
-}
+let caughtCount = 0;
+for (const fault of wanted) if (await tellOne(garden, fault, all)) caughtCount += 1;
 await garden.close();
-console.log(survived === 0 ? 'every fault is caught' : `${survived} faults survive`);
-process.exitCode = survived === 0 ? 0 : 1;
+console.log(
+  wanted.length === 0
+    ? `no fault is named like ${chosen.join(', ')}`
+    : `${caughtCount} of ${wanted.length} caught`,
+);
+process.exitCode = wanted.length > 0 && caughtCount === wanted.length ? 0 : 1;

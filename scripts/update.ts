@@ -1,7 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
  * The diagram in README.md and docs/machine.md, the pages of docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json;
- * golden traces and what the examples print (their tests write them when UPDATE=1).
+ * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -45,7 +45,7 @@ const updateSeedPages = (): void => {
 /** False when a trace or an example did not come to its end: it is not written then, and its test says why. */
 const updateByTests = (): boolean => {
   const files = readdirSync(inRoot('test'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => /(^|\/)(traces?|examples)\.test\.ts$/.test(file))
+    .filter((file) => /(^|\/)(traces?|worlds|examples)\.test\.ts$/.test(file))
     .map((file) => inRoot(path.join('test', file)));
   const words = ['--import', 'tsx', '--test', ...files];
   const environment = { ...process.env, UPDATE: '1' };

@@ -1,4 +1,5 @@
 import type { TreeAction } from './recursive/action.js';
+import type { CellReport } from './recursive/cell.js';
 import type { TreeEvent } from './recursive/event.js';
 import type { CodeSettings } from './recursive/settings.js';
 import type { Tree } from './recursive/tree-state.js';
@@ -25,26 +26,6 @@ export type Cell = {
   /** Time for the cell's own work; time in which it waits for sub-calls does not count. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
-};
-
-export type CellVariable = { readonly name: string; readonly type: string; readonly size: number | null };
-
-/** What a cell came to. Output is cut to `outputMax` characters, head and tail kept, the count of what is missing said. */
-export type CellReport = {
-  /**
-   * `raised`: the code failed; `stopped`: interrupted at its deadline or by its signal, variables kept; `died`: its
-   * process ended or had to be killed, and a fresh one stands ready.
-   */
-  readonly status: 'ok' | 'raised' | 'stopped' | 'died';
-  readonly stdout: string;
-  /** Type, message and line of a failure among it. */
-  readonly stderr: string;
-  /** What the model's code has bound so far, without the reserved names. */
-  readonly variables: readonly CellVariable[];
-  /** Content of the answer record, as text, if it was made ready; null otherwise. */
-  readonly answer: string | null;
-  /** Whether what earlier cells bound is gone. */
-  readonly variablesLost: 'no' | 'yes';
 };
 
 /** One namespace that persists over cells, in a process or worker of its own. One cell at a time. */

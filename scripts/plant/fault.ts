@@ -23,3 +23,17 @@ export type Fault = {
 export const walks: Catcher = { kind: 'walks' };
 export const explorer = (configuration: string): Catcher => ({ kind: 'explorer', configuration });
 export const byCase = (file: string, title: string): Catcher => ({ kind: 'case', file, title });
+
+/** A catcher in words: each has its own. */
+export const wordsOf = (catcher: Catcher): string => {
+  switch (catcher.kind) {
+    case 'walks':
+      return 'random walks';
+    case 'explorer':
+      return `the explorer, '${catcher.configuration}'`;
+    case 'case':
+      return `${catcher.file}, '${catcher.title}'`;
+    default:
+      return catcher satisfies never;
+  }
+};

@@ -1,6 +1,15 @@
-import { readFileSync } from 'node:fs';
 import type { Fault } from './fault.js';
-import { walks } from './fault.js';
-export const faults: readonly Fault[] = JSON.parse(readFileSync('/tmp/faults.json', 'utf8')).map(
-  (one: object) => ({ ...one, caughtBy: walks }),
-);
+import { faultsAfterTools } from './faults-after-tools.js';
+import { faultsInCalls } from './faults-calls.js';
+import { faultsInStops } from './faults-stops.js';
+import { faultsInTools } from './faults-tools.js';
+import { faultsInTurns } from './faults-turns.js';
+
+/** Every fault that is planted, each with what has to catch it. */
+export const faults: readonly Fault[] = [
+  ...faultsInCalls,
+  ...faultsInTools,
+  ...faultsInTurns,
+  ...faultsInStops,
+  ...faultsAfterTools,
+];

@@ -17,10 +17,17 @@ const caseFiles = readdirSync(path.join(root, 'test/agent'))
   .filter((file) => /^(cases|rules)-.*\.test\.ts$/.test(file) && !file.includes('random'))
   .map((file) => file.replace('.test.ts', ''));
 
-/** What looks at a copy: checks.ts, and the tests of each file, which are loaded when they are wanted. */
-export type Plant = typeof checks & {
+/** What a bundle exports. Files are loaded when they are wanted, and put their tests into `tests`. */
+type Bundle = typeof checks & {
   readonly tests: Test[];
   readonly files: Readonly<Record<string, () => Promise<unknown>>>;
+};
+
+/** What looks at a copy: checks.ts, and the tests of the files of cases. */
+export type Plant = typeof checks & {
+  readonly files: readonly string[];
+  /** The tests of a file. Throws if there is no such file, or it fails already when it is loaded. */
+  readonly testsOf: (file: string) => Promise<readonly Test[]>;
 };
 
 /** The text of a file with a fault in it. Throws if the fault does not fit the file any more. */
@@ -88,5 +95,18 @@ const load = (code: string): Plant => {
   const run = new Function('module', 'exports', 'require', 'placeOnTest', code);
   run(module, module.exports, createRequire(import.meta.url), { file: '' });
   // The bundle's entry exports exactly this.
-  return module.exports as Plant;
+  const { tests, files, ...looks } = module.exports as Bundle;
+  const loaded = new Map<string, readonly Test[]>();
+  const testsOf = async (file: string): Promise<readonly Test[]> => {
+    const before = loaded.get(file);
+    if (before !== undefined) return before;
+    const open = files[file];
+    if (open === undefined) throw new Error(`there is no file of cases '${file}'`);
+    tests.length = 0;
+    await open();
+    const found = [...tests];
+    loaded.set(file, found);
+    return found;
+  };
+  return { ...looks, files: Object.keys(files), testsOf };
 };

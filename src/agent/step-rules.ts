@@ -10,7 +10,8 @@ import type { Usage } from './usage.js';
 /**
  * Rules that hold of every step, beside the promises of invariants.ts.
  *
- * R0a stale · R0b usage · R0g resting · R31 no call beyond the budget · R33 call order · 2.14 what is in flight
+ * R0a stale · R0b usage · R0g resting · R31 no call beyond the budget · R33 call order · R46, R66 a stop is a stop ·
+ * 2.14 what is in flight
  */
 
 type Taken = Step<State, Action>;
@@ -23,6 +24,7 @@ export const ruleFaults = (before: State, event: Event, step: Taken): readonly s
     ...eventFaults,
     ...restFaults(before, event, step),
     ...orderFaults(step),
+    ...heardFaults(before, event, step),
     ...budgetFaults(event, step),
     ...flightFaults(before, event, step),
   ];
@@ -211,6 +213,21 @@ const orderFaults = ({ state, actions }: Taken): readonly string[] => {
     .slice(first)
     .filter(isRunning)
     .map(({ judged }) => `R33: ${judged.callId} runs before a call that was asked for first`);
+};
+
+// ---- R46, R66 ----
+
+/** A turn that was told to stop goes on to no hook and to no further round. */
+const heardFaults = (before: State, event: Event, { path }: Taken): readonly string[] => {
+  const goesOn = path.some(
+    ({ kind, to }) => kind === 'go' && (to === 'PostToolsHook' || to === 'CheckingBudget'),
+  );
+  if (!goesOn) return [];
+  if (before.name === 'ExecutingTools' && before.phase.mode !== 'running')
+    return [`R66: a batch that is ${before.phase.mode} goes on`];
+  return before.name === 'PostToolsHook' && event.type === 'HookCompleted' && !event.proceed
+    ? ['R46: the turn goes on against a hook']
+    : [];
 };
 
 // ---- R31, R50, R0f ----

@@ -19,7 +19,7 @@ const CONTEXT_FACTOR = 3;
 /** Files of the program, and where they are inside. */
 const INSIDE = '/program';
 const PROGRAM = 'javascript-program/main.cjs';
-const PRELUDE = 'quickjs-prelude.js';
+const PRELUDE = 'javascript-prelude.js';
 
 const nodeProgram = async (): Promise<Omit<SandboxedProgram, 'words' | 'memoryMax'>> => {
   const program = realpathSync(process.execPath);

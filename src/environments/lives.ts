@@ -1,4 +1,5 @@
-import type { Cell, CellReport, Environment, Subcall, SubcallAnswerer } from '../needs-recursive.js';
+import type { Cell, Environment, Subcall, SubcallAnswerer } from '../needs-recursive.js';
+import type { CellReport } from '../recursive/cell.js';
 
 /**
  * An environment over processes that may end.
@@ -10,8 +11,14 @@ import type { Cell, CellReport, Environment, Subcall, SubcallAnswerer } from '..
 /** How a cell ended: with a report, or with its process. */
 export type CellEnd =
   | { readonly type: 'finished'; readonly report: CellReport }
-  /** `stdout`, `stderr`: what is known of the output. */
-  | { readonly type: 'gone'; readonly why: string; readonly stdout: string; readonly stderr: string };
+  /** `stdout`, `stderr`, `answer`: what is known of them. */
+  | {
+      readonly type: 'gone';
+      readonly why: string;
+      readonly stdout: string;
+      readonly stderr: string;
+      readonly answer: string | null;
+    };
 
 /** One process with its variables. */
 export type Life = {
@@ -41,7 +48,7 @@ const died = (what: string, end: Extract<CellEnd, { readonly type: 'gone' }>): C
   stdout: end.stdout,
   stderr: `${end.stderr}${what} was replaced by a fresh one: ${end.why}. All variables are lost.\n`,
   variables: [],
-  answer: null,
+  answer: end.answer,
   variablesLost: 'yes',
 });
 

@@ -1,4 +1,5 @@
-import type { Cell, CellReport, EnvironmentOptions, Subcall, SubcallAnswerer } from '../needs-recursive.js';
+import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../needs-recursive.js';
+import type { CellReport } from '../recursive/cell.js';
 import type { SandboxedProgram } from '../sandbox/bubblewrap.js';
 import { startCountdown } from './countdown.js';
 import { type CellEnd, type Life, textsOf } from './lives.js';
@@ -122,7 +123,7 @@ const runIn = (live: Live, order: CellOrder, answer: SubcallAnswerer): Promise<C
           finish({ type: 'finished', report: reportOf(said) });
         } else if (said.type !== 'printed' || !printed.add(said)) live.kill(NONSENSE);
       },
-      gone: (why) => finish({ type: 'gone', why, ...printed.known() }),
+      gone: (why) => finish({ type: 'gone', why, ...printed.known(), answer: null }),
     });
     live.tell({ type: 'run', number, code });
   });

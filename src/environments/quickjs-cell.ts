@@ -1,4 +1,4 @@
-import type { CellReport } from '../needs-recursive.js';
+import type { CellReport } from '../recursive/cell.js';
 import { collectOutput, cutOutput, type Output, wellFormed } from './output.js';
 import type { Ending, Outcome, Realm, Thrown } from './quickjs-realm.js';
 import { redeclare } from './redeclare.js';

@@ -6,7 +6,7 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
-import type { CellVariable } from '../needs-recursive.js';
+import type { CellVariable } from '../recursive/cell.js';
 
 /**
  * QuickJS with the names of recursive mode in it: two realms of one runtime, one for the cells, one for our own code.
@@ -114,7 +114,7 @@ const setContexts = (realm: QuickJSContext, contexts: readonly string[]): void =
   });
 };
 
-/** Said instead of an answer when the cell is to end; as in quickjs-prelude.js. */
+/** Said instead of an answer when the cell is to end; as in javascript-prelude.js. */
 const OVER = 'over';
 
 /** The host's side of the prelude: every value crosses as JSON. */
@@ -162,7 +162,7 @@ const openPrelude = (home: QuickJSContext, guest: QuickJSContext, prelude: strin
       .unwrapResult(home.callMethod(own, name, [handle]))
       .consume((text) => home.getString(text));
     if (typeof input === 'string') handle.dispose();
-    // The prelude writes it, in a realm that no cell's code runs in; quickjs-prelude.js says of each function what.
+    // The prelude writes it, in a realm that no cell's code runs in; javascript-prelude.js says of each function what.
     return JSON.parse(json) as T;
   };
 };

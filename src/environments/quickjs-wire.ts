@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { CellReport, Subcall } from '../needs-recursive.js';
+import type { Subcall } from '../needs-recursive.js';
+import type { CellReport } from '../recursive/cell.js';
 
 /** What passes between the environment and its worker. Cells are counted from 1; what belongs to another is dropped. */
 

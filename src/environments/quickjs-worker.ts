@@ -74,7 +74,7 @@ const print = (stream: 'stdout' | 'stderr', text: string): void => {
 };
 
 const realm = await openRealm(
-  readFileSync(programFile('quickjs-prelude.js'), 'utf8'),
+  readFileSync(programFile('javascript-prelude.js'), 'utf8'),
   input.contexts.map((file) => readFileSync(file, 'utf8')),
   input.memoryMax,
   { print, ask, isOver },

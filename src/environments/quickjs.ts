@@ -1,13 +1,14 @@
 import type {
   Cell,
-  CellReport,
   Environment,
   EnvironmentKind,
   EnvironmentOptions,
   Subcall,
   SubcallAnswerer,
 } from '../needs-recursive.js';
+import type { CellReport } from '../recursive/cell.js';
 import { startCountdown } from './countdown.js';
+import { type CellEnd, createEnvironment, type Life, textsOf } from './lives.js';
 import { type Live, startWorker } from './quickjs-live.js';
 
 /**
@@ -23,25 +24,15 @@ import { type Live, startWorker } from './quickjs-live.js';
 const GRACE_MS = 3_000;
 const READ_MS = 8_000;
 
-type Printed = { readonly stdout: string; readonly stderr: string };
-type Ended =
-  | { readonly type: 'finished'; readonly report: CellReport; readonly unfit: string | null }
-  | ({ readonly type: 'gone'; readonly why: string } & Printed);
-
-/** One text per prompt, whatever the answerer does. */
-const textsOf = async (subcall: Subcall, answer: SubcallAnswerer): Promise<readonly string[]> => {
-  try {
-    const texts = await answer(subcall);
-    return subcall.prompts.map((_, index) => texts[index] ?? 'Error: this call has no answer');
-  } catch (thrown) {
-    // Nothing is lost: the code sees the failure in each slot.
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    return subcall.prompts.map(() => `Error: ${message}`);
-  }
+/** What a cell leaves behind is not fit for the next one: the worker goes, and what is known of the cell is kept. */
+const giveUp = async (live: Live, why: string, report: CellReport): Promise<CellEnd> => {
+  await live.kill(why);
+  const { stdout, stderr, answer } = report;
+  return { type: 'gone', why, stdout, stderr, answer };
 };
 
 /** Runs a cell in a worker until it reports or is gone. */
-const runIn = (live: Live, number: number, cell: Cell, answer: SubcallAnswerer): Promise<Ended> =>
+const runIn = (live: Live, number: number, cell: Cell, answer: SubcallAnswerer): Promise<CellEnd> =>
   new Promise((resolve) => {
     const { signal } = cell;
     const printed = { stdout: '', stderr: '' };
@@ -52,7 +43,7 @@ const runIn = (live: Live, number: number, cell: Cell, answer: SubcallAnswerer):
       live.stop(number);
       countdown.restart(GRACE_MS);
     };
-    const end = (ended: Ended): void => {
+    const end = (ended: CellEnd | Promise<CellEnd>): void => {
       countdown.cancel();
       signal.removeEventListener('abort', stop);
       live.listen(null);
@@ -68,9 +59,10 @@ const runIn = (live: Live, number: number, cell: Cell, answer: SubcallAnswerer):
       if (message.type === 'value' || message.type === 'ready' || message.number !== number) return;
       if (message.type === 'printed') printed[message.stream] += message.text;
       else if (message.type === 'subcall') void call(message.subcall);
-      else end(message);
+      else if (message.unfit === null) end({ type: 'finished', report: message.report });
+      else end(giveUp(live, message.unfit, message.report));
     });
-    void live.ended.then((why) => end({ type: 'gone', why, ...printed }));
+    void live.ended.then((why) => end({ type: 'gone', why, ...printed, answer: null }));
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     live.post({ type: 'run', number, code: cell.code, deadlineMs: cell.deadlineMs });
@@ -91,70 +83,18 @@ const readIn = (live: Live, name: string): Promise<string | null> =>
     live.post({ type: 'read', name });
   });
 
-const died = (why: string, { stdout, stderr }: Printed, answer: string | null): CellReport => ({
-  status: 'died',
-  stdout,
-  stderr: `${stderr}QuickJS was replaced by a fresh one: ${why}. All variables are lost.\n`,
-  variables: [],
-  answer,
-  variablesLost: 'yes',
-});
-
-/** One cell or look at a variable at a time; the worker behind it may change. */
-const environment = (options: EnvironmentOptions, first: Live): Environment => {
-  let live = first;
-  let number = 0;
-  let use: 'free' | 'busy' | 'closed' = 'free';
-  let lost: 'no' | 'yes' = 'no';
-
-  /** A worker that ended between two cells took the variables with it. */
-  const replace = async (): Promise<void> => {
-    live = await startWorker(options);
-    lost = 'yes';
-  };
-  const reportOf = async (ended: Ended): Promise<CellReport> => {
-    if (ended.type === 'gone') {
-      if (use === 'busy') await replace();
-      return died(ended.why, ended, null);
-    }
-    const { report, unfit } = ended;
-    if (unfit === null) return report;
-    await live.kill(unfit);
-    if (use === 'busy') await replace();
-    return died(unfit, report, report.answer);
-  };
-  /** Keeps to one use at a time, in a worker that lives. */
-  const using = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (use === 'closed') throw new Error('this environment is closed: start another one');
-    if (use === 'busy') throw new Error('this environment runs one cell at a time: wait for the one before');
-    use = 'busy';
-    try {
-      if (live.hasEnded()) await replace();
-      return await work();
-    } finally {
-      if (use === 'busy') use = 'free';
-    }
-  };
-
+const beginLife = async (options: EnvironmentOptions): Promise<Life> => {
+  const live = await startWorker(options);
   return {
-    run: (cell, answer) =>
-      using(async () => {
-        number += 1;
-        const report = await reportOf(await runIn(live, number, cell, answer));
-        const variablesLost = lost;
-        lost = 'no';
-        return variablesLost === 'no' ? report : { ...report, variablesLost };
-      }),
-    read: (name) => using(() => readIn(live, name)),
-    async close() {
-      use = 'closed';
-      await live.kill('it was closed');
-    },
+    run: (number, cell, answer) => runIn(live, number, cell, answer),
+    read: (name) => readIn(live, name),
+    hasEnded: live.hasEnded,
+    end: live.kill,
   };
 };
 
-const start = async (options: EnvironmentOptions): Promise<Environment> =>
-  environment(options, await startWorker(options));
+const start = (options: EnvironmentOptions): Promise<Environment> =>
+  createEnvironment('QuickJS', () => beginLife(options));
 
 /** Starts one and ends it: WebAssembly, threads and shared memory are all that can be missing. */
 const probe = async (): Promise<string | null> => {

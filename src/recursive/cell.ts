@@ -2,14 +2,21 @@
 
 export type CellVariable = { readonly name: string; readonly type: string; readonly size: number | null };
 
-/** What a cell came to, as the environment reports it (see CellReport in needs-recursive.ts, which is the same). */
+/** What a cell came to. Output is cut to `outputMax` characters, head and tail kept, the count of what is missing said. */
 export type CellReport = {
+  /**
+   * `raised`: the code failed; `stopped`: interrupted at its deadline or by its signal, variables kept; `died`: its
+   * process ended or had to be killed, and a fresh one stands ready.
+   */
   readonly status: 'ok' | 'raised' | 'stopped' | 'died';
   readonly stdout: string;
+  /** Type, message and line of a failure among it. */
   readonly stderr: string;
+  /** What the model's code has bound so far, without the reserved names. */
   readonly variables: readonly CellVariable[];
   /** Content of the answer record, as text, if it was made ready; null otherwise. */
   readonly answer: string | null;
+  /** Whether what earlier cells bound is gone. */
   readonly variablesLost: 'no' | 'yes';
 };
 

@@ -1,4 +1,4 @@
-import { GitFailure } from './git-process.js';
+import { ProgramFailure } from './program.js';
 import { oneLine, plural } from './words.js';
 
 /** The message of an automatic commit: the model's if it comes in time and is one, otherwise a fixed one. */
@@ -63,7 +63,8 @@ const patienceOf = (deadlineMs: number, signal: AbortSignal) => {
   let clear = (): void => undefined;
   const over = new Promise<null>((resolve, reject) => {
     const timer = setTimeout(() => resolve(null), deadlineMs);
-    const stop = (): void => reject(new GitFailure('stopped', 'writing the message of a commit was stopped'));
+    const stop = (): void =>
+      reject(new ProgramFailure('stopped', 'writing the message of a commit was stopped'));
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     clear = () => {

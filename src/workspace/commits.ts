@@ -5,9 +5,9 @@ import { describeCommit, noteOf, warningOf } from './commit-words.js';
 import { type Effect, effectBetween, namedFiles, noteEffect } from './effects.js';
 import { type GitPlace, type Repository, useRepository } from './git.js';
 import type { Environment } from './git-config.js';
-import { GitFailure } from './git-process.js';
 import { type Head, type Look, lookAt } from './look.js';
 import { filesMade, type Movement, movementOf, STILL } from './movement.js';
+import { ProgramFailure } from './program.js';
 import { createTouched, type Touched } from './touched.js';
 
 /**
@@ -114,7 +114,7 @@ class Watch implements CommitWatch {
         return { ...QUIET, changedFiles: await namedFiles(context.calls) };
       } catch (error) {
         this.#forget(this.#seen);
-        if (!(error instanceof GitFailure) || error.kind === 'stopped') throw error;
+        if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
         if (!this.#told.has(error.message)) {
           this.#told.add(error.message);
           throw error;

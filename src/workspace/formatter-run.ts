@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Chosen } from './formatter-choice.js';
 import type { Target } from './formatter-table.js';
-import { GitFailure, runGit } from './git-process.js';
+import { ProgramFailure, runProgram } from './program.js';
 
 /** One run of a formatter over a text. */
 
@@ -38,7 +38,7 @@ export const formatText = async (
   { environment, runMs, signal }: FormatterWorld,
 ): Promise<Formatted> => {
   try {
-    const { code, output, errors } = await runGit({
+    const { code, output, errors } = await runProgram({
       ...{ program, words: await formatter.words(target), title: formatter.name },
       folder: formatter.runs === 'beside the file' ? path.dirname(target.file) : target.folder,
       ...{ environment, input: text, bytesMax: ROOM_BYTES + 4 * Buffer.byteLength(text), atMax: 'fail' },
@@ -48,7 +48,7 @@ export const formatText = async (
     const printed = output.toString('utf8');
     return printed.trim() === '' && text.trim() !== '' ? { kind: 'leaves' } : { kind: 'text', text: printed };
   } catch (error) {
-    if (!(error instanceof GitFailure) || error.kind === 'stopped') throw error;
+    if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
     return { kind: error.kind === 'refused' ? 'refuses' : 'broken', why: error.message };
   }
 };

@@ -7,7 +7,7 @@ import { FormatterChoice, isForeign, isFormattable } from './formatter-choice.js
 import { type FileOutcome, reportOf } from './formatter-report.js';
 import type { FormatterWorld } from './formatter-run.js';
 import type { Environment } from './git-config.js';
-import { settleAll } from './git-process.js';
+import { settleAll } from './program.js';
 import { plural } from './words.js';
 
 /**

@@ -12,8 +12,8 @@ import {
   HARDENING,
   parseConfig,
 } from './git-config.js';
-import { type GitEnd, GitFailure, type GitOrder, runGit, settleAll } from './git-process.js';
 import { findGit, isWithin, markedFolder, safeSearchPath } from './git-program.js';
+import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from './program.js';
 
 /**
  * Every call of git that Pawl itself makes.
@@ -42,7 +42,7 @@ export type GitOptions = {
   /** An index of our own instead of the user's. */
   readonly indexFile?: string;
   readonly bytesMax?: number;
-  readonly atMax?: GitOrder['atMax'];
+  readonly atMax?: ProgramOrder['atMax'];
 };
 
 export type Repository = {
@@ -55,11 +55,11 @@ export type Repository = {
   /** The configuration as it was when the repository was opened. */
   readonly config: GitConfig;
   /** Runs a command to its end, whatever its exit code. */
-  run(words: readonly string[], options?: GitOptions): Promise<GitEnd>;
+  run(words: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
   /** What a command prints; rejects where it ends with another code than 0. */
   ask(words: readonly string[], options?: GitOptions): Promise<string>;
   /** `update-ref`. Once begun it is not stopped: killed, it would leave its lock to the user. */
-  moveRef(words: readonly string[]): Promise<GitEnd>;
+  moveRef(words: readonly string[]): Promise<ProgramEnd>;
 };
 
 const UNSTOPPABLE = new AbortController().signal;
@@ -83,7 +83,7 @@ type Start = (
   options: GitOptions,
   variables: Environment,
   stop?: AbortSignal,
-) => Promise<GitEnd>;
+) => Promise<ProgramEnd>;
 
 const starter = (place: GitPlace): Start => {
   const { workspace, environment, signal } = place;
@@ -93,9 +93,9 @@ const starter = (place: GitPlace): Start => {
   return (words, options, variables, stop = signal) => {
     if (program === null) {
       const why = 'git is not on the PATH (folders inside the workspace do not count): install it';
-      return Promise.reject(new GitFailure('missing', why));
+      return Promise.reject(new ProgramFailure('missing', why));
     }
-    return runGit({
+    return runProgram({
       program,
       words,
       title: `git ${words.find((word) => /^[a-z]+(-[a-z]+)*$/.test(word)) ?? ''}`.trim(),
@@ -115,8 +115,8 @@ const withoutUndefined = (variables: Environment): Record<string, string> =>
     Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   );
 
-const refusal = (words: readonly string[], { code, errors }: GitEnd): GitFailure =>
-  new GitFailure(
+const refusal = (words: readonly string[], { code, errors }: ProgramEnd): ProgramFailure =>
+  new ProgramFailure(
     'refused',
     `git ${words[0] ?? ''} failed (exit code ${code}): ${errors || 'it did not say why'}`,
   );
@@ -137,10 +137,10 @@ const findRepository = async (start: Start, workspace: string): Promise<Found | 
     .replace(/\n$/, '')
     .split('\n');
   if (top === undefined || gitFolder === undefined || shared === undefined || indexFile === undefined) {
-    throw new GitFailure('refused', 'git did not say where its repository is');
+    throw new ProgramFailure('refused', 'git did not say where its repository is');
   }
   if (more.length > 0)
-    throw new GitFailure('refused', 'the path of the repository holds a line break: move it');
+    throw new ProgramFailure('refused', 'the path of the repository holds a line break: move it');
   // a working tree set to some other place is not the one that the session works in
   return isWithin(workspace, top) ? { top, gitFolder, shared, indexFile } : null;
 };
@@ -200,7 +200,7 @@ const openIn = async (
 };
 
 /**
- * Works with the repository that the workspace lies in; null where there is none. Rejects with a GitFailure where git
+ * Works with the repository that the workspace lies in; null where there is none. Rejects with a ProgramFailure where git
  * can't be asked, and with what `work` rejects with.
  */
 export const useRepository = async <T>(

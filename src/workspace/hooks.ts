@@ -5,7 +5,7 @@ import { committedContent } from './committed.js';
 import type { Earlier } from './earlier-content.js';
 import { Autoformatters } from './formatters.js';
 import type { Environment } from './git-config.js';
-import { GitFailure } from './git-process.js';
+import { ProgramFailure } from './program.js';
 
 /** What happens after tools in the agent's own sessions: new commits are looked for, files formatted, changes committed. */
 
@@ -31,7 +31,7 @@ export const createHooks = ({ environment, formatterMs }: HooksNeeds): Hooks => 
     try {
       return await committedContent(file, watch.began(), context, { workspace, environment, signal });
     } catch (error) {
-      if (!(error instanceof GitFailure) || error.kind === 'stopped') throw error;
+      if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
       return { kind: 'unknown' }; // the file is left alone; a fault of git is told by the phase that looks for commits
     }
   };

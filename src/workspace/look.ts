@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Repository } from './git.js';
-import { GitFailure, settleAll } from './git-process.js';
+import { ProgramFailure, settleAll } from './program.js';
 
 /**
  * A look at a repository: where it stands, and which files differ from what is committed.
@@ -114,7 +114,7 @@ const REFS = [
 const STASH = ' refs/stash';
 const REMOTE = ' refs/remotes/';
 
-/** Rejects with a GitFailure, also where there is more than can be looked at in time. */
+/** Rejects with a ProgramFailure, also where there is more than can be looked at in time. */
 export const lookAt = async (repository: Repository): Promise<Look> => {
   const [status, refs] = await settleAll([
     repository.ask([...STATUS, '--untracked-files=all', '--ignore-submodules=all']),
@@ -122,7 +122,7 @@ export const lookAt = async (repository: Repository): Promise<Look> => {
   ]);
   const { head, lines } = parseStatus(status);
   if (lines.length > FILES_MAX) {
-    throw new GitFailure(
+    throw new ProgramFailure(
       'tooMuch',
       `more than ${FILES_MAX} files are changed or not ignored: see .gitignore`,
     );

@@ -1,9 +1,9 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Repository } from './git.js';
-import { GitFailure } from './git-process.js';
 import { lockIndex } from './index-lock.js';
 import { type Head, type Look, stampOf } from './look.js';
+import { ProgramFailure } from './program.js';
 
 /**
  * A commit of certain files, made with plumbing.
@@ -182,6 +182,6 @@ export const patchOf = async (
 ): Promise<Buffer> => {
   const words = ['diff-tree', '-p', '-r', '-M', '--no-ext-diff', '--no-textconv', '--no-color', before, tree];
   const end = await repository.run(words, { bytesMax, atMax: 'cut' });
-  if (end.code !== 0) throw new GitFailure('refused', `git diff-tree failed: ${end.errors}`);
+  if (end.code !== 0) throw new ProgramFailure('refused', `git diff-tree failed: ${end.errors}`);
   return end.output;
 };

@@ -1,6 +1,6 @@
 import type { Repository } from './git.js';
-import { settleAll } from './git-process.js';
 import type { Head, Look } from './look.js';
+import { settleAll } from './program.js';
 import { oneLine, plural } from './words.js';
 
 /** What became of HEAD between two looks, told by the graph of commits, never by what a command said. */

@@ -148,6 +148,16 @@ check([
   },
   {
     case: 'R31b',
+    title: 'a call that the user refuses without a reason is refused all the same',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.denies('1', '')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi'), a(use('1')), u(bad('1', /refused by user/i))],
+  },
+  {
+    case: 'R31b',
     title: 'allowing once does not cover the next call',
     given: 'C[u]',
     settings: careful,

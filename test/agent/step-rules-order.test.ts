@@ -1,9 +1,9 @@
 import type { Action } from '../../src/agent/action.js';
-import type { Session } from '../../src/agent/state.js';
+import type { In, Session } from '../../src/agent/state.js';
 import type { Edge } from '../../src/kernel/step.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
-import { checkSteps, NOTICE, path, type StepRow } from './step-rows.js';
+import { checkSteps, NOTICE, path, type StepRow, stopped, W } from './step-rows.js';
 
 // R31, R33, R50, R0f and R80, each broken by hand; what looks like a breach and is none has to pass.
 
@@ -135,5 +135,85 @@ checkSteps('R80', [
     title: 'the session is over already',
     before: { name: 'ShuttingDown', session: session() },
     actions: [NOTICE],
+  },
+]);
+
+// ---- R46, R66 ----
+
+const hooking = (hookId: string): In<'PostToolsHook'> => ({
+  name: 'PostToolsHook',
+  session: session(),
+  phase: 'CheckingGitCommits',
+  hookId,
+  mutated: [],
+  tree: 'unknown',
+});
+const hooked: Action = { type: 'RunHook', hookId: 'hook-1', phase: 'CheckingGitCommits', callIds: [] };
+const stopping = { ...batch([]), phase: { mode: 'stopping' } } as const;
+const cancelling = {
+  ...batch([]),
+  phase: { mode: 'cancelling', graceTimerId: null, cause: 'user' },
+} as const;
+const afterTools = {
+  after: hooking('hook-1'),
+  actions: [hooked],
+  path: path('ExecutingTools', 'PostToolsHook'),
+};
+
+checkSteps('R66', [
+  { ...afterTools, title: 'a batch that runs goes on to its hook', before: batch([]) },
+  {
+    ...afterTools,
+    title: 'a batch that is cancelled goes on to its hook',
+    before: cancelling,
+    says: ['R66: a batch that is cancelling goes on'],
+  },
+  {
+    ...afterTools,
+    title: 'a batch that nobody may allow goes on to its hook',
+    before: stopping,
+    says: ['R66: a batch that is stopping goes on'],
+  },
+  {
+    title: 'a batch that is cancelled ends the turn',
+    before: cancelling,
+    after: stopped('user'),
+    actions: [NOTICE, PROMPT],
+    path: path('ExecutingTools', 'Cancelled', W),
+  },
+]);
+
+const round = {
+  before: hooking('hook-1'),
+  after: llm(),
+  actions: [hand.send(0)],
+  path: path('PostToolsHook', 'CheckingBudget', 'GatheringAdditionalMessages', 'CallingLlm'),
+};
+
+checkSteps('R46', [
+  { ...round, title: 'a hook lets the turn go on', event: g.hookDone() },
+  { ...round, title: 'a hook that fails lets the turn go on', event: g.hookFails() },
+  {
+    ...round,
+    title: 'a hook says stop, and the next round begins',
+    event: g.hookDone({ proceed: false }),
+    says: ['R46: the turn goes on against a hook'],
+  },
+  {
+    title: 'a hook says stop, and its next phase begins',
+    before: hooking('hook-1'),
+    event: g.hookDone({ proceed: false }),
+    after: hooking('hook-2'),
+    actions: [{ ...hooked, hookId: 'hook-2' }],
+    path: path('PostToolsHook', 'PostToolsHook'),
+    says: ['R46: the turn goes on against a hook'],
+  },
+  {
+    title: 'a hook says stop, and the turn ends',
+    before: hooking('hook-1'),
+    event: g.hookDone({ proceed: false }),
+    after: stopped('veto'),
+    actions: [NOTICE, PROMPT],
+    path: path('PostToolsHook', 'Cancelled', W),
   },
 ]);

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type {
-  CellReport,
   Environment,
   EnvironmentKind,
   EnvironmentOptions,
   Subcall,
   SubcallAnswerer,
 } from '../../src/needs-recursive.js';
+import type { CellReport } from '../../src/recursive/cell.js';
 import { answerRows } from './conformance-answers.js';
 import { callRows } from './conformance-calls.js';
 import { cellRows } from './conformance-cells.js';

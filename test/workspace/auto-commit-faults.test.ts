@@ -192,7 +192,7 @@ for (const [what, given, message] of faults) {
     const before = await place.shell('cat .git/index .git/HEAD .git/refs/heads/main | sha256sum');
     const failed = commitTouched(session.watch, context, []);
     if (what.startsWith('a HEAD')) assert.deepEqual((await failed).commits, []);
-    else await assert.rejects(failed, { name: 'GitFailure', message });
+    else await assert.rejects(failed, { name: 'ProgramFailure', message });
     assert.equal(await place.shell('cat .git/index .git/HEAD .git/refs/heads/main | sha256sum'), before);
     assert.deepEqual(
       (await readdir(place.path('.git'))).filter((name) => name.endsWith('.lock')),

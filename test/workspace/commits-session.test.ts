@@ -100,7 +100,7 @@ test('the watch: a fault of git is told once, and no call is held up by it', asy
   await place.shell('cp .git/index ../index; echo rubbish > .git/index');
   const batch = async () =>
     session.watch.check(session.context(await session.batch([{ edit: 'a', text: 'x' }])));
-  await assert.rejects(batch(), { name: 'GitFailure', message: /git status failed/ });
+  await assert.rejects(batch(), { name: 'ProgramFailure', message: /git status failed/ });
   const quiet = await batch();
   assert.deepEqual([quiet.note, quiet.warning, relative(place, quiet.changedFiles)], ['', '', ['a']]);
   await place.shell('cp ../index .git/index');

@@ -110,5 +110,5 @@ serve({
   settings: JSON.parse(process.argv[2]),
   createOutput: load('output.js'),
   createTimers: load('timers.js'),
-  createNames: load('../quickjs-prelude.js'),
+  createNames: load('../javascript-prelude.js'),
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { combine, type Explored, exploreOne, isSound } from '../../../src/agent/exploration/check.js';
-import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
 import type { Machine } from '../../../src/agent/exploration/model.js';
 import { agent, initialState } from '../../../src/agent/machine.js';
 import { tryAgain } from '../../../src/agent/moves/retry.js';
@@ -15,28 +14,11 @@ import { views } from '../../../src/agent/views/views.js';
 import { late } from '../../../src/kernel/table.js';
 import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
-import { configurationNamed, smallBounds } from './small.js';
+import { configurationNamed } from './small.js';
 
 const STATES_MAX = 100_000;
 const run = (name: string, machine: Machine = agent, seen: readonly View[] = views): Explored =>
   exploreOne(configurationNamed(name), machine, seen, STATES_MAX, () => undefined);
-
-const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
-
-for (const configuration of configurationsOf(least)) {
-  test(`'${configuration.name}' holds all its promises within small bounds`, () => {
-    const { complete, violation, states } = exploreOne(
-      configuration,
-      agent,
-      views,
-      STATES_MAX,
-      () => undefined,
-    );
-    assert.equal(violation, null, violation?.trace);
-    assert.equal(complete, true);
-    assert.ok(states > 10);
-  });
-}
 
 /** A copy of the table in which any timer at all ends the wait for a retry. */
 const hasty = agentMachine({

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { javascript } from '../../../src/environments/javascript.js';
-import type { CellReport, Subcall } from '../../../src/needs-recursive.js';
-import type { PastCell } from '../../../src/recursive/cell.js';
+import type { Subcall } from '../../../src/needs-recursive.js';
+import type { CellReport, PastCell } from '../../../src/recursive/cell.js';
 import { digestOf } from '../../../src/recursive/digest.js';
 import { runPast } from '../../../src/runtime/recursive/past.js';
 

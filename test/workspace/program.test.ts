@@ -3,7 +3,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GitFailure, type GitOrder, runGit } from '../../src/workspace/git-process.js';
+import { ProgramFailure, type ProgramOrder, runProgram } from '../../src/workspace/program.js';
 import { makePlace } from './place.js';
 import { assertGone, runs } from './processes.js';
 
@@ -13,7 +13,7 @@ const LONG_MS = 60_000;
 const programOf = async (
   test: TestContext,
   script: string,
-): Promise<GitOrder & { readonly pids: () => Promise<readonly number[]> }> => {
+): Promise<ProgramOrder & { readonly pids: () => Promise<readonly number[]> }> => {
   const place = await makePlace(test);
   const program = path.join(place.root, 'program');
   const pids = path.join(place.root, 'pids');
@@ -35,18 +35,18 @@ const programOf = async (
   };
 };
 
-const failureOf = (order: GitOrder): Promise<GitFailure> =>
-  runGit(order).then(
+const failureOf = (order: ProgramOrder): Promise<ProgramFailure> =>
+  runProgram(order).then(
     () => assert.fail('it did not fail'),
     (error: unknown) => {
-      assert.ok(error instanceof GitFailure);
+      assert.ok(error instanceof ProgramFailure);
       return error;
     },
   );
 
 test('a process: what it prints, says and ends with is reported', async (t) => {
   const order = await programOf(t, 'cat; echo out; echo err >&2; exit 3');
-  const end = await runGit({ ...order, input: 'in\n' });
+  const end = await runProgram({ ...order, input: 'in\n' });
   assert.deepEqual(
     { ...end, output: end.output.toString() },
     { code: 3, output: 'in\nout\n', errors: 'err', cut: false },
@@ -55,12 +55,12 @@ test('a process: what it prints, says and ends with is reported', async (t) => {
 
 test('a process: without input it reads nothing, and has no terminal to ask at', async (t) => {
   const order = await programOf(t, 'cat; (: < /dev/tty) 2> /dev/null && echo terminal; true');
-  assert.equal((await runGit(order)).output.toString(), '');
+  assert.equal((await runProgram(order)).output.toString(), '');
 });
 
 test('a process: input that is not read is no failure', async (t) => {
   const order = await programOf(t, 'exec <&-; echo done');
-  assert.equal((await runGit({ ...order, input: 'x'.repeat(1_000_000) })).output.toString(), 'done\n');
+  assert.equal((await runProgram({ ...order, input: 'x'.repeat(1_000_000) })).output.toString(), 'done\n');
 });
 
 test('a process: one that prints 100 MB is ended', async (t) => {
@@ -73,15 +73,15 @@ test('a process: one that prints 100 MB is ended', async (t) => {
 
 test('a process: what is cut is exactly as long as allowed', async (t) => {
   const order = await programOf(t, 'yes | head -c 100000000; sleep 1000');
-  const end = await runGit({ ...order, atMax: 'cut' });
+  const end = await runProgram({ ...order, atMax: 'cut' });
   assert.deepEqual([end.code, end.output.length, end.cut], [0, 1_000_000, true]);
-  const whole = await runGit({ ...(await programOf(t, 'head -c 1000000 /dev/zero')), atMax: 'cut' });
+  const whole = await runProgram({ ...(await programOf(t, 'head -c 1000000 /dev/zero')), atMax: 'cut' });
   assert.deepEqual([whole.output.length, whole.cut], [1_000_000, false]);
 });
 
 test('a process: 100 MB of complaints are cut', async (t) => {
   const order = await programOf(t, 'yes | head -c 100000000 >&2; exit 1');
-  assert.ok((await runGit(order)).errors.length <= 4_096);
+  assert.ok((await runProgram(order)).errors.length <= 4_096);
 });
 
 test('a process: one that hangs is ended at its deadline, with all that it started', async (t) => {
@@ -116,7 +116,7 @@ test('a process: when it is stopped, all that it started ends', async (t) => {
 
 test('a process: what it left in the background ends with it', async (t) => {
   const order = await programOf(t, 'sleep 1000 > /dev/null 2>&1 & echo $! >> PIDS; echo done');
-  assert.equal((await runGit(order)).output.toString(), 'done\n');
+  assert.equal((await runProgram(order)).output.toString(), 'done\n');
   await assertGone(await order.pids());
 });
 

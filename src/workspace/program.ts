@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { atExit } from './at-exit.js';
 
 /**
- * One git process.
+ * One process of somebody else's program: git, or a formatter.
  *
  * 1. It leads its own session: no terminal to ask at, and whatever it starts dies with it.
  * 2. It reads nothing but `input`, prints at most `bytesMax`, and lives at most `deadlineMs`.
@@ -11,23 +11,23 @@ import { atExit } from './at-exit.js';
  */
 
 /**
- * `missing`: git can't be started. `stopped`: the caller's signal. `late`: the deadline passed. `tooMuch`: it printed
+ * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed. `tooMuch`: it printed
  * more than allowed. `refused`: it ended with another code than 0.
  */
-export type GitFailureKind = 'missing' | 'stopped' | 'late' | 'tooMuch' | 'refused';
+export type ProgramFailureKind = 'missing' | 'stopped' | 'late' | 'tooMuch' | 'refused';
 
-export class GitFailure extends Error {
-  override readonly name = 'GitFailure';
-  readonly kind: GitFailureKind;
+export class ProgramFailure extends Error {
+  override readonly name = 'ProgramFailure';
+  readonly kind: ProgramFailureKind;
 
-  constructor(kind: GitFailureKind, message: string) {
+  constructor(kind: ProgramFailureKind, message: string) {
     super(message);
     this.kind = kind;
   }
 }
 
-export type GitOrder = {
-  /** Absolute path of git. */
+export type ProgramOrder = {
+  /** Absolute path. */
   readonly program: string;
   readonly words: readonly string[];
   /** What the process is called in messages. */
@@ -42,7 +42,7 @@ export type GitOrder = {
   readonly signal: AbortSignal;
 };
 
-export type GitEnd = {
+export type ProgramEnd = {
   /** Exit code; of a process that was ended because of `cut`, 0. */
   readonly code: number;
   readonly output: Buffer;
@@ -66,7 +66,7 @@ type Ending = 'stopped' | 'late' | 'tooMuch';
 
 const seconds = (durationMs: number): string => `${durationMs / 1_000} s`;
 
-const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: GitOrder): string => {
+const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramOrder): string => {
   switch (ending) {
     case 'stopped':
       return `${title} was stopped`;
@@ -81,7 +81,7 @@ const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: GitOrder
 
 type Child = ChildProcessByStdio<Writable | null, Readable, Readable>;
 
-const start = ({ program, words, folder, environment, input }: GitOrder): Child =>
+const start = ({ program, words, folder, environment, input }: ProgramOrder): Child =>
   spawn(program, words, {
     cwd: folder,
     env: environment,
@@ -91,7 +91,7 @@ const start = ({ program, words, folder, environment, input }: GitOrder): Child 
   }) as Child;
 
 /** Gathers what the process prints; `full` is called once, when it is more than allowed. */
-const gather = (child: Child, { bytesMax }: GitOrder, full: () => void) => {
+const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
   const pieces: Buffer[] = [];
   let bytes = 0;
   let errors = '';
@@ -107,12 +107,12 @@ const gather = (child: Child, { bytesMax }: GitOrder, full: () => void) => {
   return { output: () => Buffer.concat(pieces), errors: () => errors.trim() };
 };
 
-/** Runs one git process to its end. Rejects with a GitFailure; an exit code other than 0 is no failure here. */
-export const runGit = (order: GitOrder): Promise<GitEnd> =>
+/** Runs it to its end. Rejects with a ProgramFailure; an exit code other than 0 is no failure here. */
+export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
   new Promise((resolve, reject) => {
     const { signal, title } = order;
     if (signal.aborted) {
-      reject(new GitFailure('stopped', endingMessage('stopped', order)));
+      reject(new ProgramFailure('stopped', endingMessage('stopped', order)));
       return;
     }
     const child = start(order);
@@ -138,7 +138,7 @@ export const runGit = (order: GitOrder): Promise<GitEnd> =>
     child.once('error', (error) => {
       if (pid !== undefined) return; // it runs: its end is still to come
       settle();
-      reject(new GitFailure('missing', `${order.program} can't be started: ${error.message}`));
+      reject(new ProgramFailure('missing', `${order.program} can't be started: ${error.message}`));
     });
     child.once('exit', () => {
       if (pid !== undefined) endGroup(pid);
@@ -146,8 +146,8 @@ export const runGit = (order: GitOrder): Promise<GitEnd> =>
     child.once('close', (code) => {
       settle();
       const cut = ending === 'tooMuch' && order.atMax === 'cut';
-      if (ending !== null && !cut) reject(new GitFailure(ending, endingMessage(ending, order)));
-      else if (code === null && !cut) reject(new GitFailure('refused', `${title} was ended by a signal`));
+      if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, order)));
+      else if (code === null && !cut) reject(new ProgramFailure('refused', `${title} was ended by a signal`));
       else resolve({ code: cut ? 0 : (code ?? 0), output: output(), errors: errors(), cut });
     });
     // it may end without reading all of its input, which its exit code tells better than a broken pipe

@@ -1,0 +1,84 @@
+import { byCase, explorer, type Fault, walks } from './fault.js';
+
+/** Between the tools and the next call: hooks, summaries; and a session that is opened again. */
+export const faultsAfterTools: readonly Fault[] = [
+  {
+    name: 'after the hooks the request is not sent',
+    file: 'src/agent/moves/compaction.ts',
+    edits: [
+      {
+        from: "  sendRequest(state.session, 'toolResults', 1);\n",
+        to: "  go(sendRequest(state.session, 'toolResults', 1).state);\n",
+      },
+    ],
+    why: 'the turn waits for ever',
+    caughtBy: walks,
+  },
+  {
+    name: 'a hook that says stop is not heard',
+    file: 'src/agent/moves/hooks.ts',
+    edits: [{ from: 'boolean => !event.proceed;', to: "boolean => event.hookId === '';" }],
+    why: 'the turn goes on against the rules of the project',
+    caughtBy: explorer('hooks'),
+  },
+  {
+    name: 'an old hook is taken for the current one',
+    file: 'src/agent/moves/hooks.ts',
+    edits: [{ from: '  event.hookId !== state.hookId;', to: "  event.hookId === '';" }],
+    why: 'a turn goes on while its formatter still writes',
+    caughtBy: walks,
+  },
+  {
+    name: 'what a hook has to say is not told to the model',
+    file: 'src/agent/moves/hooks.ts',
+    edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
+    why: 'the next edit fails on text that the formatter has changed',
+    caughtBy: byCase('rules-hooks', 'R44: the note of each phase is appended at once, after the results'),
+  },
+  {
+    name: 'a summary splits calls from their results',
+    file: 'src/agent/conversation.ts',
+    edits: [
+      {
+        from: 'conversation.closed.length - (holdsResults(conversation) ? 1 : 0)',
+        to: 'conversation.closed.length',
+      },
+    ],
+    why: 'the provider refuses the request',
+    caughtBy: walks,
+  },
+  {
+    name: 'a summary swallows the question',
+    file: 'src/agent/conversation.ts',
+    edits: [{ from: 'parts: [first, ...openParts(conversation)]', to: 'parts: [first]' }],
+    why: 'what was typed is gone',
+    caughtBy: walks,
+  },
+  {
+    name: 'summaries are made of summaries',
+    file: 'src/agent/moves/compaction.ts',
+    edits: [{ from: "    mayCompact: 'no',", to: "    mayCompact: 'yes'," }],
+    why: 'a conversation that does not fit is summarised for ever',
+    caughtBy: byCase(
+      'rules-compaction',
+      'R74: an overflow right after a failed compaction cuts the results instead',
+    ),
+  },
+  {
+    name: 'a session that was opened since is opened again',
+    file: 'src/agent/moves/resume.ts',
+    edits: [{ from: 'event.epoch <= state.session.epoch', to: 'event.epoch < 0' }],
+    why: 'everything in flight starts twice',
+    caughtBy: explorer('everything'),
+  },
+  {
+    name: 'after a crash half an answer stands before the whole one',
+    file: 'src/agent/moves/resume.ts',
+    edits: [{ from: "({ ...state, session, partial: '' }", to: '({ ...state, session }' }],
+    why: 'a cancel keeps text that was never an answer',
+    caughtBy: byCase(
+      'cases-shutdown',
+      'case 175a: a session cut off in the middle of a reply asks again under the same id and attempt',
+    ),
+  },
+];

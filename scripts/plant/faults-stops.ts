@@ -1,0 +1,114 @@
+import { byCase, explorer, type Fault, walks } from './fault.js';
+
+/** Stopping: cancels, time limits, the end of the session. */
+export const faultsInStops: readonly Fault[] = [
+  {
+    name: 'a cancelled request goes on',
+    file: 'src/agent/moves/stop.ts',
+    edits: [
+      {
+        from: "({ type: 'AbortLlmRequest', requestId: state.requestId })",
+        to: "({ type: 'CancelTimer', timerId: state.requestId })",
+      },
+    ],
+    why: 'the reply is paid for and thrown away',
+    caughtBy: walks,
+  },
+  {
+    name: 'a cancel loses the queue',
+    file: 'src/agent/moves/stop.ts',
+    edits: [{ from: "notice(state), { type: 'RestoreQueue', texts }", to: 'notice(state)' }],
+    why: 'what was typed is gone',
+    caughtBy: walks,
+  },
+  {
+    name: 'half an answer is thrown away by a cancel',
+    file: 'src/agent/moves/stop.ts',
+    edits: [{ from: "if (partial.trim() === '') return", to: 'if (partial.length >= 0) return' }],
+    why: 'the user has read what the model does not know',
+    caughtBy: byCase('rules-cancel', 'R61: what was streamed before a cancel is kept'),
+  },
+  {
+    name: 'a batch that was cancelled goes on to the model',
+    file: 'src/agent/moves/settle.ts',
+    edits: [
+      {
+        from: "allEnded(state) && state.phase.mode === 'cancelling';",
+        to: "allEnded(state) && state.phase.mode === 'cancelling' && state.calls.length === 0;",
+      },
+    ],
+    why: 'a cancel costs one more call',
+    caughtBy: walks,
+  },
+  {
+    name: 'a second cancel kills nothing',
+    file: 'src/agent/moves/cancel.ts',
+    edits: [{ from: '...cancelCalls(state, open, true),', to: '...cancelCalls(state, open, false),' }],
+    why: 'a process outlives the turn',
+    caughtBy: walks,
+  },
+  {
+    name: 'shutdown leaves tools running',
+    file: 'src/agent/moves/settle.ts',
+    edits: [
+      {
+        from: 'cancelCalls(state, state.calls.filter(isRunning), true)',
+        to: 'cancelCalls(state, state.calls.filter(isRunning), false)',
+      },
+    ],
+    why: 'a process outlives the program',
+    caughtBy: walks,
+  },
+  {
+    name: 'shutdown leaves calls unanswered',
+    file: 'src/agent/moves/shutdown.ts',
+    edits: [
+      {
+        from: '      return settleForShutdown(state, event.at);',
+        to: '      return { session: state.session, actions: settleForShutdown(state, event.at).actions };',
+      },
+    ],
+    why: 'the session can never be continued',
+    caughtBy: walks,
+  },
+  {
+    name: 'shutdown leaves a hook running',
+    file: 'src/agent/moves/shutdown.ts',
+    edits: [{ from: "actions: [{ type: 'AbortHook', hookId: state.hookId }]", to: 'actions: []' }],
+    why: 'files change after the end',
+    caughtBy: explorer('time'),
+  },
+  {
+    name: 'a cancel leaves calls unanswered that had not begun',
+    file: 'src/agent/moves/cancel.ts',
+    edits: [{ from: 'put(state, ...ended, ...open.map(', to: 'put(state, ...open.map(' }],
+    why: 'the turn never ends',
+    caughtBy: explorer('everything'),
+  },
+  {
+    name: 'calls of a cancelled reply are not answered',
+    file: 'src/agent/moves/reply.ts',
+    edits: [{ from: "session: answered(state), cause: 'user'", to: "session: state.session, cause: 'user'" }],
+    why: 'the provider refuses every request from then on',
+    caughtBy: explorer('drain'),
+  },
+  {
+    name: 'an old timer kills a batch that is being cancelled',
+    file: 'src/agent/moves/cancel.ts',
+    edits: [
+      {
+        from: "state.phase.mode === 'cancelling' && state.phase.graceTimerId === event.timerId;",
+        to: "state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null;",
+      },
+    ],
+    why: 'a tool has no time to clean up',
+    caughtBy: explorer('everything'),
+  },
+  {
+    name: 'the timer of a cancel outlives its batch',
+    file: 'src/agent/moves/settle.ts',
+    edits: [{ from: 'cancelTimer(call.graceTimerId)), ...own];', to: 'cancelTimer(call.graceTimerId))];' }],
+    why: 'a timer rings for what is long over',
+    caughtBy: walks,
+  },
+];

@@ -1,0 +1,167 @@
+import { byCase, explorer, type Fault, walks } from './fault.js';
+
+/** Batches of calls: what may run, when, and what is told of it. */
+export const faultsInTools: readonly Fault[] = [
+  {
+    name: 'a call with bad arguments is run',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      { from: "if (judged.verdict.kind === 'invalid') {", to: "if (judged.verdict.kind === 'noSuchTool') {" },
+    ],
+    why: 'a command is executed with half of its arguments',
+    caughtBy: byCase('cases-tools', 'case 71a: arguments that are not JSON are answered with the raw text'),
+  },
+  {
+    name: 'a no without a reason is a yes',
+    file: 'src/agent/moves/tools.ts',
+    edits: [
+      {
+        from: "if (event.answer.kind === 'deny')",
+        to: "if (event.answer.kind === 'deny' && event.answer.reason !== '')",
+      },
+    ],
+    why: 'the command that was refused is executed',
+    caughtBy: byCase(
+      'rules-policy',
+      'R31b: a call that the user refuses without a reason is refused all the same',
+    ),
+  },
+  {
+    name: 'a yes to one question is a yes to all',
+    file: 'src/agent/moves/tools.ts',
+    edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],
+    why: 'commands run that nobody was asked about',
+    caughtBy: byCase('rules-policy', 'R31b: allowing once does not cover the next call'),
+  },
+  {
+    name: 'nobody to ask, and the turn goes on',
+    file: 'src/agent/moves/settle.ts',
+    edits: [
+      {
+        from: "state.phase.mode === 'stopping';",
+        to: "state.phase.mode === 'stopping' && state.calls.length === 0;",
+      },
+    ],
+    why: 'a script spends money on a turn that can do nothing',
+    caughtBy: walks,
+  },
+  {
+    name: 'a call that was cancelled is killed at once',
+    file: 'src/agent/moves/cancel.ts',
+    edits: [
+      {
+        from: 'return go(stopped, ...cancelCalls(state, [call], false)',
+        to: 'return go(stopped, ...cancelCalls(state, [call], true)',
+      },
+    ],
+    why: 'a tool has no time to clean up',
+    caughtBy: walks,
+  },
+  {
+    name: 'after a crash calls that had begun begin again',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      {
+        from: "if (call.status === 'starting') return { judged",
+        to: "if (call.status === 'starting' || call.status === 'running') return { allowed: 'byPolicy' as const, ...call, judged",
+      },
+    ],
+    why: 'a command that took effect is executed twice',
+    caughtBy: byCase(
+      'rules-shutdown',
+      'R83c: calls that had not started are started again, approvals are asked for again',
+    ),
+  },
+  {
+    name: 'a second outcome overwrites the first',
+    file: 'src/agent/moves/tools.ts',
+    edits: [
+      {
+        from: 'return call !== undefined && isRunning(call);',
+        to: 'return call !== undefined && (isRunning(call) || isEnded(call));',
+      },
+      {
+        from: 'if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);',
+        to: 'if (call === undefined) return ignoreOutcome(state, event);',
+      },
+      {
+        from: '...cancelTimer(call.graceTimerId), shown',
+        to: '...cancelTimer(isRunning(call) ? call.graceTimerId : null), shown',
+      },
+    ],
+    why: 'the model reads an outcome that the user was not shown',
+    caughtBy: walks,
+  },
+  {
+    name: 'results stand in the order in which their calls ended',
+    file: 'src/agent/moves/settle.ts',
+    edits: [
+      {
+        from: 'const ended = calls.filter(isEnded);',
+        to: 'const ended = calls.filter(isEnded).toSorted((one, other) => one.completedAt - other.completedAt);',
+      },
+    ],
+    why: 'the provider refuses the conversation',
+    caughtBy: walks,
+  },
+  {
+    name: 'what the user says stands before the results',
+    file: 'src/agent/conversation.ts',
+    edits: [
+      {
+        from: 'parts: [...openParts(conversation), ...parts]',
+        to: 'parts: [...parts, ...openParts(conversation)]',
+      },
+    ],
+    why: 'the provider refuses the conversation',
+    caughtBy: walks,
+  },
+  {
+    name: 'one call more than may run at once',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      {
+        from: 'return running.length < session.settings.maxParallel;',
+        to: 'return running.length <= session.settings.maxParallel;',
+      },
+    ],
+    why: 'a limit that was set is not kept',
+    caughtBy: byCase('cases-tools', 'case 80a: no more calls run at once than allowed'),
+  },
+  {
+    name: 'reads start beside an edit',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      {
+        from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
+        to: 'if (isExclusive(next)) return false;',
+      },
+    ],
+    why: 'a file is read while it is written',
+    caughtBy: explorer('rules change'),
+  },
+  {
+    name: 'a call overtakes one that has no room',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      {
+        from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
+        to: 'if (!hasRoom(batch.session, running, waiting.judged)) continue;',
+      },
+    ],
+    why: 'a file is read before the edit that was asked for first',
+    caughtBy: byCase('cases-tools', 'case 78: an edit between reads holds back what comes after it'),
+  },
+  {
+    name: 'a call overtakes one that waits for an answer',
+    file: 'src/agent/moves/batch.ts',
+    edits: [
+      {
+        from: "if (waiting.status === 'awaitingApproval') break;",
+        to: "if (waiting.status === 'awaitingApproval') continue;",
+      },
+    ],
+    why: 'a command runs before the one that it builds on',
+    caughtBy: explorer('rules change'),
+  },
+];

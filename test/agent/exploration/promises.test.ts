@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { exploreOne } from '../../../src/agent/exploration/check.js';
+import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
+import { agent } from '../../../src/agent/machine.js';
+import { views } from '../../../src/agent/views/views.js';
+import { smallBounds } from './small.js';
+
+const STATES_MAX = 100_000;
+const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
+
+for (const configuration of configurationsOf(least)) {
+  test(`'${configuration.name}' holds all its promises within small bounds`, () => {
+    const { complete, violation, states } = exploreOne(
+      configuration,
+      agent,
+      views,
+      STATES_MAX,
+      () => undefined,
+    );
+    assert.equal(violation, null, violation?.trace);
+    assert.equal(complete, true);
+    assert.ok(states > 10);
+  });
+}
