@@ -1,12 +1,13 @@
-import type { ModelFacts, Prices } from '../needs.js';
+import type { Prices } from '../agent/usage.js';
+import type { ModelFacts } from '../needs.js';
 
 /**
- * What is known of models, as their makers publish it.
+ * What is known of models, as their makers publish it: each table says where and when it was read. What is not in it is
+ * unknown, and said to be.
  *
- * Read on 2026-11-21 from platform.claude.com/docs: models overview, the page of each model, and pricing. Cache writes
- * are those that live five minutes, the only ones asked for. Dated names (`…-20251001`) are the same models.
+ * Many makers charge more for every token of a prompt above some length. The window given here is then the one in which
+ * the prices hold, so that no budget is exceeded unseen.
  */
-const READ_ON = '2026-11-21';
 
 /** `adaptive`: decides itself how much to think unless told otherwise; `onDemand`: thinks only when asked to. */
 type Thinking = 'adaptive' | 'onDemand';
@@ -16,70 +17,142 @@ type Row = {
   readonly outputTokensMax: number;
   readonly thinking: Thinking;
   readonly prices: Prices;
+  /** Prices that are announced, from the beginning of a day (UTC). */
+  readonly later?: { readonly from: string; readonly prices: Prices };
 };
 
-const row = (
-  windowTokens: number,
-  outputTokensMax: number,
-  thinking: Thinking,
-  [input, output, cacheRead, cacheWrite]: readonly [number, number, number, number],
-): Row => ({ windowTokens, outputTokensMax, thinking, prices: { input, output, cacheRead, cacheWrite } });
+type Table = { readonly source: string; readonly rows: Readonly<Record<string, Row>> };
 
-/** Window, output limit, thinking, then dollars per million tokens: input, output, cache read, cache write. */
-const anthropic: Readonly<Record<string, Row>> = {
-  'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
-  'claude-fable-5': row(1_000_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
-  'claude-opus-5-5': row(1_000_000, 128_000, 'adaptive', [4, 20, 0.2, 5]),
-  'claude-opus-5': row(1_000_000, 128_000, 'adaptive', [5, 25, 0.5, 6.25]),
-  'claude-opus-4-8': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
-  'claude-opus-4-7': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
-  'claude-opus-4-6': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
-  'claude-opus-4-5': row(200_000, 64_000, 'onDemand', [5, 25, 0.5, 6.25]),
-  'claude-sonnet-5-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
-  'claude-sonnet-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
-  'claude-sonnet-4-6': row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
-  'claude-sonnet-4-5': row(200_000, 64_000, 'onDemand', [3, 15, 0.3, 3.75]),
-  // Its real window is 1,000,000, but a prompt of more than 100,000 tokens costs five times as much for every token.
-  // The window given here is the one in which these prices hold, so that no budget is exceeded unseen.
-  'claude-haiku-5-5': row(100_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
-  'claude-haiku-4-5': row(200_000, 64_000, 'onDemand', [1, 5, 0.1, 1.25]),
+/** Dollars per million tokens: input, output, cache read, cache write. */
+type Dollars = readonly [number, number, number, number];
+
+const pricesOf = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
+  input,
+  output,
+  cacheRead,
+  cacheWrite,
+});
+
+const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, dollars: Dollars): Row => ({
+  windowTokens,
+  outputTokensMax,
+  thinking,
+  prices: pricesOf(dollars),
+});
+
+/**
+ * Models overview, the page of each model, and pricing. Cache writes are those that live five minutes, the only ones
+ * asked for. Dated names (`…-20251001`) are the same models.
+ */
+const anthropic: Table = {
+  source: 'platform.claude.com/docs, 2026-11-21',
+  rows: {
+    'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
+    'claude-fable-5': row(1_000_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
+    'claude-opus-5-5': row(1_000_000, 128_000, 'adaptive', [4, 20, 0.2, 5]),
+    'claude-opus-5': row(1_000_000, 128_000, 'adaptive', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-8': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-7': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-6': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-5': row(200_000, 64_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-sonnet-5-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'claude-sonnet-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
+    'claude-sonnet-4-6': row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
+    'claude-sonnet-4-5': row(200_000, 64_000, 'onDemand', [3, 15, 0.3, 3.75]),
+    // Its real window is 1,000,000; above 100,000 tokens every token costs five times as much.
+    'claude-haiku-5-5': row(100_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
+    'claude-haiku-4-5': row(200_000, 64_000, 'onDemand', [1, 5, 0.1, 1.25]),
+  },
 };
 
-const providers: Readonly<Record<string, Readonly<Record<string, Row>>>> = { anthropic };
+/**
+ * The page of each model at developers.openai.com, as stored copies of it hold it. Their real window is 1,050,000;
+ * above 272,000 tokens input costs twice as much and output one and a half times.
+ */
+const openai: Table = {
+  source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
+  rows: {
+    'gpt-6-astra': row(272_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
+    'gpt-6.2-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'gpt-6.1-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'gpt-6.1-terra': row(272_000, 128_000, 'adaptive', [1, 5, 0.05, 1.25]),
+    'gpt-6-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
+    'gpt-6-luna': row(272_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
+    'gpt-5.6-luna': row(272_000, 128_000, 'adaptive', [0.2, 1.2, 0.02, 0.25]),
+  },
+};
+
+/**
+ * The pricing page and the page of each model at ai.google.dev, as stored copies and a transcript of 2026-10-07 hold
+ * them. Storing what is cached costs nothing where Google caches by itself, as here; cache writes are plain input.
+ */
+const google: Table = {
+  source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
+  rows: {
+    'gemini-3.8-flash': {
+      ...row(1_048_576, 65_536, 'adaptive', [0.75, 3.75, 0.075, 0.75]),
+      later: { from: '2027-01-01', prices: pricesOf([1.5, 7.5, 0.15, 1.5]) },
+    },
+    'gemini-3.5-flash': row(1_048_576, 65_536, 'adaptive', [1.5, 9, 0.15, 1.5]),
+    // Its real window is 1,048,576; above 200,000 tokens every token costs more.
+    'gemini-3.1-pro-preview': row(200_000, 65_536, 'adaptive', [2, 12, 0.2, 2]),
+    // Likewise.
+    'gemini-2.5-pro': row(200_000, 65_536, 'adaptive', [1.25, 10, 0.125, 1.25]),
+  },
+};
+
+const tables: Readonly<Record<string, Table>> = { anthropic, openai, google };
 
 /** Used where no model is named. */
 export const DEFAULT_MODEL = 'anthropic/claude-sonnet-5-5';
 
-const rowOf = (id: string): Row | undefined => {
+type Found = { readonly table: Table; readonly row: Row };
+
+const find = (id: string): Found | null => {
   const slash = id.indexOf('/');
-  const name = id.slice(slash + 1).replace(/-\d{8}$/, '');
-  const table = providers[id.slice(0, slash)];
-  return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
+  const provider = id.slice(0, slash);
+  const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
+  const name = id.slice(slash + 1).replace(/-(\d{8}|\d{4}-\d\d-\d\d)$/, '');
+  const found = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
+  return table === undefined || found === undefined ? null : { table, row: found };
 };
 
-/** What is known of a model named `provider/name`; of one that is not known, safe assumptions without prices or source. */
-export const factsOf = (id: string): ModelFacts => {
-  const known = rowOf(id);
-  if (known === undefined) {
-    return {
-      windowTokens: 128_000,
-      outputTokensMax: 8_192,
-      thinking: 'no',
-      tools: 'yes',
-      prices: null,
-      source: null,
-    };
-  }
-  const { windowTokens, outputTokensMax, prices } = known;
+/** Safe assumptions for a model of which nothing is known. */
+export const UNKNOWN: ModelFacts = {
+  windowTokens: 128_000,
+  outputTokensMax: 8_192,
+  thinking: 'no',
+  tools: 'yes',
+  prices: null,
+  source: null,
+};
+
+/**
+ * What is known of a model named `provider/name`; of one that is not known, safe assumptions without prices or source.
+ * `now` in milliseconds since 1970.
+ */
+export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
+  const found = find(id);
+  if (found === null) return UNKNOWN;
+  const { windowTokens, outputTokensMax, prices, later } = found.row;
+  const isLater = later !== undefined && now >= Date.parse(later.from);
   return {
     windowTokens,
     outputTokensMax,
     thinking: 'yes',
     tools: 'yes',
-    prices,
-    source: `platform.claude.com/docs, ${READ_ON}`,
+    // every model of the tables takes them
+    images: 'yes',
+    prices: isLater ? later.prices : prices,
+    source: found.table.source,
   };
 };
 
 /** Whether a model thinks by itself, so that asking for a summary of its thoughts costs nothing more. */
-export const thinksByItself = (id: string): boolean => rowOf(id)?.thinking === 'adaptive';
+export const thinksByItself = (id: string): boolean => find(id)?.row.thinking === 'adaptive';
+
+/** The ids of all models that the catalogue knows, those of one provider together. */
+export const knownModels = (): readonly string[] =>
+  Object.entries(tables).flatMap(([provider, { rows }]) =>
+    Object.keys(rows).map((name) => `${provider}/${name}`),
+  );

@@ -1,9 +1,10 @@
 import type { ModelError, ModelErrorKind } from '../agent/event.js';
+import { asText, isObject, type Loose, objectIn } from './loose.js';
 
 /**
  * Whatever a provider's client throws or sends as an error becomes one kind, here and nowhere else.
  *
- * 1. The provider's own type of error decides, then its sentence, then the status, then the connection's code.
+ * 1. The provider's own label decides, then its sentence, then the status, then the connection's code.
  * 2. The message is one that a user can act on: status, the provider's sentence, what to do.
  */
 
@@ -19,30 +20,61 @@ export type Provider = {
 /** What can be read off an error, whatever class it has. */
 type Signs = {
   readonly status: number | null;
-  readonly type: string | null;
+  /** The provider's own words for the kind of error, the most exact first. */
+  readonly labels: readonly string[];
   readonly sentence: string;
+  /** Of the connection. */
   readonly code: string | null;
   readonly headers: Readonly<Record<string, string>>;
+  /** What the provider says in the body of when to come back. */
+  readonly retryDelay: string | null;
 };
 
-type Loose = { readonly [key: string]: unknown };
+type Detail = Pick<Signs, 'labels' | 'retryDelay'> & {
+  readonly message: string | null;
+  readonly status: number | null;
+};
 
-const isObject = (value: unknown): value is Loose => typeof value === 'object' && value !== null;
-const asText = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const NOTHING: Detail = { labels: [], message: null, status: null, retryDelay: null };
 
-/** `{error: {type, message}}` or `{type, message}`, as an object or as JSON text. */
-const readDetail = (value: unknown): { type: string | null; message: string | null } => {
-  let found = value;
-  if (typeof value === 'string') {
-    try {
-      found = JSON.parse(value);
-    } catch {
-      return { type: null, message: null }; // no JSON: a gateway's page, of which the status says enough
-    }
+const isErrorStatus = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 400 && value < 600;
+
+const listIn = (value: unknown): readonly Loose[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** Google says more in a list: a reason, the quota that is used up, when to come back. */
+const readDetails = (details: readonly Loose[]): Pick<Detail, 'labels' | 'retryDelay'> => {
+  const violations = details.flatMap(({ violations: found }) => listIn(found));
+  const isDaily = violations.some(({ quotaId }) => /PerDay/.test(asText(quotaId) ?? ''));
+  const reasons = details.flatMap(({ reason }) => asText(reason) ?? []);
+  return {
+    labels: [...(isDaily ? ['QUOTA_OF_THE_DAY'] : []), ...reasons],
+    retryDelay: details.map(({ retryDelay }) => asText(retryDelay)).find((delay) => delay !== null) ?? null,
+  };
+};
+
+const readObject = (found: Loose): Detail => {
+  const failed = objectIn(found, 'response').error;
+  const inner = isObject(found.error) ? found.error : isObject(failed) ? failed : found;
+  const { labels, retryDelay } = readDetails(listIn(inner.details));
+  const own = [inner.code, inner.status, inner.type].flatMap((label) => asText(label) ?? []);
+  return {
+    labels: [...labels, ...own],
+    message: asText(inner.message) ?? asText(found.error) ?? asText(found.detail),
+    status: isErrorStatus(inner.code) ? inner.code : null,
+    retryDelay,
+  };
+};
+
+/** `{error: {type, code, message}}`, `{error: text}` or `{type, message}`, as an object or as JSON text. */
+const readDetail = (value: unknown): Detail => {
+  if (typeof value !== 'string') return isObject(value) ? readObject(value) : NOTHING;
+  try {
+    const json: unknown = JSON.parse(value);
+    return isObject(json) ? readObject(Array.isArray(json) ? objectIn(json, 0) : json) : NOTHING;
+  } catch {
+    return NOTHING; // no JSON: a gateway's page, of which the status says enough
   }
-  if (!isObject(found)) return { type: null, message: null };
-  const inner = isObject(found.error) ? found.error : found;
-  return { type: asText(inner.type), message: asText(inner.message) };
 };
 
 const readCode = (error: unknown): string | null => {
@@ -58,21 +90,33 @@ const readCode = (error: unknown): string | null => {
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every((entry) => typeof entry === 'string');
 
+/** What came in place of an event that could be understood: `value`, as the package hands it on. */
+const readUnknownEvent = ({ value }: Loose): Detail =>
+  isObject(value) && value.error !== undefined ? readDetail(value) : NOTHING;
+
 const readSigns = (error: unknown): Signs => {
   const loose: Loose = isObject(error) ? error : { message: String(error) };
-  const status = typeof loose.statusCode === 'number' ? loose.statusCode : null;
-  const body = readDetail(loose.responseBody);
-  const own = status === null ? readDetail(loose) : body;
+  const given = typeof loose.statusCode === 'number' ? loose.statusCode : null;
+  // Events that carry an error are read as the body of an answer is.
+  const sources = [
+    readDetail(loose.responseBody),
+    readDetail(loose.data),
+    readUnknownEvent(loose),
+    given === null ? readDetail(loose) : NOTHING,
+  ];
+  const said = sources.find(({ message }) => message !== null) ?? NOTHING;
   return {
-    status,
-    type: body.type ?? own.type,
-    sentence: body.message ?? own.message ?? asText(loose.message) ?? '',
+    status: given ?? said.status,
+    labels: sources.flatMap(({ labels }) => labels),
+    sentence: said.message ?? asText(loose.message) ?? '',
     code: readCode(error),
     headers: isStrings(loose.responseHeaders) ? loose.responseHeaders : {},
+    retryDelay: said.retryDelay,
   };
 };
 
-const kindsByType: Readonly<Record<string, ModelErrorKind>> = {
+const kindsByLabel: Readonly<Record<string, ModelErrorKind>> = {
+  // Anthropic
   authentication_error: 'auth',
   permission_error: 'auth',
   billing_error: 'quotaExhausted',
@@ -83,6 +127,35 @@ const kindsByType: Readonly<Record<string, ModelErrorKind>> = {
   request_too_large: 'contextOverflow',
   not_found_error: 'badRequest',
   invalid_request_error: 'badRequest',
+  // OpenAI, and what speaks like it
+  invalid_api_key: 'auth',
+  insufficient_quota: 'quotaExhausted',
+  billing_hard_limit_reached: 'quotaExhausted',
+  rate_limit_exceeded: 'rateLimited',
+  server_error: 'unreachable',
+  server_is_overloaded: 'overloaded',
+  slow_down: 'overloaded',
+  context_length_exceeded: 'contextOverflow',
+  exceed_context_size_error: 'contextOverflow',
+  content_filter: 'refused',
+  content_policy_violation: 'refused',
+  invalid_prompt: 'refused',
+  model_not_found: 'badRequest',
+  // Google
+  API_KEY_INVALID: 'auth',
+  UNAUTHENTICATED: 'auth',
+  PERMISSION_DENIED: 'auth',
+  QUOTA_OF_THE_DAY: 'quotaExhausted',
+  RESOURCE_EXHAUSTED: 'rateLimited',
+  UNAVAILABLE: 'overloaded',
+  INTERNAL: 'unreachable',
+  DEADLINE_EXCEEDED: 'timeout',
+  NOT_FOUND: 'badRequest',
+  FAILED_PRECONDITION: 'badRequest',
+  INVALID_ARGUMENT: 'badRequest',
+  // Our own
+  broken_off: 'unreachable',
+  malformed_call: 'malformed',
 };
 
 const kindsByStatus: Readonly<Record<number, ModelErrorKind>> = {
@@ -97,26 +170,31 @@ const kindsByStatus: Readonly<Record<number, ModelErrorKind>> = {
   529: 'overloaded',
 };
 
-/** Sentences that say more than the type they come with, which is mostly invalid_request_error. */
+/** Sentences that say more than the label they come with, which is mostly that the request was invalid. */
 const kindsBySentence: readonly (readonly [RegExp, ModelErrorKind])[] = [
   [
-    /prompt is too long|exceeds? (the )?(model'?s )?context (limit|window|length)|too many input tokens/i,
+    /prompt is too long|exceeds? (the )?(model'?s )?(available |maximum )?context (limit|window|length|size)|maximum context length|too many input tokens|input token count .*exceeds|context the overflows|exceeds the context window/i,
     'contextOverflow',
   ],
-  [/credit balance is too low|specified API usage limits|exceeded your current quota/i, 'quotaExhausted'],
+  [
+    /credit balance is too low|specified API usage limits|exceeded your current quota|insufficient credits|requires more credits/i,
+    'quotaExhausted',
+  ],
   [/blocked by content filtering/i, 'refused'],
+  [/api key not valid|incorrect api key/i, 'auth'],
+  [/ended without a finish reason/i, 'unreachable'],
 ];
 
 const TIMEOUT_CODES = /^(ETIMEDOUT|ESOCKETTIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
-const kindOf = ({ status, type, sentence, code }: Signs): ModelErrorKind => {
-  const byType = type === null ? undefined : kindsByType[type];
-  if (byType === undefined || byType === 'badRequest') {
-    const told = kindsBySentence.find(([pattern]) => pattern.test(sentence));
-    if (told && (status !== null || type !== null)) return told[1];
-  }
-  if (byType !== undefined) return byType;
+const kindOf = ({ status, labels, sentence, code }: Signs): ModelErrorKind => {
+  const known = labels.flatMap((label) => (Object.hasOwn(kindsByLabel, label) ? kindsByLabel[label] : []));
+  const exact = known.find((kind) => kind !== 'badRequest');
+  if (exact !== undefined) return exact;
+  const told = kindsBySentence.find(([pattern]) => pattern.test(sentence));
+  if (told !== undefined && (status !== null || labels.length > 0 || code === null)) return told[1];
+  if (known.length > 0) return 'badRequest';
   if (status !== null && status !== 200) {
     return kindsByStatus[status] ?? (status >= 500 ? 'unreachable' : 'badRequest');
   }
@@ -131,12 +209,13 @@ const RETRYABLE: ReadonlySet<ModelErrorKind> = new Set([
   'timeout',
 ]);
 
-const readRetryAfter = (headers: Readonly<Record<string, string>>, now: number): number | null => {
+const readRetryAfter = ({ headers, retryDelay }: Signs, now: number): number | null => {
   const exactMs = headers['retry-after-ms'];
   if (exactMs !== undefined && /^\d+(\.\d+)?$/.test(exactMs)) return Math.round(Number(exactMs));
-  const after = headers['retry-after'];
-  if (after === undefined) return null;
-  if (/^\d+(\.\d+)?$/.test(after)) return Math.round(Number(after) * 1_000);
+  const after = headers['retry-after'] ?? retryDelay;
+  if (after === null) return null;
+  const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(after)?.[1];
+  if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
   const at = Date.parse(after);
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 };
@@ -206,7 +285,7 @@ export const classify = (error: unknown, provider: Provider, now: number): Model
   return {
     kind,
     message: describe(kind, signs, provider),
-    retryable: RETRYABLE.has(kind) && !untrusted,
-    retryAfterMs: readRetryAfter(signs.headers, now),
+    retryable: (RETRYABLE.has(kind) && !untrusted) || signs.labels.includes('malformed_call'),
+    retryAfterMs: readRetryAfter(signs, now),
   };
 };

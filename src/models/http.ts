@@ -1,8 +1,8 @@
 import http from 'node:http';
 import https from 'node:https';
 import { ReadableStream } from 'node:stream/web';
+import { type Environment, proxyFor, proxyHeaders, type TunnelSignal, tunnelAgent } from '../net/proxy.js';
 import { LeanHeaders } from './headers.js';
-import { type Environment, proxyFor, proxyHeaders, type TunnelSignal, tunnelAgent } from './proxy.js';
 
 /**
  * A `fetch` over Node's http: it starts faster and needs less than Node's own, and proxies work.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_MODEL, factsOf, thinksByItself } from '../../src/models/catalogue.js';
+import { DEFAULT_MODEL, factsOf, knownModels, thinksByItself } from '../../src/models/catalogue.js';
 
 const names = [
   'claude-fable-5-1',
@@ -31,8 +31,35 @@ for (const name of names) {
   });
 }
 
+for (const id of knownModels()) {
+  test(`${id} has plausible facts and a source with its day`, () => {
+    const { windowTokens, outputTokensMax, prices, source } = factsOf(id);
+    assert.ok(windowTokens >= 100_000 && windowTokens <= 1_050_000);
+    assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
+    assert.match(source ?? '', /\d{4}-\d\d-\d\d$/);
+    assert.ok(prices);
+    assert.ok(prices.cacheRead < prices.input && prices.input <= prices.cacheWrite);
+    assert.ok(prices.cacheWrite < prices.output);
+  });
+}
+
+test('a price that is announced holds from its day on', () => {
+  const at = (day: string) => factsOf('google/gemini-3.8-flash', Date.parse(day)).prices;
+  assert.deepEqual(
+    [at('2026-12-31T23:59:59Z')?.input, at('2027-01-01')?.input, at('2027-01-01')?.output],
+    [0.75, 1.5, 7.5],
+  );
+});
+
+test('the models of every hosted provider are known', () => {
+  const providers = new Set(knownModels().map((id) => id.split('/')[0]));
+  assert.deepEqual([...providers], ['anthropic', 'openai', 'google']);
+  assert.ok(knownModels().includes(DEFAULT_MODEL));
+});
+
 test('a dated name is the same model', () => {
   assert.deepEqual(factsOf('anthropic/claude-haiku-4-5-20251001'), factsOf('anthropic/claude-haiku-4-5'));
+  assert.deepEqual(factsOf('openai/gpt-6.1-sol-2026-09-29'), factsOf('openai/gpt-6.1-sol'));
 });
 
 for (const id of [

@@ -7,7 +7,12 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { chooseModel } from '../../src/models/choose.js';
 import type { ModelRequest } from '../../src/needs.js';
+import type { Environment } from '../../src/net/proxy.js';
 import { startAnthropicServer } from '../servers/anthropic.js';
+import { startChatServer } from '../servers/chat.js';
+import { startGoogleServer } from '../servers/google.js';
+import { startOpenAiServer } from '../servers/openai.js';
+import type { WireReply } from '../servers/reply.js';
 
 const key = { ANTHROPIC_API_KEY: 'key' };
 const request: ModelRequest = {
@@ -25,11 +30,37 @@ const problems: readonly (readonly [string | undefined, Readonly<Record<string, 
   [
     [undefined, {}, 'noKey', /^There is no key for .*\n.*ANTHROPIC_API_KEY.*\n.*pawl demo$/],
     ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
+    ['openai/gpt-6.2-sol', key, 'noKey', /OPENAI_API_KEY.*platform\.openai\.com.*\n.*pawl demo$/],
+    ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*pawl demo$/],
     [
-      'openai/gpt',
+      'mistral/large',
       key,
       'unknownProvider',
-      /There is no provider "openai"\. There are anthropic\/NAME and scripted\/FILE/,
+      /There is no provider "mistral"\. There are anthropic\/NAME, openai\/NAME, .*scripted\/FILE\.$/,
+    ],
+    ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
+    ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
+    ['toString/x', key, 'unknownProvider', /There is no provider/],
+    ['openai-compatible/qwen3', key, 'noUrl', /--base-url http.*OPENAI_COMPATIBLE_BASE_URL.*\n.*pawl demo$/],
+    ['openai-compatible/', key, 'noName', /openai-compatible\/NAME/],
+    [
+      'openai-compatible/qwen3',
+      { OPENAI_COMPATIBLE_BASE_URL: 'localhost' },
+      'badUrl',
+      /OPENAI_COMPATIBLE_BASE_URL is no http/,
+    ],
+    ['ollama/qwen3', { OLLAMA_HOST: 'http://[' }, 'badUrl', /OLLAMA_HOST/],
+    [
+      'ollama/qwen3',
+      { OLLAMA_HOST: '127.0.0.1:1' },
+      'noServer',
+      /^No Ollama server answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\.\n.*ollama serve.*\n.*pawl demo$/,
+    ],
+    [
+      'openai-compatible/qwen3',
+      { OPENAI_COMPATIBLE_BASE_URL: 'http://127.0.0.1:1/v1' },
+      'noServer',
+      /^No server answers at http:\/\/127\.0\.0\.1:1\/v1 \(ECONNREFUSED\)\.\n.*\n.*pawl demo$/,
     ],
     ['claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
     ['anthropic', key, 'noName', /anthropic\/NAME/],
@@ -88,6 +119,62 @@ test('the base URL of the options wins over the one of the environment', async (
   await ask({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:1' }, { baseUrl: `${server.url}/v1` });
   assert.equal(server.requests.length, 2);
   assert.match(server.requests[0]?.text ?? '', /"display":"summarized"/);
+});
+
+const said: WireReply = { type: 'message', parts: [{ type: 'text', text: 'ok' }] };
+
+const hear = async (id: string, environment: Environment, baseUrl?: string): Promise<string> => {
+  const chosen = await chooseModel(id, environment, baseUrl === undefined ? {} : { baseUrl });
+  assert.ok(chosen.kind === 'ok', JSON.stringify(chosen));
+  assert.equal(chosen.model.id, id);
+  for await (const piece of chosen.model.stream(request, new AbortController().signal)) {
+    if (piece.type === 'completed') return JSON.stringify(piece.parts);
+    if (piece.type === 'failed') assert.fail(piece.error.message);
+  }
+  return '';
+};
+
+test('openai, google and their base URLs come from the environment, with or without a version', async (context) => {
+  const [openai, google] = await Promise.all([startOpenAiServer(() => said), startGoogleServer(() => said)]);
+  context.after(() => Promise.all([openai.close(), google.close()]));
+  const environment = {
+    OPENAI_API_KEY: 'sk-one',
+    OPENAI_BASE_URL: `${openai.url}/v1/`,
+    GEMINI_API_KEY: 'g-one',
+    GOOGLE_GEMINI_BASE_URL: google.url,
+  };
+  assert.match(await hear('openai/gpt-6.2-sol', environment), /ok/);
+  assert.match(await hear('google/gemini-3.8-flash', environment), /ok/);
+  assert.match(
+    await hear(
+      'google/gemini-3.8-flash',
+      { ...environment, GOOGLE_GENERATIVE_AI_API_KEY: 'g-two' },
+      `${google.url}/v1beta`,
+    ),
+    /ok/,
+  );
+  assert.equal(openai.requests[0]?.headers.authorization, 'Bearer sk-one');
+  assert.deepEqual(
+    google.requests.map(({ headers }) => headers['x-goog-api-key']),
+    ['g-one', 'g-two'],
+  );
+});
+
+test('a server that speaks like OpenAI never gets the key of OpenAI', async (context) => {
+  const server = await startChatServer(() => said);
+  context.after(server.close);
+  const environment = { OPENAI_API_KEY: 'sk-secret' };
+  assert.match(await hear('openai-compatible/qwen3', environment, `${server.url}/v1`), /ok/);
+  const own = {
+    ...environment,
+    OPENAI_COMPATIBLE_API_KEY: 'own',
+    OPENAI_COMPATIBLE_BASE_URL: `${server.url}/v1`,
+  };
+  assert.match(await hear('openai-compatible/org/qwen3', own), /ok/);
+  assert.deepEqual(
+    server.requests.map(({ headers }) => headers.authorization),
+    [undefined, 'Bearer own'],
+  );
 });
 
 test('choosing a model loads no provider package and no schemas', async () => {

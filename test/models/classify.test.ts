@@ -205,6 +205,62 @@ const rows: readonly Row[] = [
   },
   { title: 'nothing', given: undefined, kind: 'malformed', retryable: false },
   {
+    title: "vLLM's answer to a prompt that is too long",
+    given: answered(
+      400,
+      '{"object":"error","message":"This model\'s maximum context length is 4096 tokens.","type":"BadRequestError","code":400}',
+    ),
+    kind: 'contextOverflow',
+    retryable: false,
+    says: /4096/,
+  },
+  {
+    title: 'an error that is a mere text, as of LM Studio and Ollama',
+    given: answered(404, '{"error":"model \'x\' not found"}'),
+    kind: 'badRequest',
+    retryable: false,
+    says: /model 'x' not found/,
+  },
+  {
+    title: 'a detail, as of FastAPI',
+    given: answered(422, '{"detail":"Not a model"}'),
+    kind: 'badRequest',
+    retryable: false,
+    says: /Not a model/,
+  },
+  {
+    title: "an event of a gateway's with a status as its code",
+    given: { message: 'Rate limited upstream', code: 429 },
+    kind: 'rateLimited',
+    retryable: true,
+    says: /\(429\): Rate limited upstream/,
+  },
+  {
+    title: 'an error where an event was expected',
+    given: Object.assign(new Error('Type validation failed: Value: {...}'), {
+      value: { error: 'context the overflows' },
+    }),
+    kind: 'contextOverflow',
+    retryable: false,
+    says: /context the overflows/,
+  },
+  {
+    title: "a list of one error, as Google's streams begin with",
+    given: answered(
+      503,
+      '[{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}]',
+    ),
+    kind: 'overloaded',
+    retryable: true,
+    says: /The model is overloaded/,
+  },
+  {
+    title: 'a label that is no label of ours but of all objects',
+    given: answered(400, body('toString', 'no')),
+    kind: 'badRequest',
+    retryable: false,
+  },
+  {
     title: 'talk of long prompts in a server error',
     given: answered(500, body('api_error', 'prompt is too long to tell')),
     kind: 'unreachable',

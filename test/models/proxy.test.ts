@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createFetch } from '../../src/models/http.js';
-import { proxyFor } from '../../src/models/proxy.js';
+import { proxyFor } from '../../src/net/proxy.js';
 
 const listen = async (server: net.Server, context: TestContext): Promise<number> => {
   server.listen(0, '127.0.0.1');

@@ -1,13 +1,13 @@
-import http from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import type http from 'node:http';
 import { findFault } from './anthropic-strict.js';
-
-/**
- * A local server that speaks Anthropic Messages as a stream, strict about what it is sent.
- *
- * 1. A request that the real one would reject is answered with 400 and takes no reply of the list.
- * 2. Every request is kept as it came, with what it was answered.
- */
+import {
+  type Answer,
+  type Replies as AnyReplies,
+  type SeenRequest as Seen,
+  type Speech,
+  startServer,
+  type WireServer,
+} from './base.js';
 
 export type ReplyPart =
   | { readonly type: 'text'; readonly text: string }
@@ -71,29 +71,9 @@ export type WireBody = {
   }[];
 };
 
-export type SeenRequest = {
-  readonly body: WireBody;
-  readonly text: string;
-  /** Milliseconds of performance.now() when the whole request was there. */
-  readonly arrivedAt: number;
-  /** Likewise, when the end of the answer was handed to the system; null while there is none. */
-  answeredAt: number | null;
-  /** What was wrong with it, or null. */
-  readonly fault: string | null;
-};
-
-export type Replies =
-  | readonly (ServerReply | ((body: WireBody) => ServerReply))[]
-  | ((body: WireBody, index: number) => ServerReply);
-
-export type AnthropicServer = {
-  /** Without a version, as ANTHROPIC_BASE_URL takes it. */
-  readonly url: string;
-  readonly requests: readonly SeenRequest[];
-  /** How many connections were made, and how many of them are open. */
-  connections(): { readonly made: number; readonly open: number };
-  close(): Promise<void>;
-};
+export type SeenRequest = Seen<WireBody>;
+export type Replies = AnyReplies<WireBody, ServerReply>;
+export type AnthropicServer = WireServer<WireBody>;
 
 const PIECE_LENGTH = 20;
 const cutUp = (text: string): readonly string[] =>
@@ -152,117 +132,55 @@ const messageOf = (reply: MessageReply, model: string, number: number): object =
   return { type: 'message_start', message: { id: `msg_${number}`, model, ...fixed, usage } };
 };
 
-const writeStream = async (
-  reply: MessageReply,
-  model: string,
-  number: number,
-  out: http.ServerResponse,
-): Promise<void> => {
+const streamOf = (reply: MessageReply, model: string, number: number): Answer => {
   const events = [
     messageOf(reply, model, number),
     ...Array.from({ length: reply.pings ?? 0 }, () => ({ type: 'ping' })),
     ...reply.parts.flatMap(eventsOf),
     ...endingOf(reply),
   ];
-  out.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const event of events) {
-    if (reply.delayMs !== undefined) await delay(reply.delayMs);
-    if (out.destroyed) return;
+  const frames = events.map((event) => {
     const { type } = event as { type: string }; // every event above has one
-    out.write(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`);
-  }
-  if (reply.end === 'silent') return;
-  if (reply.end !== 'cut') return void out.end();
-  // What was written must arrive before the reset, or a client would see no beginning at all.
-  await delay(20);
-  out.socket?.destroy();
+    return `event: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
+  });
+  const tail = reply.end === 'cut' || reply.end === 'silent' ? reply.end : 'closed';
+  return { type: 'stream', frames, tail, ...(reply.delayMs === undefined ? {} : { delayMs: reply.delayMs }) };
 };
 
-const readText = async (incoming: http.IncomingMessage): Promise<string> => {
-  const pieces: Buffer[] = [];
-  for await (const piece of incoming) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+const failure = (status: number, type: string, message: string, headers = {}): Answer => ({
+  type: 'error',
+  status,
+  body: errorOf(type, message),
+  headers,
+});
+
+const findWrongCall = ({ method, url, headers }: http.IncomingMessage): Answer | null => {
+  if (method !== 'POST' || url !== '/v1/messages') return failure(404, 'not_found_error', `${method} ${url}`);
+  if (!headers['x-api-key']) return failure(401, 'authentication_error', 'x-api-key header is required');
+  if (headers['anthropic-version'] !== undefined) return null;
+  return failure(400, 'invalid_request_error', 'anthropic-version: header is required');
 };
 
-const writeError = (out: http.ServerResponse, status: number, body: object, headers: object = {}): void => {
-  out.writeHead(status, { 'content-type': 'application/json', ...headers });
-  out.end(JSON.stringify(body));
-};
-
-/** Starts on a free port of 127.0.0.1. A request after the last reply of a list is answered with 400. */
+/** Anthropic Messages as a stream, strict about what it is sent. */
 export const startAnthropicServer = async ({
   replies,
 }: {
   readonly replies: Replies;
 }): Promise<AnthropicServer> => {
-  const requests: SeenRequest[] = [];
-  const thoughts = new Map<string, string>();
-  let given = 0;
-
-  const pick = (body: WireBody): ServerReply => {
-    const index = given++;
-    if (typeof replies === 'function') return replies(body, index);
-    const reply = replies[index];
-    if (typeof reply === 'function') return reply(body);
-    const message = `this server has ${replies.length} replies, and one more was asked for`;
-    return reply ?? { type: 'error', status: 400, errorType: 'invalid_request_error', message };
+  /** By model, then by signature: a signature holds for the model that wrote it. */
+  const thoughts = new Map<string, Map<string, string>>();
+  const speech: Speech<WireBody, ServerReply> = {
+    findWrongCall,
+    findFault: (body) => findFault(body, thoughts.get(body.model)),
+    reject: (fault) => failure(400, 'invalid_request_error', fault),
+    answer: (reply, body, number) => {
+      if (reply.type === 'nothing') return reply;
+      if (reply.type === 'error') return failure(reply.status, reply.errorType, reply.message, reply.headers);
+      const own = thoughts.get(body.model) ?? new Map<string, string>();
+      thoughts.set(body.model, own);
+      for (const part of reply.parts) if (part.type === 'thinking') own.set(part.signature, part.text);
+      return streamOf(reply, body.model, number);
+    },
   };
-
-  const answer = async (incoming: http.IncomingMessage, out: http.ServerResponse): Promise<void> => {
-    const text = await readText(incoming);
-    const arrivedAt = performance.now();
-    if (incoming.method !== 'POST' || incoming.url !== '/v1/messages') {
-      return writeError(out, 404, errorOf('not_found_error', `${incoming.method} ${incoming.url}`));
-    }
-    if (!incoming.headers['x-api-key']) {
-      return writeError(out, 401, errorOf('authentication_error', 'x-api-key header is required'));
-    }
-    if (incoming.headers['anthropic-version'] === undefined) {
-      return writeError(out, 400, errorOf('invalid_request_error', 'anthropic-version: header is required'));
-    }
-    const body: WireBody = JSON.parse(text);
-    const fault = findFault(body, thoughts);
-    const seen: SeenRequest = { body, text, arrivedAt, answeredAt: null, fault };
-    requests.push(seen);
-    out.once('finish', () => {
-      seen.answeredAt = performance.now();
-    });
-    if (fault !== null) return writeError(out, 400, errorOf('invalid_request_error', fault));
-    const reply = pick(body);
-    if (reply.type === 'nothing') return;
-    if (reply.type === 'error') {
-      return writeError(out, reply.status, errorOf(reply.errorType, reply.message), reply.headers);
-    }
-    for (const part of reply.parts) if (part.type === 'thinking') thoughts.set(part.signature, part.text);
-    await writeStream(reply, body.model, requests.length, out);
-  };
-
-  const server = http.createServer((incoming, out) => {
-    answer(incoming, out).catch((error: unknown) => {
-      if (!out.headersSent) writeError(out, 400, errorOf('invalid_request_error', String(error)));
-      else out.destroy();
-    });
-  });
-  let made = 0;
-  let open = 0;
-  server.on('connection', (socket) => {
-    made++;
-    open++;
-    socket.once('close', () => {
-      open--;
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    connections: () => ({ made, open }),
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return startServer(speech, replies);
 };

@@ -6,13 +6,15 @@ import type {
 import type { StopReason } from '../agent/event.js';
 import type { AssistantText, JsonObject, ProviderMetadata, ReasoningPart } from '../agent/message.js';
 import type { ModelPiece, RawCall, TokenUsage } from '../needs.js';
+import { isObject } from './loose.js';
+import { brokenOff, type FromEvent, type Wire } from './wire.js';
 
 /**
  * What streams in, gathered to a reply.
  *
  * 1. Parts stand in the order in which they began. A call that was never closed is kept as far as it came.
  * 2. The text of a call's input is handed on as the model wrote it.
- * 3. A reply is whole only with the provider's own reason for stopping; without it `finish` gives null.
+ * 3. A reply is whole only with the provider's own reason for stopping; without it `finish` throws.
  */
 
 type Draft = {
@@ -29,36 +31,10 @@ type Completed = Extract<ModelPiece, { readonly type: 'completed' }>;
 export type Gathering = {
   /** Takes one part of the stream; what of it can be shown. */
   add(part: LanguageModelV3StreamPart): Streamed | null;
-  /** The whole reply, or null as long as the provider has not said why it stopped. */
-  finish(): Completed | null;
+  /** The whole reply; throws if it broke off, or ended with a failure. */
+  finish(): Completed;
   /** Tokens counted so far; null before the provider named any. */
   usage(): TokenUsage | null;
-};
-
-const stopReasons: Readonly<Record<string, StopReason>> = {
-  end_turn: 'end',
-  stop_sequence: 'end',
-  tool_use: 'toolUse',
-  max_tokens: 'maxTokens',
-  model_context_window_exceeded: 'maxTokens',
-  refusal: 'refusal',
-};
-
-type Loose = { readonly [key: string]: unknown };
-const isObject = (value: unknown): value is Loose => typeof value === 'object' && value !== null;
-const asCount = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
-/** The tokens that a reply is charged for from its first event on, whatever becomes of it. */
-const readStart = (raw: unknown): TokenUsage | null => {
-  if (!isObject(raw) || raw.type !== 'message_start' || !isObject(raw.message)) return null;
-  const { usage } = raw.message;
-  if (!isObject(usage)) return null;
-  return {
-    inputTokens: asCount(usage.input_tokens),
-    outputTokens: asCount(usage.output_tokens),
-    cacheReadTokens: asCount(usage.cache_read_input_tokens),
-    cacheWriteTokens: asCount(usage.cache_creation_input_tokens),
-  };
 };
 
 const countTokens = ({ inputTokens, outputTokens }: LanguageModelV3Usage): TokenUsage => ({
@@ -69,12 +45,15 @@ const countTokens = ({ inputTokens, outputTokens }: LanguageModelV3Usage): Token
 });
 
 /** What the parts of one block say of it, together: a signature comes after the text that it signs. */
-const merge = (old: ProviderMetadata | undefined, added: SharedV3ProviderMetadata): ProviderMetadata => {
+const merge = (
+  old: ProviderMetadata | undefined,
+  added: SharedV3ProviderMetadata | ProviderMetadata,
+): ProviderMetadata => {
   const merged: { [provider: string]: JsonObject } = {};
   for (const provider of new Set([...Object.keys(old ?? {}), ...Object.keys(added)])) {
-    const known = old?.[provider];
+    const [known, more] = [old?.[provider], added[provider]];
     // What a provider sends is JSON, by provider; the SDK's type differs from ours in being writable.
-    merged[provider] = { ...(isObject(known) ? known : {}), ...added[provider] } as JsonObject;
+    merged[provider] = { ...(isObject(known) ? known : {}), ...(isObject(more) ? more : {}) } as JsonObject;
   }
   return merged;
 };
@@ -92,7 +71,15 @@ const closeDraft = ({
   return text.trim() === '' ? [] : [{ type, text, ...kept }];
 };
 
-type Gathered = { readonly drafts: Draft[]; usage: TokenUsage | null; stopped: string | null };
+type Gathered = {
+  readonly wire: Wire;
+  readonly drafts: Draft[];
+  usage: TokenUsage | null;
+  stopped: StopReason | Error | null;
+  refused: boolean;
+  /** Goes back with the thoughts that stream in. */
+  thoughtMetadata: ProviderMetadata | undefined;
+};
 
 const open = ({ drafts }: Gathered, type: Draft['type'], id: string, tool = ''): Draft => {
   const draft: Draft = { type, id, tool, text: '', metadata: undefined };
@@ -103,12 +90,24 @@ const open = ({ drafts }: Gathered, type: Draft['type'], id: string, tool = ''):
 const find = (gathered: Gathered, type: Draft['type'], id: string): Draft =>
   gathered.drafts.findLast((draft) => draft.type === type && draft.id === id) ?? open(gathered, type, id);
 
-const note = (draft: Draft, metadata: SharedV3ProviderMetadata | undefined): void => {
+const note = (draft: Draft, metadata: SharedV3ProviderMetadata | ProviderMetadata | undefined): void => {
   if (metadata !== undefined) draft.metadata = merge(draft.metadata, metadata);
 };
 
 const typeOf = (part: LanguageModelV3StreamPart): 'text' | 'reasoning' =>
   part.type.startsWith('text') ? 'text' : 'reasoning';
+
+/** Words of a refusal stand in a part of their own; thoughts that have to go back are marked before they come. */
+const addEvent = (gathered: Gathered, event: FromEvent): Streamed | null => {
+  gathered.usage = event.usage ?? gathered.usage;
+  gathered.thoughtMetadata = event.thoughtMetadata ?? gathered.thoughtMetadata;
+  if (event.refusal !== undefined) {
+    gathered.refused = true;
+    find(gathered, 'text', 'refusal').text += event.refusal;
+    return { type: 'text', text: event.refusal };
+  }
+  return event.isAlive === true ? { type: 'reasoning', text: '' } : null;
+};
 
 const addPart = (gathered: Gathered, part: LanguageModelV3StreamPart): Streamed | null => {
   switch (part.type) {
@@ -120,6 +119,7 @@ const addPart = (gathered: Gathered, part: LanguageModelV3StreamPart): Streamed 
     case 'reasoning-delta': {
       const draft = find(gathered, typeOf(part), part.id);
       note(draft, part.providerMetadata);
+      if (draft.type === 'reasoning') note(draft, gathered.thoughtMetadata);
       draft.text += part.delta;
       return part.delta === '' ? null : { type: typeOf(part), text: part.delta };
     }
@@ -142,28 +142,39 @@ const addPart = (gathered: Gathered, part: LanguageModelV3StreamPart): Streamed 
       return null;
     }
     case 'raw':
-      gathered.usage = readStart(part.rawValue) ?? gathered.usage;
-      // A sign of life without content, e.g. while the model thinks unseen: it keeps the reply from seeming silent.
-      return isObject(part.rawValue) && part.rawValue.type === 'ping'
-        ? { type: 'reasoning', text: '' }
+      return isObject(part.rawValue)
+        ? addEvent(gathered, gathered.wire.fromEvent?.(part.rawValue) ?? {})
         : null;
     case 'finish':
-      gathered.stopped = part.finishReason.raw ?? null;
-      gathered.usage = countTokens(part.usage);
+      gathered.stopped = gathered.wire.stopReason(part.finishReason);
+      if (part.usage.inputTokens.total !== undefined) gathered.usage = countTokens(part.usage);
       return null;
     default:
       return null; // warnings, sources, results of tools that the provider runs: nothing of a reply here
   }
 };
 
-const finishReply = ({ drafts, usage, stopped }: Gathered): Completed | null => {
-  if (stopped === null || usage === null) return null;
-  const stopReason = stopReasons[stopped] ?? 'other';
-  return { type: 'completed', parts: drafts.flatMap(closeDraft), stopReason, usage };
+const NO_TOKENS: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+const finishReply = ({ drafts, usage, stopped, refused }: Gathered): Completed => {
+  if (stopped === null) throw brokenOff();
+  if (stopped instanceof Error) throw stopped;
+  const parts = drafts.flatMap(closeDraft);
+  // Some servers say of a reply with calls that it simply ended.
+  const isCalling = stopped === 'end' && parts.some(({ type }) => type === 'call');
+  const stopReason = refused ? 'refusal' : isCalling ? 'toolUse' : stopped;
+  return { type: 'completed', parts, stopReason, usage: usage ?? NO_TOKENS };
 };
 
-export const gather = (): Gathering => {
-  const gathered: Gathered = { drafts: [], usage: null, stopped: null };
+export const gather = (wire: Wire): Gathering => {
+  const gathered: Gathered = {
+    wire,
+    drafts: [],
+    usage: null,
+    stopped: null,
+    refused: false,
+    thoughtMetadata: undefined,
+  };
   return {
     add: (part) => addPart(gathered, part),
     finish: () => finishReply(gathered),

@@ -1,0 +1,141 @@
+import {
+  demand,
+  demandArguments,
+  demandFields,
+  demandList,
+  demandObject,
+  demandText,
+  faultOf,
+  type Loose,
+} from './strict.js';
+
+/**
+ * What OpenAI's Responses API rejects when it keeps nothing, and a little more.
+ *
+ * 1. Nothing is stored, so nothing is referred to; what a model thinks is asked for, encrypted.
+ * 2. Encrypted thoughts hold for the model that had them, and stand before what they led to.
+ * 3. Each call has exactly one output, behind it and before anything that is said.
+ */
+
+const BODY = [
+  'model',
+  'input',
+  'tools',
+  'tool_choice',
+  'stream',
+  'store',
+  'include',
+  'reasoning',
+  'max_output_tokens',
+];
+
+type Seen = { readonly open: Set<string>; readonly called: Set<string>; thought: boolean };
+
+/** By model: what the server gave, encrypted. */
+export type Secrets = ReadonlySet<string>;
+
+const checkSaid = (item: Loose, at: string): void => {
+  const { role, content } = item;
+  demandFields(item, ['role', 'content', 'id', 'phase'], at);
+  demand(['developer', 'system', 'user', 'assistant'].includes(String(role)), `${at}.role: ${role}`);
+  if (role === 'developer' || role === 'system') {
+    demandText(content, `${at}.content`);
+    return;
+  }
+  demandList(content, `${at}.content`);
+  const type = role === 'user' ? 'input_text' : 'output_text';
+  for (const [index, part] of content.entries()) {
+    demandFields(part, ['type', 'text'], `${at}.content.${index}`);
+    demand(part.type === type, `${at}.content.${index}.type: ${part.type} of ${role}`);
+    demandText(part.text, `${at}.content.${index}.text`);
+  }
+  demand(
+    item.id === undefined || /^msg_/.test(String(item.id)),
+    `${at}.id: expected an id that begins with msg`,
+  );
+};
+
+const checkThought = (item: Loose, secrets: Secrets, at: string): void => {
+  demandFields(item, ['type', 'id', 'encrypted_content', 'summary'], at);
+  demand(Array.isArray(item.summary), `${at}.summary: is missing`);
+  demand(
+    typeof item.encrypted_content === 'string' && secrets.has(item.encrypted_content),
+    `${at}: The encrypted content could not be verified.`,
+  );
+};
+
+const checkCall = (item: Loose, seen: Seen, at: string): void => {
+  demandFields(item, ['type', 'call_id', 'name', 'arguments', 'id'], at);
+  demandText(item.call_id, `${at}.call_id`);
+  demand(item.call_id.length <= 64, `${at}.call_id: string too long`);
+  demand(!seen.called.has(item.call_id), `${at}.call_id: ${item.call_id} is the id of another call, too`);
+  seen.called.add(item.call_id);
+  seen.open.add(item.call_id);
+  demandText(item.name, `${at}.name`);
+  demandArguments(item.arguments, `${at}.arguments`);
+};
+
+const checkOutput = (item: Loose, seen: Seen, at: string): void => {
+  demandFields(item, ['type', 'call_id', 'output'], at);
+  const id = String(item.call_id);
+  demand(seen.open.delete(id), `No tool call found for function call output with call_id ${id}.`);
+  demandText(item.output, `${at}.output`);
+};
+
+const checkItem = (item: Loose, seen: Seen, secrets: Secrets, at: string): void => {
+  const ofModel = item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant';
+  demand(!seen.thought || ofModel, `${at}: a 'reasoning' item without what it led to`);
+  seen.thought = item.type === 'reasoning';
+  if (item.type === 'reasoning') checkThought(item, secrets, at);
+  else if (item.type === 'function_call') checkCall(item, seen, at);
+  else if (item.type === 'function_call_output') checkOutput(item, seen, at);
+  else {
+    demand(
+      item.type === undefined || item.type === 'message',
+      `${at}.type: ${item.type} (nothing is stored)`,
+    );
+    demand(seen.open.size === 0, `No tool output found for function call ${[...seen.open].join(', ')}.`);
+    checkSaid(item, at);
+  }
+};
+
+const checkTools = ({ tools, tool_choice: choice }: Loose): void => {
+  demand(tools !== undefined || choice === undefined, 'tool_choice: there are no tools');
+  if (tools === undefined) return;
+  demandList(tools, 'tools');
+  for (const [index, tool] of tools.entries()) {
+    const at = `tools.${index}`;
+    demandFields(tool, ['type', 'name', 'description', 'parameters', 'strict'], at);
+    demand(tool.type === 'function', `${at}.type: should be function`);
+    demandText(tool.name, `${at}.name`);
+    demandObject(tool.parameters, `${at}.parameters`);
+    demand(
+      tool.strict === false,
+      `${at}.strict: Invalid schema for function: strict wants every field required`,
+    );
+  }
+  demand(choice === undefined || choice === 'auto' || choice === 'none', `tool_choice: ${choice}`);
+};
+
+/** What is wrong with a request body, or null. */
+export const findFault = (body: unknown, secrets: Secrets = new Set()): string | null =>
+  faultOf(() => {
+    demandObject(body, 'body');
+    demandFields(body, BODY, 'body');
+    demandText(body.model, 'model');
+    demand(body.stream === true, 'stream: this server only streams');
+    demand(body.store === false, 'store: this server keeps nothing');
+    demand(Number.isInteger(body.max_output_tokens), 'max_output_tokens: should be a whole number');
+    const include = Array.isArray(body.include) ? body.include : [];
+    demand(include.includes('reasoning.encrypted_content'), 'include: encrypted thoughts are not asked for');
+    checkTools(body);
+    demandList(body.input, 'input');
+    const seen: Seen = { open: new Set(), called: new Set(), thought: false };
+    for (const [index, item] of body.input.entries()) checkItem(item, seen, secrets, `input.${index}`);
+    demand(seen.open.size === 0, `No tool output found for function call ${[...seen.open].join(', ')}.`);
+    const last = body.input.at(-1);
+    demand(
+      last?.role === 'user' || last?.type === 'function_call_output',
+      'input: the last word is the user’s',
+    );
+  });
