@@ -2,6 +2,7 @@ import type { CallFacts, CallOutcome, CallTraits } from './agent/call.js';
 import type { ModelError, StopReason, UserEvent } from './agent/event.js';
 import type { AssistantText, JsonObject, Message, ProviderMetadata, ReasoningPart } from './agent/message.js';
 import type { State } from './agent/state.js';
+import type { Prices } from './agent/usage.js';
 import type { Diagnostic, Edge } from './kernel/step.js';
 import type { AgentTypes, MachineTypes } from './needs-machine.js';
 
@@ -9,19 +10,13 @@ import type { AgentTypes, MachineTypes } from './needs-machine.js';
 
 // ---- Model ----
 
-/** Dollars per million tokens. */
-export type Prices = {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
-};
-
 export type ModelFacts = {
   readonly windowTokens: number;
   readonly outputTokensMax: number;
   readonly thinking: 'yes' | 'no';
   readonly tools: 'yes' | 'no';
+  /** Whether it can be shown pictures; absent of one of which that is not known. */
+  readonly images?: 'yes' | 'no';
   /** null: unknown, and said to be unknown. */
   readonly prices: Prices | null;
   /** Where the facts come from; null of a model that the catalogue does not know. */
@@ -128,6 +123,8 @@ export type ToolContext = {
   readonly callId: string;
   /** The real paths that policy decided about. A path that leads elsewhere by now must not be touched. */
   readonly paths: readonly string[];
+  /** The hosts that policy decided about. One that the call is led to from there must not be reached. */
+  readonly hosts: readonly string[];
   /** Aborted with reason `cancelled` or `timedOut`: end soon and report what there is. */
   readonly signal: AbortSignal;
   /** Aborted when time is up: end at once, leave no process. */
@@ -153,6 +150,8 @@ export type Tool = ToolDeclaration & {
   judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
   /** Of a probeable call: the file it is about to change, recorded before the effect. Changes nothing. */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
+  /** Of a call that ended well, what stays word for word when the messages around it are replaced by a summary. */
+  keep?(input: JsonObject): string;
   /** Performs the call. A failure of the task is an outcome; a rejection is a fault of the tool, and reported as one. */
   run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
 };
@@ -180,7 +179,7 @@ export type Header<M extends MachineTypes = AgentTypes> = {
   /** What the model is told, frozen at session start, by the sha256 of its blobs. */
   readonly instructions: string;
   readonly tools: string;
-  /** The price used, stored so that costs can be checked later. */
+  /** The price used until the model changes (SettingsChanged), stored so that costs can be checked later. */
   readonly prices: Prices | null;
 };
 

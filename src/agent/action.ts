@@ -34,8 +34,13 @@ export type Action =
       readonly callIds: readonly string[];
     }
   | { readonly type: 'AbortHook'; readonly hookId: string }
-  /** Summarise the first `length` messages. */
-  | { readonly type: 'StartCompaction'; readonly compactionId: string; readonly length: number }
+  /** Summarise the first `length` messages; `instructions` are what the user wants kept. */
+  | {
+      readonly type: 'StartCompaction';
+      readonly compactionId: string;
+      readonly length: number;
+      readonly instructions?: string;
+    }
   | { readonly type: 'AbortCompaction'; readonly compactionId: string }
   | { readonly type: 'ScheduleTimer'; readonly timerId: string; readonly dueAt: number }
   | { readonly type: 'CancelTimer'; readonly timerId: string }
@@ -51,7 +56,13 @@ export type Action =
     }
   | { readonly type: 'DisplayError'; readonly text: string }
   | { readonly type: 'DisplayWarning'; readonly kind: WarningKind; readonly text: string }
-  | { readonly type: 'DisplayNotice'; readonly kind: NoticeKind; readonly text: string }
+  | {
+      readonly type: 'DisplayNotice';
+      readonly kind: NoticeKind;
+      readonly text: string;
+      /** Of `compacted`: what the model goes on with in place of the messages. */
+      readonly summary?: string;
+    }
   | { readonly type: 'RetractPartial'; readonly requestId: string }
   | { readonly type: 'RestoreQueue'; readonly texts: readonly string[] }
   | { readonly type: 'PromptForInput' }

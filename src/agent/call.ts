@@ -1,4 +1,4 @@
-import type { JsonObject } from './message.js';
+import type { Image, JsonObject } from './message.js';
 import type { Usage } from './usage.js';
 
 /** How a call behaves when it is interrupted: `pure` may run again, `probeable` can be looked at, `opaque` never runs again by itself. */
@@ -11,6 +11,8 @@ export type CallTraits = {
   readonly deadlineMs: number;
   /** The call makes model calls of its own: its outcome brings their usage. */
   readonly spends?: 'yes';
+  /** `list`: the result is a list of what is to be done, which stays in sight until the next one. */
+  readonly shown?: 'list';
 };
 
 /** What the runtime found out about a call before it reached the journal; policy decides from these alone. */
@@ -55,6 +57,8 @@ export type CallOutcome = {
   readonly text: string;
   /** sha256 of the full output where `text` was cut. */
   readonly blob?: string;
+  /** Of a call that ended ok: what the model is shown besides the text. */
+  readonly images?: readonly Image[];
   /** A unified diff of what an editing tool changed, for people. */
   readonly diff?: string;
   /** `no` of a call that was stopped before it did anything, although its start is in the journal. */
@@ -79,7 +83,11 @@ export type Call = { readonly judged: JudgedCall; readonly requestedAt: number }
       readonly status: EndedStatus;
       readonly startedAt: number | null;
       readonly completedAt: number;
-      readonly outcome: { readonly failed: boolean; readonly text: string };
+      readonly outcome: {
+        readonly failed: boolean;
+        readonly text: string;
+        readonly images?: readonly Image[];
+      };
     }
 );
 

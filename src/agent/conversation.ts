@@ -30,10 +30,15 @@ export const addTexts = (
   origin: TextOrigin,
   texts: readonly string[],
 ): Conversation => {
-  if (texts.length === 0) return conversation;
   const parts = texts.map((text): UserText => ({ type: 'text', origin, text }));
-  return { ...conversation, open: { role: 'user', parts: [...openParts(conversation), ...parts] } };
+  return addParts(conversation, parts);
 };
+
+/** The same, of texts with what is shown with them. */
+export const addParts = (conversation: Conversation, parts: readonly UserText[]): Conversation =>
+  parts.length === 0
+    ? conversation
+    : { ...conversation, open: { role: 'user', parts: [...openParts(conversation), ...parts] } };
 
 /** Stores a reply; the trailing user message is closed by it. */
 export const addReply = (conversation: Conversation, reply: AssistantMessage): Conversation => {
@@ -83,14 +88,22 @@ export const takeBackInput = (
   return { texts: own.map((part) => part.text), conversation: { ...conversation, open } };
 };
 
+/** About what a picture costs at its largest: providers scale it down to that. */
+const IMAGE_TOKENS = 1_600;
+
+export const imageTokens = (part: Message['parts'][number]): number =>
+  'images' in part ? (part.images?.length ?? 0) * IMAGE_TOKENS : 0;
+
 /** A rough size in tokens: four characters each. */
 export const estimateTokens = (messages: readonly Message[]): number => {
   let characters = 0;
+  let tokens = 0;
   for (const message of messages) {
     for (const part of message.parts) {
+      tokens += imageTokens(part);
       characters +=
         part.type === 'call' ? JSON.stringify(part.input).length + part.tool.length : part.text.length;
     }
   }
-  return Math.ceil(characters / 4);
+  return tokens + Math.ceil(characters / 4);
 };

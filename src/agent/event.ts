@@ -1,7 +1,7 @@
 import type { CallOutcome, JudgedCall, SeenFile } from './call.js';
-import type { AssistantMessage } from './message.js';
-import type { Dimension, Settings } from './settings.js';
-import type { Usage } from './usage.js';
+import type { AssistantMessage, Image } from './message.js';
+import type { Dimension, Grant, Settings } from './settings.js';
+import type { Prices, Usage } from './usage.js';
 
 /** Failures of a model call, classified once where the provider is called; nobody reads the text again. */
 export type ModelErrorKind =
@@ -28,7 +28,12 @@ export type ModelError = {
 export type StopReason = 'end' | 'toolUse' | 'maxTokens' | 'refusal' | 'contentFilter' | 'other';
 
 export type InputMode = 'steer' | 'followUp';
-export type QueuedInput = { readonly inputId: string; readonly text: string; readonly mode: InputMode };
+export type QueuedInput = {
+  readonly inputId: string;
+  readonly text: string;
+  readonly mode: InputMode;
+  readonly images?: readonly Image[];
+};
 
 export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny'; readonly reason: string };
 export type ApprovalScope = 'once' | 'shape' | 'session';
@@ -38,14 +43,16 @@ type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: num
 /** Facts from outside: past tense, plain JSON, each with its time `at` in milliseconds since 1970. */
 export type UserEvent =
   | Of<'Start'>
-  | Of<'UserInput', { readonly text: string; readonly mode: InputMode }>
+  /** `images` go with the text, which may not be blank; their blobs are there before the event. */
+  | Of<'UserInput', { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }>
   | Of<'RetryLast'>
   | Of<'RetryNow'>
   | Of<'CancelTurn'>
   | Of<'CancelTool', { readonly batchId: string; readonly callId: string }>
   /** The whole queue as the user wants it: items are known by id; what is missing was removed. */
   | Of<'EditQueue', { readonly items: readonly QueuedInput[] }>
-  | Of<'CompactRequested'>
+  /** `instructions`: what the summary is to keep, in the user's own words. */
+  | Of<'CompactRequested', { readonly instructions?: string }>
   | Of<'ApproveBudget', { readonly dimension: Dimension; readonly limit: number }>
   | Of<
       'ApprovalAnswered',
@@ -56,7 +63,18 @@ export type UserEvent =
         readonly scope: ApprovalScope;
       }
     >
-  | Of<'SettingsChanged', { readonly patch: Partial<Settings> }>
+  /**
+   * `prices`: of the model that the patch names, as the runtime knows them; so that costs can be checked later.
+   * `grants`: what the user allows from now on, in place of what was allowed before.
+   */
+  | Of<
+      'SettingsChanged',
+      {
+        readonly patch: Partial<Settings>;
+        readonly prices?: Prices | null;
+        readonly grants?: readonly Grant[];
+      }
+    >
   | Of<'ShutdownRequested'>
   | Of<'InputFailed', { readonly message: string }>;
 

@@ -11,7 +11,20 @@ export type JsonObject = { readonly [key: string]: Json };
 /** Why a piece of text stands in a user message. Only `user` text goes back to the editor when a turn fails. */
 export type TextOrigin = 'user' | 'note' | 'summary';
 
-export type UserText = { readonly type: 'text'; readonly origin: TextOrigin; readonly text: string };
+/**
+ * A picture. Its bytes are a blob (base64 text) by the sha256 of that text: never in an event or a state. `base64` is
+ * set in requests alone, for models that take images.
+ */
+export type Image = { readonly mediaType: ImageType; readonly sha256: string; readonly base64?: string };
+export type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp';
+
+export type UserText = {
+  readonly type: 'text';
+  readonly origin: TextOrigin;
+  readonly text: string;
+  /** What the user shows with it. */
+  readonly images?: readonly Image[];
+};
 
 /** The answer to one call. `failed` is also said in the text, since not every wire has an error flag. */
 export type ResultPart = {
@@ -20,6 +33,7 @@ export type ResultPart = {
   readonly tool: string;
   readonly failed: boolean;
   readonly text: string;
+  readonly images?: readonly Image[];
 };
 
 export type UserMessage = { readonly role: 'user'; readonly parts: readonly (ResultPart | UserText)[] };

@@ -16,6 +16,8 @@ export type Rule = {
   /** `inside`: every path lies in the workspace; `outside`: some path does not; `anywhere`. */
   readonly where: 'inside' | 'outside' | 'anywhere';
   readonly touches: 'reads' | 'mutates' | 'anything';
+  /** Patterns (`hosts.ts`) of the hosts that the call reaches; absent: it reaches none, or the rule denies. */
+  readonly hosts?: readonly string[];
   readonly why: string;
 };
 
@@ -106,12 +108,33 @@ const READS: Rule = {
   why: 'reading is allowed',
 };
 
+const HOST_ALLOWED = 'the host is allowed';
+const hostsNotAllowed = (preset: Preset): Rule => ({
+  decision: 'deny',
+  tool: '*',
+  where: 'anywhere',
+  touches: 'anything',
+  hosts: ['*'],
+  why: `the preset ${preset} reaches only hosts that were allowed by name`,
+});
+
+/** The rules with one in front that lets tools that change nothing reach these hosts; it replaces an earlier such. */
+export const allowHosts = (rules: readonly Rule[], hosts: readonly string[]): readonly Rule[] => {
+  const others = rules.filter((rule) => rule.why !== HOST_ALLOWED);
+  if (hosts.length === 0) return others;
+  return [
+    { decision: 'allow', tool: '*', where: 'inside', touches: 'reads', hosts, why: HOST_ALLOWED },
+    ...others,
+  ];
+};
+
 /** The rules of each preset; what no rule fits is denied. */
 export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
   plan: [
     EVERYTHING_OUTSIDE,
     READS,
     { decision: 'deny', tool: '*', where: 'anywhere', touches: 'mutates', why: 'the preset plan only reads' },
+    hostsNotAllowed('plan'),
   ],
   careful: [
     EVERYTHING_OUTSIDE,
@@ -123,6 +146,14 @@ export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
       touches: 'mutates',
       why: 'the preset careful asks before changes',
     },
+    {
+      decision: 'ask',
+      tool: '*',
+      where: 'inside',
+      touches: 'anything',
+      hosts: ['*'],
+      why: 'the preset careful asks before it reaches a host',
+    },
   ],
   auto: [
     EVERYTHING_OUTSIDE,
@@ -133,6 +164,7 @@ export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
       touches: 'anything',
       why: 'the preset auto allows the workspace',
     },
+    hostsNotAllowed('auto'),
   ],
   ci: [
     EVERYTHING_OUTSIDE,
@@ -143,6 +175,7 @@ export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
       touches: 'anything',
       why: 'the preset ci allows the workspace',
     },
+    hostsNotAllowed('ci'),
   ],
 };
 

@@ -142,6 +142,8 @@ export type RestingState =
         readonly compactionId: string;
         /** Messages that the summary replaces. */
         readonly length: number;
+        /** What the user wants kept. */
+        readonly instructions?: string;
         readonly mode:
           | { readonly kind: 'idle'; readonly resume: NextTurn }
           | { readonly kind: 'mid' }

@@ -1,17 +1,24 @@
+import type { Action } from '../agent/action.js';
+import { estimateTokens, messagesOf } from '../agent/conversation.js';
 import type { Message, UserMessage } from '../agent/message.js';
 import { requestMessages } from '../agent/request.js';
-import type { Session } from '../agent/state.js';
-import type { ModelPiece } from '../needs.js';
+import type { State } from '../agent/state.js';
+import type { Model, ModelPiece } from '../needs.js';
 import type { Equipment } from './equipment.js';
+import { fitMessages } from './fit.js';
 import { Hearing } from './hearing.js';
+import { withoutImages } from './images.js';
+import { type KeepingNeeds, withKept } from './kept.js';
 import { listen, textOf } from './listen.js';
 import type { Post } from './posted.js';
 import { priceUsage } from './price.js';
 import { attempt } from './wall.js';
 
+type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
+
 export type Compactions = {
   /** Asks for a summary of the first `length` messages. */
-  start(compactionId: string, length: number, session: Session): void;
+  start(task: Start, state: State): void;
   abort(compactionId: string): void;
   /** Aborts every call; resolves when the last has said what it cost. */
   stopAll(): Promise<void>;
@@ -35,6 +42,41 @@ const findLack = (reply: Completed): string | null => {
   return textOf(reply) === '' ? 'its reply holds no text' : null;
 };
 
+const CHARACTERS_PER_TOKEN = 4;
+/** Share of the window that a summary may need at most. */
+const SUMMARY_SHARE = 1 / 8;
+/** Of the user's words that stay as they are. */
+const KEPT_BYTES_MAX = 8_192;
+/** No model's window is thought to be smaller. */
+const WINDOW_TOKENS_MIN = 4_000;
+/** No tokens are thought to be shorter: what is counted beyond that is not text. */
+const TOKENS_PER_ESTIMATED_MAX = 2;
+
+/**
+ * Estimated tokens that the messages of the request may have. The estimate is set right by what the conversation was
+ * measured to have; a window that the provider has just refused to be as large as it was thought is thought half as large.
+ */
+const roomFor = (state: State, model: Model, besides: string): number => {
+  const { settings, conversation, contextTokens } = state.session;
+  const refused =
+    state.name === 'Compacting' && state.mode.kind === 'overflow' && contextTokens < settings.windowTokens;
+  const windowTokens = refused ? Math.max(WINDOW_TOKENS_MIN, contextTokens / 2) : settings.windowTokens;
+  const besidesTokens = besides.length / CHARACTERS_PER_TOKEN;
+  const estimated = estimateTokens(messagesOf(conversation)) + besidesTokens;
+  const tokensPerEstimated = Math.min(TOKENS_PER_ESTIMATED_MAX, Math.max(1, contextTokens / estimated));
+  const summaryTokens = Math.min(model.facts.outputTokensMax, windowTokens * SUMMARY_SHARE);
+  return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
+};
+
+const keepingNeeds = (state: State, { tools }: Equipment): KeepingNeeds => {
+  const windowBytes = state.session.settings.windowTokens * CHARACTERS_PER_TOKEN;
+  return {
+    tools: tools.values(),
+    turn: state.name === 'Compacting' && state.mode.kind !== 'idle' ? 'running' : 'over',
+    limitBytes: Math.min(KEPT_BYTES_MAX, windowBytes * SUMMARY_SHARE),
+  };
+};
+
 /**
  * Performs StartCompaction and AbortCompaction: one model call. Instructions and tools are those of every request:
  * providers refuse calls and results without the tools that they belong to, and what both begin with is read from the
@@ -43,20 +85,21 @@ const findLack = (reply: Completed): string | null => {
 export const createCompactions = (equipment: Equipment, post: Post): Compactions => {
   const hearing = new Hearing();
 
-  const summarise = async (compactionId: string, length: number, session: Session): Promise<void> => {
-    const { settings, conversation } = session;
+  const summarise = async ({ compactionId, length, instructions }: Start, state: State): Promise<void> => {
+    const { settings, conversation } = state.session;
     const model = equipment.model(settings.model);
     const { prices } = model.facts;
+    const ask = equipment.compactionInstructions(instructions ?? null);
+    const replaced = withoutImages(requestMessages(conversation, length, model.id));
+    const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+    const messages = fitMessages(replaced, roomFor(state, model, besides));
     const listening = listen({
       model,
       request: {
         instructions: equipment.instructions,
         tools: equipment.declarations,
         toolChoice: 'none',
-        messages: askForSummary(
-          requestMessages(conversation, length, model.id),
-          equipment.compactionInstructions,
-        ),
+        messages: askForSummary(messages, ask),
       },
       clock: equipment.clock,
       firstByteMs: settings.firstByteMs,
@@ -77,14 +120,15 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
       const message = `${model.id} wrote no summary: ${lack}`;
       post({ type: 'CompactionFailed', compactionId, message, usage });
     } else {
-      const summary = textOf(ending);
+      const summary = withKept(textOf(ending), replaced, keepingNeeds(state, equipment));
       post({ type: 'CompactionCompleted', compactionId, summary, usage: priceUsage(ending.usage, prices) });
     }
   };
 
   return {
-    start(compactionId, length, session) {
-      const summarising = attempt(() => summarise(compactionId, length, session)).then((done) => {
+    start(task, state) {
+      const { compactionId } = task;
+      const summarising = attempt(() => summarise(task, state)).then((done) => {
         if (done.kind === 'done') return;
         const message = `the summary could not be asked for: ${done.fault.message}`;
         post({ type: 'CompactionFailed', compactionId, message, usage: null });

@@ -8,8 +8,8 @@ export type SessionNeeds = {
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** What a model is told, at the end of a conversation that it is to summarise. */
-  readonly compactionInstructions: string;
+  /** What a model is told, at the end of a conversation that it is to summarise; `kept` is what the user wants kept. */
+  compactionInstructions(kept: string | null): string;
   /** null: none is connected, and a phase that is wanted fails. */
   readonly hooks: Hooks | null;
 };

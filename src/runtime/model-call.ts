@@ -1,10 +1,11 @@
 import type { JudgedCall } from '../agent/call.js';
-import type { AssistantPart } from '../agent/message.js';
+import type { AssistantPart, Message } from '../agent/message.js';
 import { requestMessages } from '../agent/request.js';
 import type { Session, State } from '../agent/state.js';
-import type { Model, ModelPiece, RawCall } from '../needs.js';
+import type { Blobs, Model, ModelPiece, RawCall } from '../needs.js';
 import type { Equipment } from './equipment.js';
 import { Hearing } from './hearing.js';
+import { showsImages, withImages } from './images.js';
 import { createJoiner } from './join.js';
 import { judgeCall } from './judge.js';
 import { type Ending, listen, type Streamed } from './listen.js';
@@ -50,13 +51,15 @@ const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>):
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
   readonly #post: Post;
   readonly #hearing = new Hearing();
-  /** Requests that wait for the user's stopping policy. */
+  /** Requests that wait for the user's stopping policy, or for their pictures. */
   readonly #asking = new Set<string>();
 
-  constructor(equipment: Equipment, post: Post) {
+  constructor(equipment: Equipment, blobs: Blobs, post: Post) {
     this.#equipment = equipment;
+    this.#blobs = blobs;
     this.#post = post;
   }
 
@@ -66,12 +69,16 @@ export class ModelCalls {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
       const why = await this.#askPolicy(state);
+      const model = this.#equipment.model(session.settings.model);
+      const plain = requestMessages(session.conversation, length, model.id);
+      const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
       // deleted by an abort: nobody waits for this call any more
       if (!this.#asking.delete(requestId)) return;
-      if (why === null) await this.#converse(requestId, length, session);
+      if (why === null) await this.#converse(requestId, model, messages, session);
       else this.#post({ type: 'PolicyStopped', requestId, why });
     }).then((sent) => {
       if (sent.kind === 'done') return;
+      this.#asking.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
       this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
@@ -100,9 +107,13 @@ export class ModelCalls {
     return this.#hearing.stopAll();
   }
 
-  async #converse(requestId: string, length: number, session: Session): Promise<void> {
-    const { settings, conversation } = session;
-    const model = this.#equipment.model(settings.model);
+  async #converse(
+    requestId: string,
+    model: Model,
+    messages: readonly Message[],
+    session: Session,
+  ): Promise<void> {
+    const { settings } = session;
     const joiner = createJoiner(this.#equipment.clock, (key, text) =>
       postDelta(this.#post, requestId, key, text),
     );
@@ -112,7 +123,7 @@ export class ModelCalls {
         instructions: this.#equipment.instructions,
         tools: this.#equipment.declarations,
         ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
-        messages: requestMessages(conversation, length, model.id),
+        messages,
       },
       clock: this.#equipment.clock,
       firstByteMs: settings.firstByteMs,

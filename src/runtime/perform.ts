@@ -38,7 +38,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.tools.cancel(action.batchId, action.callIds, action.force);
       break;
     case 'StartCompaction':
-      performers.compactions.start(action.compactionId, action.length, state.session);
+      performers.compactions.start(action, state);
       break;
     case 'AbortCompaction':
       performers.compactions.abort(action.compactionId);

@@ -1,5 +1,5 @@
-import type { Usage } from '../agent/usage.js';
-import type { Prices, TokenUsage } from '../needs.js';
+import type { Prices, Usage } from '../agent/usage.js';
+import type { TokenUsage } from '../needs.js';
 
 const MILLION = 1_000_000;
 

@@ -4,6 +4,7 @@ import type {
   Clock,
   Frozen,
   Header,
+  Job,
   Journal,
   JournalStore,
   OpenJournal,
@@ -50,6 +51,8 @@ export type LocalRuntime = Runtime & {
   /** Opens a session again and goes on where it was (2.12); says so if the journal's last line was torn. */
   open(sessionId: string, opening?: Opening): Promise<Pick<OpenJournal, 'tornTail'>>;
   watch(sessionId: string, watcher: Watcher): () => void;
+  /** The commands that the session has started in the background, the oldest first. */
+  jobs(sessionId: string): readonly Job[];
   /** Shuts the session down; resolves when nothing of it runs any more and its lock is free. */
   close(sessionId: string): Promise<void>;
   /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
@@ -150,6 +153,10 @@ class Sessions implements LocalRuntime {
 
   watch(sessionId: string, watcher: Watcher): () => void {
     return this.#find(sessionId).watch(watcher);
+  }
+
+  jobs(sessionId: string): readonly Job[] {
+    return this.#find(sessionId).jobs;
   }
 
   async close(sessionId: string): Promise<void> {

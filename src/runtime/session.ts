@@ -1,6 +1,6 @@
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
-import type { Entry, Input, Journal, Watcher } from '../needs.js';
+import type { Entry, Input, Job, Journal, Watcher } from '../needs.js';
 import type { AgentTypes } from '../needs-machine.js';
 import { createCompactions } from './compaction.js';
 import type { Equipment } from './equipment.js';
@@ -32,7 +32,7 @@ export class LiveSession {
     const post: Post = (event, applied) => this.#life.post(event, applied);
     const tools = new ToolRuns(equipment, journal.blobs, () => this.state.session, post);
     const performers: Performers = {
-      models: new ModelCalls(equipment, post),
+      models: new ModelCalls(equipment, journal.blobs, post),
       compactions: createCompactions(equipment, post),
       tools,
       hooks: new HookRuns(equipment, journal, () => tools.remember(), post),
@@ -60,13 +60,19 @@ export class LiveSession {
     return this.#life.seq;
   }
 
+  get jobs(): readonly Job[] {
+    return this.#equipment.jobs.list();
+  }
+
   /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
   get ended(): Promise<void> {
     return this.#life.ended;
   }
 
   send(input: Input): Promise<{ readonly seq: number }> {
-    return this.#life.send(input);
+    return this.#life.send(
+      input.type === 'SettingsChanged' ? { ...input, ...this.#changeSettings(input.patch) } : input,
+    );
   }
 
   /**
@@ -77,12 +83,18 @@ export class LiveSession {
     const epoch = this.#opened.session.epoch + 1;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const change = (): void => {
-      if (Object.keys(patch).length > 0) this.#life.post({ type: 'SettingsChanged', patch });
+      if (Object.keys(patch).length > 0) this.#life.post(this.#changeSettings(patch));
     };
     if (!wasClosed) change();
     const resumed = this.#life.send({ type: 'Resumed', epoch }, ({ state }) => this.#recover(state));
     if (wasClosed) change();
     await resumed;
+  }
+
+  /** Another model comes with its prices; throws if it is not connected. */
+  #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
+    if (patch.model === undefined) return { type: 'SettingsChanged', patch };
+    return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
   }
 
   #recover(resumed: State): void {

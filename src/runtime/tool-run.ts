@@ -189,6 +189,7 @@ export class ToolRuns {
       workspace: this.#settings().workspace,
       callId: run.call.callId,
       paths: run.call.facts.paths,
+      hosts: run.call.facts.hosts,
       signal: run.signal.signal,
       force: run.force.signal,
       files: this.#filesOf(run),

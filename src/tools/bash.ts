@@ -6,7 +6,8 @@ import { type CommandEnd, type RunningCommand, startCommand } from './command.js
 import type { CommandEnvironment } from './environment.js';
 import { defineTool } from './schema.js';
 
-const PROGRAM = 'bash';
+/** The shell that commands are given to. */
+export const PROGRAM = 'bash';
 const DEADLINE_MS = 120_000;
 const DEADLINE_MS_MAX = 600_000;
 /** A background job that ends sooner is reported as what it is: a command that ended. */

@@ -4,6 +4,7 @@ import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { failed } from './change.js';
 import { decodeFile, type Encoding, loadFile } from './file-text.js';
 import { findAllowed, judgePath } from './paths.js';
+import { keepPicture } from './picture.js';
 import { defineTool } from './schema.js';
 
 /** Less than the runtime cuts at, so that what is shown has no hole in it. */
@@ -86,6 +87,26 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
   return { status: 'ok', text: [`[folder ${shown}, ${names.length} entries]`, ...listed].join('\n') };
 };
 
+/** A picture goes to the model as one; of one that takes none the runtime says so. */
+const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
+  const kept = await keepPicture(bytes, blobs);
+  switch (kept.kind) {
+    case 'kept': {
+      const { image, picture } = kept;
+      const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
+      return { status: 'ok', text, images: [image] };
+    }
+    case 'tooLarge':
+      return failed(
+        `${shown} is a picture that can't be shown: ${kept.why}. Make a smaller copy and read that.`,
+      );
+    case 'none':
+      return failed(`${shown} is a binary file of ${bytes.length} bytes and is not shown.`);
+    default:
+      return kept satisfies never;
+  }
+};
+
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
@@ -102,7 +123,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       context.files.set(real, loaded.sha256);
       const decoded = decodeFile(loaded.bytes);
       if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
-      return failed(`${shown} is a binary file of ${loaded.bytes.length} bytes and is not shown.`);
+      return showBinary(shown, loaded.bytes, context);
     }
     default:
       return loaded satisfies never;
@@ -112,7 +133,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
 export const readTool: Tool = defineTool({
   name: 'read',
   description:
-    'Shows a text file with line numbers (number, tab, line), or what is in a folder. Long files come in parts: go on with offset.',
+    'Shows a text file with line numbers (number, tab, line), a picture, or what is in a folder. Long files come in parts: go on with offset.',
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {

@@ -55,12 +55,13 @@ export type ToolParts<Schema extends GenericSchema> = {
     workspace: string,
   ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input'> | InvalidInput>;
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  keep?(input: InferOutput<Schema>): string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
 /** A tool from its parts: each part gets input that has passed the schema. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
-  const { name, description, schema, traits, before } = parts;
+  const { name, description, schema, traits, before, keep } = parts;
   const checked = (input: JsonObject): InferOutput<Schema> => {
     const result = checkInput(schema, input);
     if (result.kind === 'ok') return result.value;
@@ -84,6 +85,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       return judgement.kind === 'invalid' ? judgement : { ...judgement, input };
     },
     ...(before === undefined ? {} : { before: (input, context) => before(checked(input), context) }),
+    ...(keep === undefined ? {} : { keep: (input) => keep(checked(input)) }),
     run: async (input, context) => parts.run(checked(input), context),
   };
 };

@@ -1,17 +1,15 @@
-import { spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import * as v from 'valibot';
 import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
 import { failed } from './change.js';
 import { findAllowed, judgePath } from './paths.js';
+import { runRipgrep } from './ripgrep.js';
 import { defineTool } from './schema.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
 const SHOWN_BYTES = 28_000;
 const COLUMNS_MAX = 400;
-const ERROR_CHARACTERS_MAX = 2_000;
 
 const whole = (most: number) =>
   v.pipe(
@@ -51,13 +49,8 @@ const schema = v.strictObject({
 type Input = v.InferOutput<typeof schema>;
 
 const flagsOf = (input: Input): readonly string[] => [
-  '--no-config',
-  '--color=never',
   '--no-heading',
   '--with-filename',
-  '--hidden',
-  '--no-require-git',
-  '--glob=!.git',
   '--sort=path',
   ...(input.filesOnly === true
     ? ['--files-with-matches']
@@ -80,41 +73,23 @@ type Searched = {
   readonly error: string;
 };
 
-/** Runs ripgrep until it ends, has filled `limit`, or is stopped. Symlinks are not followed. */
-const runRipgrep = (
-  program: string,
+/** Searches until ripgrep ends, has filled `limit`, or is stopped. */
+const runSearch = async (
   words: readonly string[],
   workspace: string,
   limit: number,
   signal: AbortSignal,
-): Promise<Searched> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(program, words, { cwd: workspace, stdio: ['ignore', 'pipe', 'pipe'] });
-    const stop = (): void => {
-      child.kill('SIGKILL'); // it changes nothing, so there is nothing to end in order
-    };
-    const lines: string[] = [];
-    let more = false;
-    let bytes = 0;
-    let error = '';
-    createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
-      if (more) return;
-      bytes += Buffer.byteLength(line) + 1;
-      more = lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0);
-      if (more) stop();
-      else lines.push(line);
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      error = (error + text).slice(0, ERROR_CHARACTERS_MAX);
-    });
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    child.once('error', reject);
-    child.once('close', (code) => {
-      signal.removeEventListener('abort', stop);
-      resolve({ lines, more, code, error: error.trim() });
-    });
-  });
+): Promise<Searched> => {
+  const lines: string[] = [];
+  let bytes = 0;
+  const take = (line: string): 'more' | 'enough' => {
+    bytes += Buffer.byteLength(line) + 1;
+    if (lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0)) return 'enough';
+    lines.push(line);
+    return 'more';
+  };
+  return { ...(await runRipgrep({ words, workspace, signal, take })), lines };
+};
 
 const describe = ({ lines, more, code, error }: Searched, signal: AbortSignal): ToolOutcome => {
   const found = lines.join('\n');
@@ -145,21 +120,12 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   }
   const words = [...flagsOf(input), '--', shown];
   try {
-    const { rgPath } = await import('@vscode/ripgrep');
-    const searched = await runRipgrep(
-      rgPath,
-      words,
-      context.workspace,
-      input.limit ?? LINES_DEFAULT,
-      context.signal,
-    );
+    const limit = input.limit ?? LINES_DEFAULT;
+    const searched = await runSearch(words, context.workspace, limit, context.signal);
     const outcome = describe(searched, context.signal);
     return { ...outcome, text: outcome.text.replace(/^\.\//gm, '') };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return failed(
-      `ripgrep can't be started: ${why} Install it again with the package, optional dependencies included.`,
-    );
+    return failed(error instanceof Error ? error.message : String(error));
   }
 };
 

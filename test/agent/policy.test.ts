@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { decide } from '../../src/agent/policy.js';
-import { type Grant, presetRules, type Rule } from '../../src/agent/settings.js';
+import { allowHosts, type Grant, presetRules, type Rule } from '../../src/agent/settings.js';
 import { edit, grep } from './given.js';
 
 // Rules and grants by themselves (R31): which rule fits a call, and which grant covers it.
@@ -33,8 +33,87 @@ type Row = {
 const inside = [rule('allow', { where: 'inside' })];
 const outside = [rule('allow', { where: 'outside' })];
 const asks = [rule('ask')];
+const reaching = (...hosts: readonly string[]): JudgedCall => {
+  const call = grep('1');
+  return { ...call, facts: { ...call.facts, paths: [], hosts } };
+};
 
 const rows: readonly Row[] = [
+  {
+    title: 'a rule that names no hosts allows no call that reaches one',
+    rules: [rule('allow')],
+    call: reaching('example.com'),
+    says: 'deny',
+  },
+  {
+    title: 'nor is a call that reaches a host asked for by it',
+    rules: [rule('ask'), rule('allow', { hosts: ['example.com'] })],
+    call: reaching('example.com'),
+    says: 'allow',
+  },
+  {
+    title: 'a rule that denies fits calls that reach hosts, too',
+    rules: [rule('deny'), rule('allow', { hosts: ['*'] })],
+    call: reaching('example.com'),
+    says: 'deny',
+  },
+  {
+    title: 'a rule for hosts does not fit a call that reaches none',
+    rules: [rule('allow', { hosts: ['*'] })],
+    call: reaching(),
+    says: 'deny',
+  },
+  {
+    title: 'every host of a call must be allowed',
+    rules: [rule('allow', { hosts: ['a.com'] })],
+    call: reaching('a.com', 'b.com'),
+    says: 'deny',
+  },
+  {
+    title: 'one host that is asked for is enough to ask',
+    rules: [rule('ask', { hosts: ['b.com'] }), rule('allow', { hosts: ['*'] })],
+    call: reaching('a.com', 'b.com'),
+    says: 'ask',
+  },
+  {
+    title: 'a pattern never allows a private host',
+    rules: [rule('allow', { hosts: ['*', '*.internal'] })],
+    call: reaching('db.internal'),
+    says: 'deny',
+  },
+  {
+    title: 'a private host is allowed by its name',
+    rules: [rule('allow', { hosts: ['localhost:3000'] })],
+    call: reaching('localhost:3000'),
+    says: 'allow',
+  },
+  {
+    title: 'a pattern asks for private hosts, too',
+    rules: [rule('ask', { hosts: ['*'] })],
+    call: reaching('10.0.0.5'),
+    says: 'ask',
+  },
+  ...(
+    [
+      ['plan', 'deny'],
+      ['careful', 'ask'],
+      ['auto', 'deny'],
+      ['ci', 'deny'],
+    ] as const
+  ).flatMap(([preset, says]): readonly Row[] => [
+    {
+      title: `a host that nobody named: the preset ${preset} says ${says}`,
+      rules: presetRules[preset],
+      call: reaching('example.com'),
+      says,
+    },
+    {
+      title: `a host that was named is allowed with the preset ${preset}`,
+      rules: allowHosts(presetRules[preset], ['example.com']),
+      call: reaching('example.com'),
+      says: 'allow',
+    },
+  ]),
   { title: 'without rules nothing is allowed', rules: [], call: grep('1'), says: 'deny' },
   {
     title: 'the first rule that fits decides',
@@ -190,4 +269,11 @@ test('what the presets make of reading, of changing, and of what lies outside', 
     ['auto', 'allow', 'allow', 'deny', 'deny'],
     ['ci', 'allow', 'allow', 'deny', 'deny'],
   ]);
+});
+
+test('the hosts that are named replace those that were named before', () => {
+  const rules = allowHosts(allowHosts(presetRules.auto, ['a.com']), ['b.com']);
+  assert.equal(ask(rules, reaching('a.com')), 'deny');
+  assert.equal(ask(rules, reaching('b.com')), 'allow');
+  assert.deepEqual(allowHosts(rules, []), presetRules.auto);
 });

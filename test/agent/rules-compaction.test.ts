@@ -3,7 +3,7 @@ import { compactionOf } from './flight.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { a, bad, note, summary, u, use } from './shown.js';
-import { bring } from './walker.js';
+import { bring, type Walker } from './walker.js';
 
 // Rules R70-R74 where no case shows them.
 
@@ -20,6 +20,8 @@ const waiting = (tokens: number) => {
   return walker;
 };
 const cancelledResults = [bad('1'), note(/./)] as const;
+const wishesOf = (walker: Walker): readonly unknown[] =>
+  walker.last().actions.flatMap((action) => (action.type === 'StartCompaction' ? [action.instructions] : []));
 const failedLong = () => {
   const walker = bring('C[u] long');
   walker.send(g.refusedRequest);
@@ -46,6 +48,47 @@ check([
     does: [],
     path: 'K W',
     talk: [u(summary())],
+  },
+  {
+    case: 'R71',
+    title: 'what the user wants kept goes with the request for the summary',
+    given: 'W long',
+    send: [{ type: 'CompactRequested', at: g.NOW, instructions: 'the names of the ports' }],
+    state: 'K[i]',
+    does: ['StartCompaction'],
+    also: (walker) => {
+      assert.deepEqual(wishesOf(walker), ['the names of the ports']);
+      walker.send({ type: 'Resumed', at: g.NOW, epoch: 2 });
+      assert.deepEqual(wishesOf(walker), ['the names of the ports'], 'after a crash, too');
+    },
+  },
+  {
+    case: 'R71',
+    title: 'the user is shown the summary that the model goes on with',
+    given: 'W long',
+    send: [
+      g.compact,
+      (state) => ({
+        type: 'CompactionCompleted',
+        at: g.NOW,
+        compactionId: compactionOf(state),
+        summary: 'they spoke of ports',
+        usage: g.usage(),
+      }),
+    ],
+    state: 'W(compacted)',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.last().actions.filter(({ type }) => type === 'DisplayNotice'),
+        [
+          {
+            type: 'DisplayNotice',
+            kind: 'compacted',
+            text: '6 messages were replaced by a summary',
+            summary: 'they spoke of ports',
+          },
+        ],
+      ),
   },
   {
     case: 'R71',

@@ -19,6 +19,24 @@ const asked = [u('hi'), a(use('1'), use('2'))];
 
 check([
   {
+    case: 'R59',
+    title: 'what the user allowed for the session is asked about again after it was taken back',
+    given: 'C[u]',
+    settings: careful,
+    send: [
+      g.wants(edit('1')),
+      g.allows('1', 'session'),
+      g.started('1'),
+      (state) => ({ type: 'SettingsChanged', at: g.NOW, patch: {}, grants: state.session.grants.slice(1) }),
+      g.ended('1'),
+      g.hookDone(),
+      g.hookDone(),
+      g.wants(edit('2')),
+    ],
+    state: 'X',
+    calls: '2 awaitingApproval',
+  },
+  {
     case: 'R31',
     title: 'a call that the policy denies is answered with the reason',
     given: 'C[u]',

@@ -5,7 +5,8 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
 /**
  * How an event is written in a trace. `@1200` in front sets the clock (milliseconds); without it time stands still.
  *
- *     Start, RetryLast, RetryNow, CancelTurn, CompactRequested, ShutdownRequested
+ *     Start, RetryLast, RetryNow, CancelTurn, ShutdownRequested
+ *     CompactRequested ["what to keep"]
  *     UserInput "text" [followUp]                 EditQueue [input-1 steer "text"]...
  *     ApproveBudget usd 2                         SettingsChanged {"onAsk":"deny"}
  *     InputFailed "message"                       Resumed 2
@@ -128,7 +129,7 @@ const parsers: Parsers = {
   RetryLast: nothing,
   RetryNow: nothing,
   CancelTurn: nothing,
-  CompactRequested: nothing,
+  CompactRequested: (words) => (words.isAtEnd() ? {} : { instructions: words.text() }),
   ShutdownRequested: nothing,
   UserInput: (words) => ({ text: words.text(), mode: words.flag('followUp') ? 'followUp' : 'steer' }),
   EditQueue: (words) => ({ items: queueFrom(words) }),

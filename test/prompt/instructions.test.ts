@@ -63,7 +63,7 @@ test("the workspace's own instructions come last, the nearest first", () => {
 });
 
 test('no instruction names a tool: tools are told of by their own descriptions', () => {
-  for (const text of [instructionsFor(facts), compactionInstructions]) {
+  for (const text of [instructionsFor(facts), compactionInstructions(null)]) {
     assert.doesNotMatch(text, /\bbash\b|`(read|write|edit|search)`/);
   }
 });

@@ -197,7 +197,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       tools,
       files: fileMemory(),
       jobs: jobsOf(jobs),
-      compactionInstructions: 'summarise',
+      compactionInstructions: (kept) => (kept === null ? 'summarise' : `summarise: ${kept}`),
       hooks: options.hooks ?? null,
     }),
     newSessionId: () => {

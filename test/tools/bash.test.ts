@@ -153,6 +153,7 @@ test('bash: a workspace that is gone is a failure that says so', async (t) => {
       workspace: gone.workspace,
       callId: place.callId,
       paths: [],
+      hosts: [],
       signal: controller.signal,
       force: controller.signal,
       files: place.files,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -42,6 +43,7 @@ export type Stop = {
 };
 
 type Allowed = Extract<Judgement, { kind: 'ok' }>;
+type Facts = Pick<Allowed['facts'], 'paths' | 'hosts'>;
 
 let places = 0;
 
@@ -70,10 +72,11 @@ export const makePlace = async (
     if (found === undefined) throw new Error(`there is no tool ${name}`);
     return found;
   };
-  const contextOf = (paths: readonly string[], stop: Stop): ToolContext => ({
+  const contextOf = ({ paths, hosts }: Facts, stop: Stop): ToolContext => ({
     workspace,
     callId,
     paths,
+    hosts,
     signal: stop.signal ?? never,
     force: stop.force === undefined ? over.signal : AbortSignal.any([stop.force, over.signal]),
     files,
@@ -81,7 +84,11 @@ export const makePlace = async (
     left: () => ({ usd: null, tokens: null }),
     blobs: {
       get: async (sha256) => blobs.get(sha256),
-      put: async () => Promise.reject(new Error('no tool puts blobs')),
+      put: async (text) => {
+        const sha256 = createHash('sha256').update(text).digest('hex');
+        blobs.set(sha256, text);
+        return sha256;
+      },
     },
     progress: (text) => {
       progress.push(text);
@@ -94,7 +101,7 @@ export const makePlace = async (
     return judgement;
   };
   const start = (name: string, { input, facts }: Allowed, stop: Stop): Promise<ToolOutcome> => {
-    const outcome = tool(name).run(input, contextOf(facts.paths, stop));
+    const outcome = tool(name).run(input, contextOf(facts, stop));
     running.add(outcome);
     return outcome;
   };
@@ -115,7 +122,7 @@ export const makePlace = async (
     },
     before: async (name, input) => {
       const judgement = await judgeOk(name, input);
-      return tool(name).before?.(judgement.input, contextOf(judgement.facts.paths, {}));
+      return tool(name).before?.(judgement.input, contextOf(judgement.facts, {}));
     },
     path: (name) => path.join(workspace, name),
   };

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
 import { builtinTools } from '../../src/tools/builtin.js';
+import { todoTool } from '../../src/tools/todo.js';
 import { makePlace } from './context.js';
 
 type Refused = {
@@ -133,7 +134,10 @@ test('traits: what only looks is pure and may run side by side, what changes run
   const looks = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 };
   const changes = { effect: 'probeable', parallelSafe: false, mutating: true, deadlineMs: 30_000 };
   const bash = { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 120_000 };
-  assert.deepEqual(traits, { read: looks, search: looks, edit: changes, write: changes, bash });
+  assert.deepEqual(traits, {
+    ...{ read: looks, list: looks, find: looks, search: looks, edit: changes, write: changes, bash },
+    ...{ [todoTool.name]: { ...looks, deadlineMs: 5_000, shown: 'list' }, fetch: looks },
+  });
   for (const tool of builtinTools())
     assert.equal(tool.before !== undefined, tool.traits.effect === 'probeable');
 });

@@ -60,9 +60,10 @@ const wordsOf = (event: Event): readonly string[] => {
     case 'RetryLast':
     case 'RetryNow':
     case 'CancelTurn':
-    case 'CompactRequested':
     case 'ShutdownRequested':
       return [];
+    case 'CompactRequested':
+      return event.instructions === undefined ? [] : [quoted(event.instructions)];
     case 'UserInput':
       return [quoted(event.text), ...(event.mode === 'followUp' ? ['followUp'] : [])];
     case 'EditQueue':

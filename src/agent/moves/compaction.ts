@@ -6,7 +6,7 @@ import { go } from '../move.js';
 import type { In, Session } from '../state.js';
 import { account } from './account.js';
 import { nextId, sendRequest } from './request.js';
-import { tell } from './tell.js';
+import { tellInputs } from './tell.js';
 
 /** Compaction: idle (before a turn, or asked for), mid (between rounds), overflow (the provider refused the size). */
 
@@ -30,6 +30,7 @@ export const needsCompaction = (session: Session, ratio: number): boolean =>
 export const startCompaction = (
   before: Session,
   mode: Mode,
+  instructions?: string,
 ): { state: Compacting; actions: readonly Action[] } => {
   const [compactionId, numbered] = nextId(before, 'compaction');
   const session: Session = {
@@ -38,13 +39,18 @@ export const startCompaction = (
     unaccounted: [...numbered.unaccounted, compactionId],
   };
   const length = compactableLength(session.conversation);
-  const state: Compacting = { name: 'Compacting', session, compactionId, length, mode };
-  return { state, actions: [{ type: 'StartCompaction', compactionId, length }] };
+  const task = { compactionId, length, ...(instructions === undefined ? {} : { instructions }) };
+  return {
+    state: { name: 'Compacting', session, ...task, mode },
+    actions: [{ type: 'StartCompaction', ...task }],
+  };
 };
 
 /** CompactRequested: the user asks; nothing is sent afterwards (R7). */
-export const compactNow = (state: In<'WaitingForUserInput'>): Next<'Compacting'> =>
-  startCompaction(state.session, { kind: 'idle', resume: 'rest' });
+export const compactNow = (
+  state: In<'WaitingForUserInput'>,
+  event: On<'CompactRequested'>,
+): Next<'Compacting'> => startCompaction(state.session, { kind: 'idle', resume: 'rest' }, event.instructions);
 
 export const isStaleCompaction = (
   state: Compacting,
@@ -60,19 +66,22 @@ export const midTurnAndFits = (state: Compacting): boolean =>
 
 const noSummary = '[earlier messages were dropped; their summary is empty]';
 
+const summaryOf = (event: On<'CompactionCompleted'>): string =>
+  event.summary.trim() === '' ? noSummary : event.summary;
+
 const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Session => {
   const session = account(state.session, event.compactionId, event.usage);
-  const summary = event.summary.trim() === '' ? noSummary : event.summary;
-  const conversation = replaceBySummary(session.conversation, state.length, summary);
+  const conversation = replaceBySummary(session.conversation, state.length, summaryOf(event));
   // At most the summary, one call message and its results are left to measure.
   const contextTokens = estimateTokens(messagesOf(conversation));
   return { ...session, conversation, contextTokens };
 };
 
-const doneNotice = (state: Compacting): Action => ({
+const doneNotice = (state: Compacting, event: On<'CompactionCompleted'>): Action => ({
   type: 'DisplayNotice',
   kind: 'compacted',
   text: `${state.length} messages were replaced by a summary`,
+  summary: summaryOf(event),
 });
 
 /** K idle completed: back to waiting; what was queued meanwhile is sent (R70, R71). */
@@ -83,7 +92,10 @@ export const returnCompacted = (
   const session = summarised(state, event);
   const asked = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   const next = asked === 'rest' && session.queue.length > 0 ? 'sendQueue' : asked;
-  return go({ name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next }, doneNotice(state));
+  return go(
+    { name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next },
+    doneNotice(state, event),
+  );
 };
 
 /** K mid or overflow completed: the call that waited is sent (R72). */
@@ -91,7 +103,7 @@ export const sendCompacted = (state: Compacting, event: On<'CompactionCompleted'
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
   const sent = sendRequest(summarised(state, event), purpose, attempt);
-  return go(sent.state, doneNotice(state), ...sent.actions);
+  return go(sent.state, doneNotice(state, event), ...sent.actions);
 };
 
 const failedWarning = (event: On<'CompactionFailed'>): Action => ({
@@ -142,14 +154,7 @@ export const gatherSteers = (
   const steers = session.queue.filter((item) => item.mode === 'steer');
   if (steers.length === 0) return go(state);
   const queue = session.queue.filter((item) => item.mode !== 'steer');
-  return go({
-    ...state,
-    session: tell(
-      { ...session, queue },
-      'user',
-      steers.map((item) => item.text),
-    ),
-  });
+  return go({ ...state, session: tellInputs({ ...session, queue }, steers) });
 };
 
 export const aboveMidThreshold = (state: In<'GatheringAdditionalMessages'>): boolean =>

@@ -1,6 +1,6 @@
 import type { Call, CallOutcome, JudgedCall, NeverRanStatus } from '../call.js';
 import type { StopReason } from '../event.js';
-import type { ResultPart } from '../message.js';
+import type { Image, ResultPart } from '../message.js';
 import type { CancelCause } from '../state.js';
 import { by } from './words.js';
 
@@ -33,13 +33,14 @@ export const endRunning = (
   at: number,
   status: Exclude<EndedCall['status'], NeverRanStatus> | 'cancelled',
   text: string,
+  images?: readonly Image[],
 ): EndedCall => ({
   judged: call.judged,
   requestedAt: call.requestedAt,
   status,
   startedAt: call.status === 'running' ? call.startedAt : null,
   completedAt: at,
-  outcome: { failed: status !== 'ok', text },
+  outcome: { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) },
 });
 
 export const noSuchToolText = (judged: JudgedCall): string => {
@@ -98,8 +99,10 @@ const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart
   text,
 });
 
-export const resultOfCall = (call: EndedCall): ResultPart =>
-  resultOf(call.judged, call.outcome.failed, call.outcome.text);
+export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
+  ...resultOf(judged, outcome.failed, outcome.text),
+  ...(outcome.images === undefined ? {} : { images: outcome.images }),
+});
 
 export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultPart =>
   resultOf(judged, true, notRunText(cause));

@@ -10,7 +10,9 @@ export const isBlank = (_state: State, event: On<'UserInput'>): boolean => event
 /** Puts a text at the end of the queue, under an id of its own. */
 export const enqueue = (session: Session, event: On<'UserInput'>): Session => {
   const input = session.counters.input + 1;
-  const item = { inputId: `input-${input}`, text: event.text, mode: event.mode };
+  const { text, mode, images } = event;
+  const shown = images === undefined ? {} : { images };
+  const item = { inputId: `input-${input}`, text, mode, ...shown };
   return { ...session, queue: [...session.queue, item], counters: { ...session.counters, input } };
 };
 
@@ -22,14 +24,18 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
   return go(withSession(state, session), { type: 'DisplayNotice', kind: 'queued', text });
 };
 
+/** What was shown with an input stays with it. */
+const withImagesOf = (known: QueuedInput | undefined, item: QueuedInput): QueuedInput =>
+  known?.images === undefined ? item : { ...item, images: known.images };
+
 /** EditQueue: items keep their ids; unknown ids and repetitions are not taken (R57). */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Same<S> => {
-  const known = new Set(state.session.queue.map((item) => item.inputId));
+  const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
   const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
     event.items.findIndex((other) => other.inputId === inputId) === index;
-  const queue = event.items.filter(
-    (item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '',
-  );
+  const queue = event.items
+    .filter((item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '')
+    .map(({ inputId, text, mode }) => withImagesOf(known.get(inputId), { inputId, text, mode }));
   const same =
     queue.length === state.session.queue.length &&
     queue.every((item, index) => {

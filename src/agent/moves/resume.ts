@@ -27,8 +27,11 @@ const inFlight = (state: RestingState): readonly Action[] => {
   switch (state.name) {
     case 'Error':
       return [{ type: 'ScheduleTimer', timerId: state.timerId, dueAt: state.dueAt }];
-    case 'Compacting':
-      return [{ type: 'StartCompaction', compactionId: state.compactionId, length: state.length }];
+    case 'Compacting': {
+      const { compactionId, length, instructions } = state;
+      const kept = instructions === undefined ? {} : { instructions };
+      return [{ type: 'StartCompaction', compactionId, length, ...kept }];
+    }
     case 'PostToolsHook':
       // A commit is not safe to repeat: the runtime reports that phase as interrupted.
       return state.phase === 'AutoCommitting' ? [] : [hookAction(state)];

@@ -49,7 +49,8 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
   const { outcome } = event;
   const text = outcomeText(outcome, causeOf(state));
-  const ended = endRunning(call, event.at, outcome.status, text);
+  const images = outcome.status === 'ok' ? outcome.images : undefined;
+  const ended = endRunning(call, event.at, outcome.status, text, images);
   const shown = showEnd(state.batchId, ended, outcome.diff ?? null);
   const booked = { ...put(state, ended), session: accountTool(state.session, event) };
   const pumped = pump(booked, event.at);

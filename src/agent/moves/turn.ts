@@ -8,7 +8,7 @@ import { enoughToCompact, needsCompaction, startCompaction } from './compaction.
 import { enqueue } from './queue.js';
 import { nextId, sendRequest } from './request.js';
 import { noStreaks } from './streaks.js';
-import { tell } from './tell.js';
+import { tell, tellInputs } from './tell.js';
 
 /** Waiting for the user, and how a turn begins (R1-R7, R0f). */
 
@@ -113,11 +113,7 @@ export const turnIsReleased = (state: Waiting): boolean => released(state);
 export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
   const noted = tell(state.session, 'note', state.session.notes);
-  const told = tell(
-    { ...noted, notes: [] },
-    'user',
-    queue.map((item) => item.text),
-  );
+  const told = tellInputs({ ...noted, notes: [] }, queue);
   const [turnId, numbered] = nextId(told, 'turn');
   const turn = {
     turnId,

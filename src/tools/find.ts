@@ -1,0 +1,110 @@
+import { lstat, stat } from 'node:fs/promises';
+import path from 'node:path';
+import * as v from 'valibot';
+import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
+import { failed } from './change.js';
+import { readGlob } from './glob.js';
+import { findAllowed, judgePath } from './paths.js';
+import { runRipgrep } from './ripgrep.js';
+import { defineTool } from './schema.js';
+
+const SHOWN_DEFAULT = 100;
+const SHOWN_MAX = 1_000;
+/** Files that fit, whose times are compared. */
+const FOUND_MAX = 20_000;
+const STATS_AT_ONCE = 64;
+
+const schema = v.strictObject({
+  glob: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.maxLength(500, 'must have at most 500 characters'),
+    v.description('e.g. *.test.ts or src/**/*.{ts,tsx}'),
+  ),
+  path: v.exactOptional(
+    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('Folder; default: the workspace.')),
+  ),
+  limit: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'must be at least 1'),
+      v.maxValue(SHOWN_MAX, `must be at most ${SHOWN_MAX}`),
+      v.description(`Files shown, default ${SHOWN_DEFAULT}.`),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+type File = { readonly name: string; readonly changedAt: number };
+
+/** A file that went away meanwhile counts as the oldest. */
+const changedAt = (place: string): Promise<number> =>
+  lstat(place).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  );
+
+/** Newest first; equally new by name. */
+const sortByTime = async (names: readonly string[], folder: string): Promise<readonly string[]> => {
+  const files: File[] = [];
+  for (let from = 0; from < names.length; from += STATS_AT_ONCE) {
+    const some = names.slice(from, from + STATS_AT_ONCE);
+    const timed = some.map(async (name) => ({ name, changedAt: await changedAt(path.join(folder, name)) }));
+    files.push(...(await Promise.all(timed)));
+  }
+  return files
+    .sort((a, b) => b.changedAt - a.changedAt || (a.name < b.name ? -1 : 1))
+    .map(({ name }) => name);
+};
+
+const remarkOf = (found: number, limit: number, more: boolean): readonly string[] => {
+  if (more)
+    return [`[the newest of the first ${found} that fit; there are more: narrow the glob or the path]`];
+  return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
+};
+
+const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(input.path ?? '.', context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const status = await stat(real).catch(() => null); // null: it is said to be no folder
+  if (!status?.isDirectory()) return failed(`${shown} is no folder. Give the folder to look in.`);
+  const fits = readGlob(input.glob);
+  if (fits === null) return failed(`${input.glob} can't be read as a glob.`);
+  const names: string[] = [];
+  const take = (line: string): 'more' | 'enough' => {
+    if (fits(line)) names.push(line);
+    return names.length < FOUND_MAX ? 'more' : 'enough';
+  };
+  const end = await runRipgrep({ words: ['--files'], workspace: real, signal: context.signal, take });
+  if (context.signal.aborted) {
+    const timedOut = context.signal.reason === 'timedOut';
+    return {
+      status: timedOut ? 'timedOut' : 'cancelled',
+      text: `stopped; ${names.length} files were found so far`,
+    };
+  }
+  if (names.length === 0 && end.code === 2) return failed(`The files could not be listed: ${end.error}`);
+  if (names.length === 0) return { status: 'ok', text: 'No files.' };
+  const limit = input.limit ?? SHOWN_DEFAULT;
+  const newest = (await sortByTime(names, real)).slice(0, limit);
+  const prefix = shown === '.' ? '' : `${shown}/`;
+  const lines = newest.map((name) => `${prefix}${name}`);
+  return { status: 'ok', text: [...lines, ...remarkOf(names.length, limit, end.more)].join('\n') };
+};
+
+export const findTool: Tool = defineTool({
+  name: 'find',
+  description: 'Finds files by name, the newest first; files that .gitignore names are left out.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  run: async (input, context) => {
+    try {
+      return await find(input, context);
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error));
+    }
+  },
+});

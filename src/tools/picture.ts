@@ -1,0 +1,79 @@
+import type { Image, ImageType } from '../agent/message.js';
+import type { Blobs } from '../needs.js';
+
+/** Pictures that models take, known by their first bytes. */
+
+/** What providers take of one picture, after base64 has made it a third larger. */
+const BYTES_MAX = 3_750_000;
+const SIDE_MAX = 8_000;
+
+type Picture = { readonly mediaType: ImageType; readonly width: number; readonly height: number };
+
+/** Where the frame of a JPEG says how large it is: after segments that each name their length. */
+const jpegSize = (bytes: Buffer): readonly [number, number] => {
+  let at = 2;
+  while (at + 9 < bytes.length && bytes[at] === 0xff) {
+    const marker = bytes[at + 1] ?? 0;
+    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (isFrame) return [bytes.readUInt16BE(at + 7), bytes.readUInt16BE(at + 5)];
+    at += 2 + bytes.readUInt16BE(at + 2);
+  }
+  return [0, 0];
+};
+
+const webpSize = (bytes: Buffer): readonly [number, number] => {
+  switch (bytes.toString('latin1', 12, 16)) {
+    case 'VP8X':
+      return [bytes.readUIntLE(24, 3) + 1, bytes.readUIntLE(27, 3) + 1];
+    case 'VP8L': {
+      const bits = bytes.readUInt32LE(21);
+      return [(bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1];
+    }
+    default:
+      return [bytes.readUInt16LE(26) & 0x3fff, bytes.readUInt16LE(28) & 0x3fff];
+  }
+};
+
+const MEASURED_BYTES = 30;
+
+/** What kind of picture it is, and how large; null of what is none. */
+const measurePicture = (bytes: Buffer): Picture | null => {
+  const begins = (signature: string, at = 0): boolean =>
+    bytes.toString('latin1', at, at + signature.length) === signature;
+  const picture = (mediaType: ImageType, [width, height]: readonly [number, number]): Picture => ({
+    mediaType,
+    width,
+    height,
+  });
+  if (bytes.length < MEASURED_BYTES) return null;
+  if (begins('\x89PNG\r\n\x1a\n'))
+    return picture('image/png', [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]);
+  if (begins('\xff\xd8\xff')) return picture('image/jpeg', jpegSize(bytes));
+  if (begins('GIF87a') || begins('GIF89a'))
+    return picture('image/gif', [bytes.readUInt16LE(6), bytes.readUInt16LE(8)]);
+  if (begins('RIFF') && begins('WEBP', 8)) return picture('image/webp', webpSize(bytes));
+  return null;
+};
+
+type KeptPicture =
+  | { readonly kind: 'kept'; readonly image: Image; readonly picture: Picture }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'tooLarge'; readonly why: string };
+
+/** Keeps a picture as a blob, if it is one that models take. Rejects when the blob can't be written. */
+export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPicture> => {
+  const picture = measurePicture(bytes);
+  if (picture === null) return { kind: 'none' };
+  const { width, height, mediaType } = picture;
+  if (bytes.length > BYTES_MAX)
+    return { kind: 'tooLarge', why: `it has ${bytes.length} bytes, and models take at most ${BYTES_MAX}` };
+  if (Math.max(width, height) > SIDE_MAX)
+    return {
+      kind: 'tooLarge',
+      why: `it has ${width} x ${height} pixels, and models take at most ${SIDE_MAX} a side`,
+    };
+  if (Math.min(width, height) < 1)
+    return { kind: 'tooLarge', why: 'it does not say how large it is: is it whole?' };
+  const sha256 = await blobs.put(bytes.toString('base64'));
+  return { kind: 'kept', image: { mediaType, sha256 }, picture };
+};

@@ -1,0 +1,51 @@
+import * as v from 'valibot';
+import type { Tool } from '../needs.js';
+import { defineTool } from './schema.js';
+
+/** The model's own list of what is to be done: each call replaces it. It lives in the conversation alone. */
+
+const ITEMS_MAX = 50;
+const CHARACTERS_MAX = 300;
+
+const schema = v.strictObject({
+  items: v.pipe(
+    v.array(
+      v.strictObject({
+        text: v.pipe(
+          v.string(),
+          v.regex(/\S/, 'must not be blank'),
+          v.maxLength(CHARACTERS_MAX, `must have at most ${CHARACTERS_MAX} characters`),
+        ),
+        status: v.picklist(['pending', 'inProgress', 'done']),
+      }),
+    ),
+    v.maxLength(ITEMS_MAX, `must be at most ${ITEMS_MAX}`),
+    v.description('The whole list, in order.'),
+  ),
+});
+type Item = v.InferOutput<typeof schema>['items'][number];
+
+const marks: Readonly<Record<Item['status'], string>> = { done: '[x]', inProgress: '[>]', pending: '[ ]' };
+
+const listText = (items: readonly Item[]): string => {
+  if (items.length === 0) return 'The list is empty.';
+  const done = items.filter(({ status }) => status === 'done').length;
+  // one line each, so that an item can't look like another
+  const lines = items.map(({ status, text }) => `${marks[status]} ${text.replace(/\s+/g, ' ')}`);
+  return [`${done} of ${items.length} done`, ...lines].join('\n');
+};
+
+/** Of a list that is all done nothing need be kept. */
+const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
+  items.some(({ status }) => status !== 'done') ? listText(items) : '';
+
+export const todoTool: Tool = defineTool({
+  name: 'todo',
+  description:
+    'Writes down what is to be done, for work of several steps; the user sees the list. Each call replaces it.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
+  judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),
+  keep: keepList,
+  run: async ({ items }) => ({ status: 'ok', text: listText(items) }),
+});
