@@ -1,0 +1,99 @@
+import { type DescribedFlag, describeProgram } from '../src/cli/described.js';
+import { exitCodes } from '../src/cli/exit-codes.js';
+import { buildProgram } from '../src/cli/program.js';
+import { providers, settings } from '../src/config/table.js';
+
+/** man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
+
+export const manualPage = 'man/pawl.1';
+
+/** A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied. */
+const plain = (text: string): string =>
+  text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll('’', "'")
+    .replace(/^([.'])/, '\\&$1');
+
+const item = (term: string, text: string): readonly string[] => ['.TP', `.B ${plain(term)}`, plain(text)];
+
+const flagItems = (flags: readonly DescribedFlag[]): readonly string[] =>
+  flags.flatMap(({ written, help }) => item(written, help));
+
+const meanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  done: 'done',
+  taskFailed: 'the task failed, the model gave up, or doctor found a fault',
+  usage: 'usage',
+  badInput: 'bad input, or a damaged journal',
+  unavailable: 'the provider is not available',
+  internal: 'an internal fault',
+  cannotWrite: 'the journal or the result can not be written',
+  tryAgain: 'transient: try again',
+  notPermitted: 'permission denied',
+  configuration: 'configuration, or a bad key',
+  timeLimit: 'the time limit',
+  budget: 'a limit of money or tokens',
+  roundLimit: 'the limit of rounds',
+  interrupted: 'interrupted',
+  closedPipe: 'closed pipe',
+  terminated: 'terminated',
+};
+
+const environmentItems = (): readonly string[] => [
+  ...providers.flatMap(({ name, keyVariables, urlVariable }) => [
+    ...item(keyVariables.join(', '), `the key of ${name}`),
+    ...item(urlVariable, `where ${name} is reached, in place of its own address`),
+  ]),
+  ...settings
+    .filter(({ variable }) => variable.startsWith('PAWL_'))
+    .flatMap(({ variable, help, key }) => item(variable, `the same as ${key} in config.toml: ${help}`)),
+  ...item(
+    'XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME',
+    'where settings, sessions and compiled code are kept',
+  ),
+  ...item('NO_COLOR', 'no colours'),
+];
+
+export const manualText = (): string => {
+  const { help, flags, commands } = describeProgram(buildProgram(() => undefined));
+  const known = new Set(flags.map(({ written, help: text }) => `${written} ${text}`));
+  return [
+    '.\\" Made by npm run update; do not edit.',
+    '.TH PAWL 1',
+    '.SH NAME',
+    `pawl \\- ${plain(help)}`,
+    '.SH SYNOPSIS',
+    '.B pawl',
+    '[\\fIflags\\fR]',
+    '.br',
+    '.B pawl \\-p',
+    '"\\fIprompt\\fR" [\\fIflags\\fR]',
+    '.br',
+    '.B pawl',
+    '\\fIcommand\\fR [\\fIflags\\fR]',
+    '.SH DESCRIPTION',
+    'Without a command: a session in the terminal, in this folder. With \\-p: one turn, its result on stdout.',
+    '.SH FLAGS',
+    ...flagItems(flags),
+    '.SH COMMANDS',
+    ...commands.flatMap((command) => [
+      `.SS ${plain([command.name, command.words].filter(Boolean).join(' '))}`,
+      plain(command.help),
+      ...flagItems(command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`))),
+    ]),
+    '.SH ENVIRONMENT',
+    ...environmentItems(),
+    '.SH FILES',
+    ...item('~/.config/pawl/config.toml', 'your settings: pawl config lists them'),
+    ...item('.pawl/config.toml', 'the settings of a project, which may only be stricter than yours'),
+    ...item('~/.local/state/pawl/sessions', 'the journals of sessions'),
+    ...item('AGENTS.md', 'what the model is told about the project'),
+    '.SH EXIT STATUS',
+    ...Object.entries(exitCodes).flatMap(
+      ([name, code]) => item(String(code), meanings[name as keyof typeof exitCodes]), // a name in `exitCodes`
+    ),
+    '.SH SEE ALSO',
+    'The folder docs of the package: configuration.md, headless.md, models.md, permissions.md.',
+    '',
+  ].join('\n');
+};

@@ -1,0 +1,164 @@
+import { readFile } from 'node:fs/promises';
+import { attempt } from '../../runtime/wall.js';
+import { PROGRAM as SHELL } from '../../tools/bash.js';
+import { type Check, isAtLeast, runProgram, versionIn, type World } from './world.js';
+
+/** Programs that the agent starts, and what keeps them from working. */
+
+const NODE = '20.19.0';
+const GIT = '2.20.0';
+const BUBBLEWRAP = '0.8.0';
+const PYTHON = '3.9.0';
+
+const tooOld = async (world: World, program: string, wanted: string): Promise<string | null> => {
+  const ran = await runProgram(world, program, ['--version']);
+  const version = ran === null ? null : versionIn(ran.text);
+  return version === null || isAtLeast(version, wanted) ? null : version;
+};
+
+const isMissing = async (world: World, program: string): Promise<boolean> =>
+  (await runProgram(world, program, ['--version'])) === null;
+
+/** bubblewrap with everything of the machine to read, and a program that does nothing. */
+const tryBubblewrap = (world: World) =>
+  runProgram(world, 'bwrap', ['--unshare-all', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', ':']);
+
+/** AppArmor of Ubuntu 24.04 and newer keeps programs without a profile from making namespaces. */
+const isRestricted = async (): Promise<boolean> => {
+  const read = await attempt(() =>
+    readFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', 'utf8'),
+  );
+  return read.kind === 'done' && read.value.trim() === '1'; // a kernel without the file restricts nothing
+};
+
+const ripgrepFault = async (): Promise<string | null> => {
+  const found = await attempt(async () => (await import('@vscode/ripgrep')).rgPath);
+  if (found.kind === 'fault') return found.fault.message;
+  const ran = await attempt(async () => {
+    const { accessSync, constants } = await import('node:fs');
+    accessSync(found.value, constants.X_OK);
+  });
+  return ran.kind === 'fault' ? ran.fault.message : null;
+};
+
+export const programChecks: readonly Check[] = [
+  {
+    name: 'nodeTooOld',
+    level: 'fault',
+    look: ({ nodeVersion }) =>
+      isAtLeast(nodeVersion, NODE)
+        ? null
+        : {
+            what: `Node ${nodeVersion} is too old`,
+            repair: `Install Node ${NODE} or newer, for example with nvm: nvm install 22`,
+          },
+  },
+  {
+    name: 'gitMissing',
+    level: 'fault',
+    look: async (world) =>
+      (await isMissing(world, 'git'))
+        ? {
+            what: 'git is not found: the agent can neither see nor make commits',
+            repair: 'Install it: apt-get install git, brew install git, or your system’s package of it',
+          }
+        : null,
+  },
+  {
+    name: 'gitTooOld',
+    level: 'fault',
+    look: async (world) => {
+      const version = await tooOld(world, 'git', GIT);
+      return version === null
+        ? null
+        : {
+            what: `git ${version} is too old: commits are not looked at`,
+            repair: `Install git ${GIT} or newer`,
+          };
+    },
+  },
+  {
+    name: 'shellMissing',
+    level: 'fault',
+    look: async (world) =>
+      (await isMissing(world, SHELL))
+        ? {
+            what: 'bash is not found: the agent can run no commands',
+            repair: 'Install it, or put its folder into PATH: export PATH="$PATH:/bin"',
+          }
+        : null,
+  },
+  {
+    name: 'ripgrepMissing',
+    level: 'fault',
+    look: async () => {
+      const why = await ripgrepFault();
+      return why === null
+        ? null
+        : {
+            what: `ripgrep, which comes with Pawl, can't be started: ${why}`,
+            repair: 'Install Pawl again without --no-optional and --ignore-scripts: npm install -g pawl',
+          };
+    },
+  },
+  {
+    name: 'bubblewrapMissing',
+    level: 'note',
+    look: async (world) =>
+      world.platform === 'linux' && (await isMissing(world, 'bwrap'))
+        ? {
+            what: 'bubblewrap is not found: pawl ask runs programs in QuickJS, which is slower',
+            repair: 'Install it: apt-get install bubblewrap',
+          }
+        : null,
+  },
+  {
+    name: 'bubblewrapTooOld',
+    level: 'note',
+    look: async (world) => {
+      const version = await tooOld(world, 'bwrap', BUBBLEWRAP);
+      return version === null
+        ? null
+        : {
+            what: `bubblewrap ${version} is too old: pawl ask runs programs in QuickJS, which is slower`,
+            repair: `Install bubblewrap ${BUBBLEWRAP} or newer`,
+          };
+    },
+  },
+  {
+    name: 'namespacesRefused',
+    level: 'note',
+    look: async (world) => {
+      const ran = await tryBubblewrap(world);
+      if (ran === null || ran.code === 0) return null;
+      const repair = (await isRestricted())
+        ? 'Give bwrap an AppArmor profile with "userns,", or allow it for all until the next start: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
+        : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000; in a container, start it with --security-opt seccomp=unconfined';
+      return { what: `bubblewrap may not make namespaces: ${ran.text.split('\n')[0]}`, repair };
+    },
+  },
+  {
+    name: 'pythonMissing',
+    level: 'note',
+    look: async (world) =>
+      (await isMissing(world, 'python3'))
+        ? {
+            what: 'python3 is not found: pawl ask --environment python does not work',
+            repair: 'If you want it: apt-get install python3',
+          }
+        : null,
+  },
+  {
+    name: 'pythonTooOld',
+    level: 'note',
+    look: async (world) => {
+      const version = await tooOld(world, 'python3', PYTHON);
+      return version === null
+        ? null
+        : {
+            what: `Python ${version} is too old for pawl ask --environment python`,
+            repair: `Install Python ${PYTHON} or newer`,
+          };
+    },
+  },
+];

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describeSelf, isGone, readHolder } from '../../journal/holder.js';
+import { sessionsFolder } from '../../journal/layout.js';
+import { loadAgentsFiles } from '../../prompt/agents-files.js';
+import { stateFolder } from '../state-folder.js';
+import type { Check, World } from './world.js';
+
+/** Sessions that are open, what was cut off, and what the model is told. */
+
+const filesOf = ({ environment }: World, suffix: RegExp): readonly string[] => {
+  const folder = sessionsFolder(stateFolder(environment));
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => suffix.test(name))
+    .map((name) => path.join(folder, name));
+};
+
+export const sessionChecks: readonly Check[] = [
+  {
+    name: 'sessionOpen',
+    level: 'note',
+    look: async (world) => {
+      const self = await describeSelf(world.platform);
+      for (const file of filesOf(world, /\.lock$/)) {
+        const holder = await readHolder(file);
+        if (holder === undefined || holder.pid === process.pid || (await isGone(holder, self))) continue;
+        const id = path.basename(file, '.lock');
+        return {
+          what: `the session ${id} is open in another process (${holder.pid} on ${holder.host})`,
+          repair: `End it there before you go on with it here: kill ${holder.pid}`,
+        };
+      }
+      return null;
+    },
+  },
+  {
+    name: 'tornTails',
+    level: 'note',
+    look: (world) => {
+      const torn = filesOf(world, /\.torn-\d+$/);
+      return torn.length === 0
+        ? null
+        : {
+            what: `${torn.length} journal ends were cut off in the middle of writing and kept aside`,
+            repair: `Nothing that was acknowledged is in them; delete them if you like: ${torn[0]}`,
+          };
+    },
+  },
+  {
+    name: 'instructionsUnused',
+    level: 'note',
+    look: async ({ workspace }) => {
+      if (!existsSync(workspace)) return null;
+      const { warnings } = await loadAgentsFiles(workspace);
+      return warnings.length === 0
+        ? null
+        : {
+            what: warnings.join('; '),
+            repair: 'Shorten AGENTS.md, or make it a readable file of the repository',
+          };
+    },
+  },
+];

@@ -1,0 +1,113 @@
+import { type Setting, settings, type Value } from './table.js';
+
+/** Which value a setting has, who says so, and who was not heeded. */
+
+export type Origin =
+  | { readonly layer: 'user' | 'project'; readonly file: string; readonly line: number }
+  | { readonly layer: 'environment'; readonly variable: string }
+  | { readonly layer: 'flag'; readonly flag: string };
+
+export type Given = { readonly setting: Setting; readonly value: Value; readonly origin: Origin };
+
+export type Overruled = { readonly value: Value; readonly origin: Origin; readonly why: string };
+
+export type Resolved = {
+  readonly setting: Setting;
+  /** null: as it is built in. */
+  readonly value: Value | null;
+  readonly origin: Origin | null;
+  readonly overruled: readonly Overruled[];
+};
+
+/** From the weakest to the strongest; of projects the nearest last. */
+export type Layers = {
+  readonly user: readonly Given[];
+  readonly project: readonly Given[];
+  readonly environment: readonly Given[];
+  readonly flags: readonly Given[];
+};
+
+const isAmong = (some: string, all: string): boolean =>
+  some.split(',').every((host) => all.split(',').includes(host));
+
+/** Negative where `one` is tighter than `other`; null is no limit at all. */
+const compare = ({ kind }: Setting, one: Value, other: Value | null): number => {
+  if (other === null) return -1;
+  if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
+  if (kind.type === 'words') return kind.words.indexOf(String(one)) - kind.words.indexOf(String(other));
+  return Number(one) - Number(other);
+};
+
+const looser: Readonly<Record<Setting['kind']['type'], string>> = {
+  number: 'a project may only lower it',
+  switch: 'a project may only switch it off',
+  words: 'a project may only choose what is stricter',
+  model: 'a project may only choose a model of the provider that is used anyway',
+  hosts: 'a project may only name hosts that you have named',
+  url: 'a project may not set it',
+  file: 'a project may not set it',
+};
+
+const providerOf = (model: Value): string => String(model).split('/')[0] ?? '';
+
+/** Why a project's value does not hold, or null if it does. */
+const refusal = (
+  setting: Setting,
+  value: Value,
+  current: Value | null,
+  builtInModel: string,
+): string | null => {
+  switch (setting.project) {
+    case 'free':
+      return null;
+    case 'no':
+      return 'a project may not set it';
+    case 'tighten':
+      return compare(setting, value, current ?? setting.tightest) <= 0 ? null : looser[setting.kind.type];
+    case 'sameProvider': {
+      const provider = providerOf(current ?? builtInModel);
+      const isSame = providerOf(value) === provider && provider !== 'scripted';
+      return isSame ? null : looser.model;
+    }
+    default:
+      return setting.project satisfies never;
+  }
+};
+
+type Held = Pick<Given, 'value' | 'origin'>;
+
+const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Resolved => {
+  let now: Held | null = null;
+  const overruled: Overruled[] = [];
+  const take = (given: Given, by: string): void => {
+    if (now !== null) overruled.push({ ...now, why: by });
+    now = { value: given.value, origin: given.origin };
+  };
+  const { user, project, environment, flags } = layers;
+  const own = (list: readonly Given[]): readonly Given[] =>
+    list.filter((given) => given.setting.key === setting.key);
+  for (const given of own(user)) take(given, 'another file comes later');
+  for (const given of own(project)) {
+    const current = (now as Held | null)?.value ?? null; // assigned in `take`, which the compiler does not see
+    const why = refusal(setting, given.value, current, builtInModel);
+    if (why === null) take(given, 'the project is stricter');
+    else overruled.push({ value: given.value, origin: given.origin, why });
+  }
+  for (const given of own(environment)) take(given, 'the environment wins over files');
+  for (const given of own(flags)) take(given, 'flags win');
+  const held = now as Held | null; // the same
+  return { setting, value: held?.value ?? null, origin: held?.origin ?? null, overruled };
+};
+
+/** Every setting there is, in the order of the table. */
+export const resolve = (layers: Layers, builtInModel: string): readonly Resolved[] =>
+  settings.map((setting) => resolveOne(setting, layers, builtInModel));
+
+/** What a project's file asked for that it may never have: it is to be said, where a tighter value elsewhere is not. */
+export const refusedOf = (resolved: readonly Resolved[]): readonly (Overruled & { readonly key: string })[] =>
+  resolved.flatMap(({ setting, overruled }) =>
+    overruled
+      .filter(({ origin, why }) => origin.layer === 'project' && why.startsWith('a project may'))
+      .filter(() => setting.kind.type !== 'number')
+      .map((one) => ({ ...one, key: setting.key })),
+  );

@@ -1,0 +1,296 @@
+/**
+ * Every setting that can be given outside the program, as data: config files, environment, flags, help, completion, the
+ * man page and docs/configuration.md are made from this list.
+ *
+ * 1. A project's file decides about other people's money, files and endpoints: what concerns those it may only tighten,
+ *    and `project` says how the tighter of two values is found.
+ * 2. No setting holds a secret: a file is named in which one is.
+ */
+
+/** What a value looks like; numbers are above zero. */
+export type Kind =
+  | { readonly type: 'words'; readonly words: readonly string[] }
+  | { readonly type: 'number'; readonly whole: boolean }
+  | { readonly type: 'switch' }
+  | { readonly type: 'model' }
+  | { readonly type: 'url' }
+  | { readonly type: 'file' }
+  /** Hosts with commas between them; of the same place in a file a list. */
+  | { readonly type: 'hosts' };
+
+/**
+ * What a project's file may do: `no`: nothing; `free`: anything; `tighten`: take the tighter value, which is the lower
+ * number, `false`, the earlier of `words`, fewer hosts; `sameProvider`: name another model of the provider that is used anyway.
+ */
+export type ProjectMay = 'no' | 'free' | 'tighten' | 'sameProvider';
+
+export type Value = string | number | boolean;
+
+export type Setting = {
+  /** As config.toml has it; a dot leads into a table. */
+  readonly key: string;
+  readonly kind: Kind;
+  /** Half a sentence, as `--help` shows it. */
+  readonly help: string;
+  readonly project: ProjectMay;
+  /** As the parser takes it; null of what no flag sets. */
+  readonly flag: string | null;
+  /** The variable of the environment. */
+  readonly variable: string;
+  /** Shown where nothing sets it. */
+  readonly builtIn: string;
+  /** What a project's value is compared with where nothing sets it: the tightest that it can come to; null of no limit. */
+  readonly tightest: Value | null;
+  /** Whether a session that is resumed keeps what it began with, unless a flag says otherwise. */
+  readonly frozen: boolean;
+};
+
+/** Providers whose address and key a user's file may name, with the variables that win over it. */
+export const providers = [
+  { name: 'anthropic', keyVariables: ['ANTHROPIC_API_KEY'], urlVariable: 'ANTHROPIC_BASE_URL' },
+  { name: 'openai', keyVariables: ['OPENAI_API_KEY'], urlVariable: 'OPENAI_BASE_URL' },
+  {
+    name: 'google',
+    keyVariables: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY'],
+    urlVariable: 'GOOGLE_GEMINI_BASE_URL',
+  },
+  {
+    name: 'openai-compatible',
+    keyVariables: ['OPENAI_COMPATIBLE_API_KEY'],
+    urlVariable: 'OPENAI_COMPATIBLE_BASE_URL',
+  },
+  { name: 'ollama', keyVariables: ['OLLAMA_API_KEY'], urlVariable: 'OLLAMA_HOST' },
+] as const;
+
+const wholeNumber = { type: 'number', whole: true } as const;
+const anyNumber = { type: 'number', whole: false } as const;
+const onOrOff = { type: 'switch' } as const;
+const words = (...list: readonly string[]): Kind => ({ type: 'words', words: list });
+
+type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest'> & Partial<Setting>;
+
+const row = (given: Row): Setting => ({
+  variable: `PAWL_${given.key.toUpperCase().replaceAll('.', '_')}`,
+  frozen: true,
+  builtIn: 'none',
+  tightest: null,
+  ...given,
+});
+
+const common: readonly Setting[] = [
+  row({
+    key: 'model',
+    kind: { type: 'model' },
+    project: 'sameProvider',
+    flag: '--model <provider/name>',
+    builtIn: 'see docs/models.md',
+    help: 'which model answers, for example anthropic/claude-sonnet-5-5 or scripted/FILE',
+  }),
+  row({
+    key: 'max_usd',
+    kind: anyNumber,
+    project: 'tighten',
+    flag: '--max-usd <amount>',
+    help: 'no further model call once this session has cost so many dollars; the reply that crosses the limit is still paid for',
+  }),
+  row({
+    key: 'max_rounds',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: '--max-rounds <count>',
+    builtIn: '100',
+    tightest: 100,
+    help: 'stop after so many model calls with tools in a turn (default: 100)',
+  }),
+  row({
+    key: 'max_tokens',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: '--max-tokens <count>',
+    help: 'no further model call once this session has used so many tokens; the reply that crosses the limit still counts',
+  }),
+  row({
+    key: 'max_minutes',
+    kind: anyNumber,
+    project: 'tighten',
+    flag: '--max-minutes <count>',
+    help: 'stop a turn after so many minutes',
+  }),
+  row({
+    key: 'preset',
+    kind: words('plan', 'careful', 'ci', 'auto'),
+    project: 'tighten',
+    flag: '--preset <name>',
+    builtIn: 'careful in a terminal, else auto',
+    tightest: 'careful',
+    help: 'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto). With auto and ci file tools stay in the workspace; commands run unasked, without a sandbox',
+  }),
+  row({
+    key: 'allow_hosts',
+    kind: { type: 'hosts' },
+    project: 'tighten',
+    flag: '--allow-hosts <hosts>',
+    tightest: '',
+    help: 'hosts that tools may read from without asking, with commas between them: example.com, *.example.com or example.com:8080',
+  }),
+  row({
+    key: 'on_ask',
+    kind: words('stop', 'deny'),
+    project: 'free',
+    flag: '--on-ask <what>',
+    builtIn: 'stop',
+    frozen: false,
+    help: 'without a terminal, when a call needs approval: stop (default) or deny',
+  }),
+  row({
+    key: 'hooks',
+    kind: words('never', 'mutating', 'always'),
+    project: 'tighten',
+    flag: '--hooks <when>',
+    builtIn: 'mutating',
+    tightest: 'mutating',
+    help: 'look for new commits and format changed files after tools: mutating (default: after calls that change something), always or never',
+  }),
+  row({
+    key: 'formatter',
+    kind: words('off', 'on'),
+    project: 'tighten',
+    flag: '--formatter <on|off>',
+    builtIn: 'on with the presets auto and ci, else off',
+    tightest: 'off',
+    help: 'run the formatters that the repository uses on files that the agent changed (default: on with the presets auto and ci, else off, since how a formatter is set up is code of the repository)',
+  }),
+  row({
+    key: 'explore',
+    kind: onOrOff,
+    project: 'tighten',
+    flag: '--explore',
+    builtIn: 'false',
+    tightest: false,
+    help: 'give the model a tool that answers questions about files too large to read, by programs and further model calls (pawl ask); what it spends counts',
+  }),
+  row({
+    key: 'auto_commit',
+    kind: onOrOff,
+    project: 'tighten',
+    flag: '--auto-commit',
+    builtIn: 'false',
+    tightest: false,
+    help: 'commit what the agent has changed, never what you have',
+  }),
+  row({
+    key: 'profile',
+    kind: words('minimal', 'loom', 'sketch', 'tools', 'full'),
+    project: 'no',
+    flag: '--profile <name>',
+    help: 'settings by name: minimal, loom or sketch make the agent behave as that seed system does, tools is tools mode (ten rounds, then the model is asked for its answer), full turns everything after tools on, auto-commit too; flags beside it win',
+  }),
+  row({
+    key: 'allow_unknown_price',
+    kind: onOrOff,
+    project: 'tighten',
+    flag: '--allow-unknown-price',
+    builtIn: 'false',
+    tightest: false,
+    frozen: false,
+    help: 'let --max-usd start with a model whose price is unknown',
+  }),
+  row({
+    key: 'first_byte_ms',
+    kind: wholeNumber,
+    project: 'free',
+    flag: null,
+    builtIn: '120000',
+    frozen: false,
+    help: 'how long a model may take to begin: raise it for slow local models',
+  }),
+  row({
+    key: 'silence_ms',
+    kind: wholeNumber,
+    project: 'free',
+    flag: null,
+    builtIn: '90000',
+    frozen: false,
+    help: 'how long a model may go silent in a reply',
+  }),
+];
+
+/** Of `pawl ask` alone; limits and models are those above. */
+const asking: readonly Setting[] = [
+  row({
+    key: 'ask.sub_model',
+    kind: { type: 'model' },
+    project: 'sameProvider',
+    flag: '--sub-model <provider/name>',
+    builtIn: 'the same model',
+    help: 'which model answers the calls of its programs (default: the same)',
+  }),
+  row({
+    key: 'ask.environment',
+    kind: words('javascript', 'quickjs', 'python'),
+    project: 'no',
+    flag: '--environment <name>',
+    builtIn: 'javascript where that works, else quickjs',
+    help: 'where programs of the model run: javascript (in bubblewrap), quickjs or python (default: javascript where that works, else quickjs)',
+  }),
+  row({
+    key: 'ask.max_depth',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: '--max-depth <count>',
+    builtIn: '1',
+    tightest: 1,
+    help: 'up to which depth calls of programs have an environment of their own (default: 1, none has)',
+  }),
+  row({
+    key: 'ask.max_iterations',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: '--max-iterations <count>',
+    builtIn: '30',
+    tightest: 30,
+    help: 'ask for the answer after so many programs (default: 30)',
+  }),
+  row({
+    key: 'ask.cell_ms',
+    kind: wholeNumber,
+    project: 'tighten',
+    flag: null,
+    variable: 'PAWL_CELL_MS',
+    builtIn: '60000',
+    tightest: 60_000,
+    help: 'how long a program may work, its calls to models not counted',
+  }),
+];
+
+const ofProviders: readonly Setting[] = providers.flatMap(
+  ({ name, keyVariables: [keyVariable], urlVariable }) => [
+    row({
+      key: `providers.${name}.base_url`,
+      kind: { type: 'url' },
+      project: 'no',
+      flag: null,
+      variable: urlVariable,
+      builtIn: "the provider's own",
+      frozen: false,
+      help: `where ${name} is reached, in place of its own address`,
+    }),
+    row({
+      key: `providers.${name}.api_key_file`,
+      kind: { type: 'file' },
+      project: 'no',
+      flag: null,
+      variable: keyVariable,
+      frozen: false,
+      help: `a file that holds the key of ${name}, and that nobody else can read`,
+    }),
+  ],
+);
+
+export const settings: readonly Setting[] = [...common, ...asking, ...ofProviders];
+
+export const settingOf = (key: string): Setting => {
+  const found = settings.find((setting) => setting.key === key);
+  if (found === undefined) throw new Error(`there is no setting ${key}`);
+  return found;
+};

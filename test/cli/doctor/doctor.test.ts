@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { World } from '../../../src/cli/doctor/world.js';
+import { checks, diagnose } from '../../../src/cli/doctor.js';
+import { fakeProgram, makePlace, namesIn, type Place, realGit, write } from './world.js';
+
+/** Makes the world ill; what it gives back is the world that the doctor sees. */
+type Harm = (place: Place, context: TestContext) => World | Promise<World>;
+
+const set =
+  (variables: Readonly<Record<string, string | undefined>>): Harm =>
+  ({ world }) => ({ ...world, environment: { ...world.environment, ...variables } });
+
+const without =
+  (program: string): Harm =>
+  ({ bin, world }) => {
+    rmSync(path.join(bin, program));
+    return world;
+  };
+
+const saying =
+  (program: string, script: string): Harm =>
+  (place) => {
+    fakeProgram(place, program, script);
+    return place.world;
+  };
+
+const configured =
+  (text: string, more: Partial<World> = {}): Harm =>
+  ({ folder, world }) => {
+    write(path.join(folder, 'home/.config/pawl/config.toml'), text);
+    return { ...world, ...more };
+  };
+
+/** A state folder with something in it. */
+const withState =
+  (make: (folder: string) => void): Harm =>
+  ({ folder, world }) => {
+    const state = path.join(folder, 'home/.local/state/pawl');
+    mkdirSync(state, { recursive: true, mode: 0o700 });
+    make(state);
+    return world;
+  };
+
+const serving =
+  (headers: (world: World) => http.OutgoingHttpHeaders): Harm =>
+  async ({ world }, context) => {
+    const server = http.createServer((_, response) => response.writeHead(404, headers(world)).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    context.after(() => server.close());
+    const { port } = server.address() as AddressInfo; // a server that listens at a port
+    return {
+      ...world,
+      online: true,
+      environment: { ...world.environment, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` },
+    };
+  };
+
+/** One row a fault: what is done to the world, and what its repair says. */
+const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
+  nodeTooOld: [({ world }) => ({ ...world, nodeVersion: '20.18.3' }), /nvm install/],
+  gitMissing: [without('git'), /apt-get install git/],
+  gitTooOld: [saying('git', 'echo git version 1.8.3.1'), /Install git 2\.20/],
+  shellMissing: [without('bash'), /PATH/],
+  bubblewrapMissing: [without('bwrap'), /apt-get install bubblewrap/],
+  bubblewrapTooOld: [saying('bwrap', 'echo bubblewrap 0.4.1'), /0\.8/],
+  namespacesRefused: [
+    saying(
+      'bwrap',
+      '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit; echo "bwrap: setting up uid map: Permission denied" >&2; exit 1',
+    ),
+    /sysctl kernel/,
+  ],
+  pythonMissing: [without('python3'), /apt-get install python3/],
+  pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
+  homeMissing: [set({ HOME: undefined }), /Set HOME/],
+  xdgNotWhole: [set({ XDG_STATE_HOME: 'state' }), /begins with \//],
+  stateUnwritable: [set({ XDG_STATE_HOME: '/proc/nowhere' }), /XDG_STATE_HOME/],
+  stateReadByOthers: [withState((state) => chmodSync(state, 0o755)), /chmod 700 /],
+  temporaryUnwritable: [set({ TMPDIR: '/nowhere/at/all' }), /TMPDIR/],
+  configWrittenByOthers: [
+    ({ folder, world }) => {
+      write(path.join(folder, 'home/.config/pawl/config.toml'), '', 0o666);
+      return world;
+    },
+    /chmod go-w /,
+  ],
+  workspaceMissing: [({ world }) => ({ ...world, workspace: '/nowhere' }), /--workspace/],
+  workspaceUnwritable: [({ world }) => ({ ...world, workspace: '/proc/self' }), /--preset plan/],
+  workspaceTooWide: [
+    ({ folder, world }) => ({ ...world, workspace: path.join(folder, 'home') }),
+    /one project/,
+  ],
+  noRepository: [
+    (place) => {
+      realGit(place);
+      rmSync(path.join(place.world.workspace, '.git'), { recursive: true });
+      return place.world;
+    },
+    /git init/,
+  ],
+  repositoryOfAnother: [
+    saying(
+      'git',
+      `[ "$1" = rev-parse ] && echo "fatal: detected dubious ownership in repository" >&2 && exit 128; echo git version 2.40.1`,
+    ),
+    /safe\.directory/,
+  ],
+  noGitIdentity: [
+    (place) => {
+      realGit(place);
+      rmSync(path.join(place.world.workspace, '.git'), { recursive: true });
+      const environment = { ...place.world.environment, GIT_CONFIG_NOSYSTEM: '1' };
+      execFileSync('git', ['init', '-q', place.world.workspace], { env: { PATH: process.env.PATH } });
+      return { ...place.world, environment };
+    },
+    /user\.email/,
+  ],
+  runsAsRoot: [({ world }) => ({ ...world, userId: 0 }), /another user/],
+  configFaulty: [configured('max_usdd = 1'), /pawl config/],
+  projectNotHeeded: [
+    ({ world }) => {
+      write(path.join(world.workspace, '.pawl/config.toml'), 'formatter = "on"');
+      return world;
+    },
+    /your own config\.toml/,
+  ],
+  unknownVariable: [set({ PAWL_MAX_USDD: '1' }), /PAWL_MAX_USD is meant/],
+  keyInQuotes: [set({ ANTHROPIC_API_KEY: '"sk-ant-1"' }), /the key alone/],
+  proxyFaulty: [set({ https_proxy: 'http://[' }), /http:\/\/HOST:PORT/],
+  certificatesMissing: [set({ NODE_EXTRA_CA_CERTS: '/nowhere.pem' }), /Correct the path/],
+  certificatesUnread: [set({ SSL_CERT_FILE: '/dev/null' }), /NODE_EXTRA_CA_CERTS=/],
+  certificatesNotChecked: [set({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }), /Unset it/],
+  localeNotUtf8: [set({ LANG: 'C' }), /C\.UTF-8/],
+  terminalUnknown: [set({ TERM: 'dumb' }), /xterm/],
+  coloursDisagree: [set({ NO_COLOR: '1', FORCE_COLOR: '1' }), /Unset one/],
+  noKey: [set({ ANTHROPIC_API_KEY: '' }), /Set ANTHROPIC_API_KEY/],
+  modelNotFound: [set({ PAWL_MODEL: 'scripted//nowhere.json' }), /./],
+  addressFaulty: [set({ ANTHROPIC_BASE_URL: 'nonsense' }), /./],
+  localServerSilent: [
+    ({ world }) => ({
+      ...world,
+      online: true,
+      model: 'ollama/one',
+      environment: { ...world.environment, OLLAMA_HOST: 'http://127.0.0.1:9' },
+    }),
+    /ollama serve/,
+  ],
+  modelUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody' }), /docs\/models\.md/],
+  priceUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody', PAWL_MAX_USD: '1' }), /max_tokens/],
+  clockWrong: [({ world }) => ({ ...world, now: Date.UTC(2020, 0, 1) }), /timedatectl/],
+  unreachable: [
+    ({ world }) => ({
+      ...world,
+      online: true,
+      environment: { ...world.environment, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' },
+    }),
+    /HTTPS_PROXY/,
+  ],
+  clockApart: [serving(({ now }) => ({ date: new Date(now - 3_600_000).toUTCString() })), /timedatectl/],
+  sessionOpen: [
+    withState((state) => {
+      const holder = {
+        pid: 1,
+        host: 'elsewhere',
+        bootId: 'other',
+        started: '',
+        network: '',
+        pids: '',
+        since: 1,
+      };
+      write(path.join(state, 'sessions/a.lock'), JSON.stringify(holder), 0o600);
+    }),
+    /kill 1/,
+  ],
+  tornTails: [withState((state) => write(path.join(state, 'sessions/a.jsonl.torn-1'), 'x')), /delete them/],
+  instructionsUnused: [
+    ({ world }) => {
+      write(path.join(world.workspace, 'AGENTS.md'), 'x'.repeat(40_000));
+      return world;
+    },
+    /Shorten AGENTS\.md/,
+  ],
+};
+
+test('a healthy world has nothing to repair and nothing to know', async (context) => {
+  const { world } = makePlace(context);
+  assert.deepEqual(await diagnose(world), []);
+});
+
+for (const [name, [harm, repair]] of Object.entries(faults)) {
+  test(`doctor: ${name} is found where it is real, with its repair`, async (context) => {
+    const place = makePlace(context);
+    const found = await diagnose(await harm(place, context));
+    const mine = found.find((one) => one.name === name);
+    assert.ok(mine, `found only ${found.map((one) => one.name).join(', ') || 'nothing'}`);
+    assert.match(mine.repair, repair);
+    assert.doesNotMatch(JSON.stringify(found), /the check itself failed/);
+  });
+}
+
+/** What can't be made real here without another kernel, disk or user. */
+const elsewhere = new Set(['ripgrepMissing', 'diskFull', 'stateOnNetwork', 'workspaceUnreadable']);
+
+test('every check is made real by a row above, but for those that need another machine; there are at least 25', () => {
+  const names = checks.map(({ name }) => name);
+  assert.deepEqual(
+    names.filter((name) => !Object.hasOwn(faults, name) && !elsewhere.has(name)),
+    [],
+  );
+  assert.equal(new Set(names).size, names.length);
+  assert.ok(Object.keys(faults).length >= 25);
+});
+
+test('a disk without room is found', (context) => {
+  const { folder } = makePlace(context);
+  const disk = path.join(folder, 'disk');
+  mkdirSync(disk);
+  const code = `
+    import { placeChecks } from ${JSON.stringify(path.resolve('src/cli/doctor/places.ts'))};
+    const check = placeChecks.find(({ name }) => name === 'diskFull');
+    const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
+    console.log(found.what);
+  `;
+  const script = write(path.join(folder, 'look.mts'), code);
+  const mounted = `mount -t tmpfs -o size=1m none ${disk} && exec ${process.execPath} --import ${path.resolve('node_modules/tsx/dist/esm/index.mjs')} ${script}`;
+  const said = execFileSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', mounted], {
+    encoding: 'utf8',
+  });
+  assert.match(said, /^[01] MB are left/);
+});
+
+test('asking a server that answers finds nothing, and nobody is asked without --online', async (context) => {
+  const place = makePlace(context);
+  const healthy = await serving(({ now }) => ({ date: new Date(now).toUTCString() }))(place, context);
+  assert.deepEqual(await namesIn(healthy), []);
+  const offline = {
+    ...healthy,
+    online: false,
+    environment: { ...healthy.environment, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' },
+  };
+  assert.deepEqual(await namesIn(offline), []);
+});
+
+test('looking leaves nothing behind', async (context) => {
+  const { world, folder } = makePlace(context);
+  await diagnose(world);
+  assert.equal(existsSync(path.join(folder, 'home', '.local')), false);
+  assert.equal(existsSync(path.join(folder, 'home', '.config')), false);
+});
+
+test('a state folder behind a link that leads nowhere is unwritable and no crash', async (context) => {
+  const { world, folder } = makePlace(context);
+  symlinkSync('/proc/nowhere', path.join(folder, 'home', '.local'));
+  const found = await diagnose(world);
+  assert.doesNotMatch(JSON.stringify(found), /the check itself failed/);
+});
