@@ -1,5 +1,5 @@
-/** Opens a session with a model that answers from a script, asks it one thing, and prints the answer. */
-import { messagesOf, openSession } from 'pawl';
+/** Opens a session with a model that answers from a script, asks it one thing, and prints the answer and what it took. */
+import { openSession } from 'pawl';
 import { memoryJournals, scriptedModel } from 'pawl/testing';
 
 const session = await openSession({
@@ -8,10 +8,8 @@ const session = await openSession({
   workspace: '.',
 });
 
-await session.send({ type: 'UserInput', text: 'Hello.', mode: 'steer' });
-const state = await session.idle();
+const { ok, text, usage } = await session.prompt('Hello.');
 await session.close();
 
-for (const { role, parts } of messagesOf(state.session.conversation)) {
-  for (const part of parts) if (part.type === 'text') console.log(`${role}: ${part.text}`);
-}
+console.log(text);
+console.log(ok ? 'answered' : 'not answered', `for $${usage.costUsd}`);

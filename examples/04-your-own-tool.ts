@@ -1,20 +1,16 @@
-/** Gives the agent a tool of your own: what it declares, how its input is judged, what it does. */
-import { messagesOf, openSession, type Tool } from 'pawl';
+/** Gives the agent a tool of your own: a schema (zod here; valibot and arktype do as well) and a function. */
+import { defineTool, openSession } from 'pawl';
 import { memoryJournals, scriptedModel } from 'pawl/testing';
+import * as z from 'zod';
 
-const dice: Tool = {
+const dice = defineTool({
   name: 'dice',
   description: 'Rolls dice that always show six.',
-  inputSchema: { type: 'object', properties: { count: { type: 'integer' } }, required: ['count'] },
-  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 1_000 },
-  judge(input) {
-    const { count } = input;
-    if (typeof count !== 'number' || count < 1)
-      return { kind: 'invalid', field: 'count', why: 'must be a number from 1' };
-    return { kind: 'ok', input, facts: { argv: [], paths: [], hosts: [], shape: 'dice' } };
-  },
-  run: async ({ count }) => ({ status: 'ok', text: `rolled ${6 * Number(count)}` }),
-};
+  input: z.object({ count: z.number().int().min(1).describe('How many.') }),
+  effect: 'reads',
+  run: ({ count }) => `rolled ${6 * count}`,
+});
+console.log('the model reads', JSON.stringify(dice.inputSchema));
 
 const session = await openSession({
   model: scriptedModel({
@@ -27,12 +23,10 @@ const session = await openSession({
   journals: memoryJournals(),
   tools: [dice],
   workspace: '.',
+  watcher({ actions }) {
+    for (const action of actions)
+      if (action.type === 'DisplayToolResult') console.log(`${action.tool} ${action.status}: ${action.text}`);
+  },
 });
-await session.send({ type: 'UserInput', text: 'Roll two dice.', mode: 'steer' });
-const state = await session.idle();
+console.log((await session.prompt('Roll two dice.')).text);
 await session.close();
-
-for (const { parts } of messagesOf(state.session.conversation)) {
-  for (const part of parts)
-    console.log(part.type === 'call' ? `call ${JSON.stringify(part.input)}` : `${part.type} ${part.text}`);
-}

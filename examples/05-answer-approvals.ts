@@ -15,24 +15,14 @@ const session = await openSession({
   journals: memoryJournals(),
   preset: 'careful',
   workspace,
+  onApproval({ tool, why }) {
+    console.log(`may ${tool} run? (${why})`);
+    return tool === 'write' ? 'allow' : { deny: 'no commands, please' };
+  },
 });
 
-session.watch(({ actions }) => {
-  for (const action of actions) {
-    if (action.type === 'DisplayToolResult') console.log(`${action.tool} ended: ${action.status}`);
-    if (action.type === 'DisplayText') console.log(action.text);
-    if (action.type !== 'RequestApproval') continue;
-    const { batchId, call, why } = action;
-    console.log(`may ${call.tool} run? (${why})`);
-    const answer =
-      call.tool === 'write'
-        ? ({ kind: 'allow' } as const)
-        : ({ kind: 'deny', reason: 'no commands, please' } as const);
-    void session.send({ type: 'ApprovalAnswered', batchId, callId: call.callId, answer, scope: 'once' });
-  }
-});
-await session.send({ type: 'UserInput', text: 'Note: buy milk.', mode: 'steer' });
-await session.idle();
+const { text } = await session.prompt('Note: buy milk.');
 await session.close();
+console.log(text);
 console.log('the note says:', readFileSync(join(workspace, 'note.txt'), 'utf8').trim());
 rmSync(workspace, { recursive: true });

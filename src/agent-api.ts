@@ -1,27 +1,33 @@
-import { readFile, realpath } from 'node:fs/promises';
-import path from 'node:path';
-import { defaultSettings, type Limits, type Preset, presetRules, type Settings } from './agent/settings.js';
-import type { State } from './agent/state.js';
+import { realpath } from 'node:fs/promises';
+import type { Preset } from './agent/settings.js';
+import { createApprovals, type OnApproval, together } from './agent-api/approvals.js';
+import { equip } from './agent-api/equip.js';
+import { instruct } from './agent-api/instruct.js';
+import { connect, type Session } from './agent-api/session.js';
+import {
+  differences,
+  newSettings,
+  refuseUnpriced,
+  type SettingsPatch,
+  settingsFrom,
+  type Unpriced,
+} from './agent-api/settings.js';
 import { agentMachine } from './journal/replay.js';
-import type {
-  Clock,
-  Input,
-  JournalStore,
-  Model,
-  OpenJournal,
-  StoppingPolicy,
-  Tool,
-  Watcher,
-} from './needs.js';
+import type { Clock, JournalStore, Model, StoppingPolicy, Tool, Watcher } from './needs.js';
 import { systemClock } from './runtime/clock.js';
+import { createModels, type Models } from './runtime/models.js';
 import { createRuntime, type LocalRuntime } from './runtime/runtime.js';
 import { newSessionId } from './runtime/session-id.js';
 import { attempt } from './runtime/wall.js';
+
+export type { Session } from './agent-api/session.js';
 
 /** Wires the world to the runtime. What a session may not need is loaded when it is needed. */
 
 export type AgentOptions = {
   readonly model: Model;
+  /** Finds another model by its id, `provider/name`, for `useModel`; rejects with why there is none. */
+  readonly connect?: (modelId: string) => Promise<Model>;
   readonly journals: JournalStore;
   /** The agent's own tools, if not given. */
   readonly tools?: readonly Tool[];
@@ -30,40 +36,27 @@ export type AgentOptions = {
   readonly report?: (fault: Error) => void;
 };
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
-
 export type SessionOptions = {
   /** The folder to work in. */
   readonly workspace: string;
   /** What may be done without asking; `auto` if not given (of a session that is resumed: as it was). */
   readonly preset?: Preset;
+  /** Hosts that tools may reach without a question, as patterns (docs/permissions.md); of a session that is resumed: as it was. */
+  readonly hosts?: readonly string[];
   /** What is to be set otherwise; a limit that is not named stays as it is. */
   readonly settings?: SettingsPatch;
   /** Called with every step, from the first. */
   readonly watcher?: Watcher;
+  /** Answers for the user what the session asks before it changes something; it is to be given again when resumed. */
+  readonly onApproval?: OnApproval;
+  /** Shuts the session down when it is aborted, as `close` does; opening rejects with its reason if that was before. */
+  readonly signal?: AbortSignal;
   /** Asked before every model call of the session; it is to be given again when the session is resumed. */
   readonly stoppingPolicy?: StoppingPolicy;
+  /** Whether a limit in dollars refuses a model without a price (so if not given), or counts its calls as nothing. */
+  readonly unpriced?: Unpriced;
   /** The session to go on with, in place of a new one. */
   readonly resume?: string;
-};
-
-export type Session = {
-  readonly id: string;
-  /** What was cut off the journal's end, of a session that is resumed. */
-  readonly tornTail: OpenJournal['tornTail'];
-  /** Durable and applied when it resolves. */
-  send(input: Input): Promise<{ readonly seq: number }>;
-  state(): Promise<State>;
-  /** Calls with every step from now on; the returned function ends that. */
-  watch(watcher: Watcher): () => void;
-  /** Cancels the turn that runs. */
-  cancel(): Promise<void>;
-  /** Resolves when nothing happens until the user acts; rejects with what stopped the session, e.g. a full disk. */
-  idle(): Promise<State>;
-  /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
-  readonly ended: Promise<void>;
-  /** Shuts down: what runs is ended, the journal's lock is free when it resolves. */
-  close(): Promise<void>;
 };
 
 export type Agent = {
@@ -71,150 +64,68 @@ export type Agent = {
   open(options: SessionOptions): Promise<Session>;
 };
 
-const isIdle = ({ name }: State): boolean =>
-  name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
-
-/** How a formatter is set up is code of the repository: it runs unasked only where commands do. */
-const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
-  plan: 'off',
-  careful: 'off',
-  auto: 'onChanges',
-  ci: 'onChanges',
+/** What all sessions of an agent have in common. */
+type Parts = Required<Pick<AgentOptions, 'model' | 'journals' | 'clock' | 'report'>> & {
+  readonly runtime: LocalRuntime;
+  readonly models: Models;
 };
 
-/** Settings that follow from the model and the options; limits that are not named are as they were `before`. */
-const settingsFrom = (
-  model: Model,
+/** Who looks on: the program that answers for the user, and its own watcher. */
+const watcherOf = (
+  { runtime, report }: Parts,
+  id: string,
+  { watcher, onApproval }: SessionOptions,
+): Watcher | undefined => {
+  if (onApproval === undefined) return watcher;
+  const answers = createApprovals({ onApproval, send: (input) => runtime.send(id, input), report });
+  return watcher === undefined ? answers : together(answers, watcher, report);
+};
+
+const openAgain = async (
+  parts: Parts,
+  id: string,
   workspace: string,
-  { preset, settings, stoppingPolicy }: SessionOptions,
-  before: Limits,
-): Partial<Settings> => ({
-  model: model.id,
-  workspace,
-  windowTokens: model.facts.windowTokens,
-  ...(model.canAbort === 'no' ? ({ cancelMode: 'drain' } as const) : {}),
-  ...(preset === undefined ? {} : { rules: presetRules[preset], formatter: presetFormatter[preset] }),
-  ...(preset === 'ci' ? ({ onAsk: 'deny' } as const) : {}),
-  userPolicy: stoppingPolicy === undefined ? 'none' : 'ask',
-  ...settings,
-  limits: { ...before, ...settings?.limits },
-});
-
-const newSettings = (model: Model, workspace: string, options: SessionOptions): Settings => ({
-  ...defaultSettings,
-  model: model.id,
-  workspace,
-  formatter: presetFormatter.auto,
-  ...settingsFrom(model, workspace, options, defaultSettings.limits),
-});
-
-/** What `wanted` sets differently. Settings are plain JSON. */
-const differences = (before: Settings, wanted: Partial<Settings>): Partial<Settings> =>
-  Object.fromEntries(
-    Object.entries(wanted).filter(
-      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name as keyof Settings]), // a name in `wanted`
-    ),
-  );
-
-const refuseUnpriced = (model: Model, { limits }: SettingsPatch): void => {
-  if (model.facts.prices !== null || (limits?.usd ?? 0) === 0) return;
-  throw new Error(
-    `a limit in dollars can't be kept: the price of ${model.id} is not known. Set a limit in tokens, rounds or minutes instead.`,
-  );
-};
-
-/** Resolves at rest. The watcher is set before the state is looked at, so that no rest is missed. */
-const waitForRest = async (runtime: LocalRuntime, id: string, ended: Promise<void>): Promise<State> => {
-  let unwatch = (): void => undefined;
-  const resting = new Promise<State>((resolve) => {
-    unwatch = runtime.watch(id, ({ state }) => {
-      if (isIdle(state)) resolve(state);
-    });
-  });
-  const { state } = await runtime.state(id);
-  const over = ended.then(() => Promise.reject(new Error(`session ${id} has ended`)));
-  return Promise.race([isIdle(state) ? state : resting, over]).finally(unwatch);
-};
-
-const connect = (runtime: LocalRuntime, id: string, tornTail: OpenJournal['tornTail']): Session => {
-  const ended = runtime.ended(id);
-  let isOver = false;
-  const end = (): void => {
-    isOver = true;
-  };
-  ended.then(end, end);
-  /** What stopped a session is what every later wish is answered with. */
-  const whileOpen = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (isOver) await ended;
-    return work();
-  };
-  const state = async (): Promise<State> => (await runtime.state(id)).state;
-  return {
-    id,
-    tornTail,
-    ended,
-    state,
-    send: (input) => whileOpen(() => runtime.send(id, input)),
-    watch: (watcher) => runtime.watch(id, watcher),
-    cancel: async () => void (await whileOpen(() => runtime.send(id, { type: 'CancelTurn' }))),
-    idle: () => whileOpen(() => (isOver ? state() : waitForRest(runtime, id, ended))),
-    close: () => (isOver ? ended : runtime.close(id)),
-  };
-};
-
-/** The branch that is checked out, if the workspace is the top of a repository and on a branch. */
-const readBranch = async (workspace: string): Promise<string | undefined> => {
-  const head = await attempt(() => readFile(path.join(workspace, '.git', 'HEAD'), 'utf8'));
-  // a folder without a repository has no branch, and neither has one whose repository can't be read
-  return head.kind === 'done' ? /^ref: refs\/heads\/(.+)\n?$/.exec(head.value)?.[1] : undefined;
-};
-
-type Place = { readonly workspace: string; readonly preset: Preset; readonly clock: Clock };
-
-/** What the model is told from now on; what of it could not be used is reported. */
-const instruct = async (
-  { workspace, preset, clock }: Place,
-  report: (fault: Error) => void,
-): Promise<string> => {
-  const [{ instructionsFor }, { loadAgentsFiles }] = await Promise.all([
-    import('./prompt/instructions.js'),
-    import('./prompt/agents-files.js'),
-  ]);
-  const [{ files, warnings }, gitBranch] = await Promise.all([
-    loadAgentsFiles(workspace),
-    readBranch(workspace),
-  ]);
-  for (const warning of warnings) report(new Error(warning));
-  return instructionsFor({
-    workspace,
-    platform: process.platform,
-    dateIso: new Date(clock.now()).toISOString().slice(0, 10),
-    agentsFiles: files,
-    preset,
-    ...(gitBranch === undefined ? {} : { gitBranch }),
-  });
-};
-
-const equip = async (model: Model, tools: readonly Tool[] | undefined) => {
-  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
-    await Promise.all([
-      import('./tools/file-memory.js'),
-      import('./tools/jobs.js'),
-      import('./prompt/compaction.js'),
-      import('./workspace/hooks.js'),
-      tools === undefined ? import('./tools/builtin.js') : null,
-    ]);
-  return {
-    model: (modelId: string) => {
-      if (modelId === model.id) return model;
-      throw new Error(`the model ${modelId} is not connected: this session was opened with ${model.id}`);
+  session: SessionOptions,
+): Promise<Session> => {
+  const { runtime, models, model, journals } = parts;
+  const { stoppingPolicy, unpriced } = session;
+  const watcher = watcherOf(parts, id, session);
+  const { tornTail } = await runtime.open(id, {
+    patch: (before) => {
+      const wanted = settingsFrom(model, workspace, session, before);
+      refuseUnpriced(model, wanted.limits, unpriced);
+      return differences(before, wanted);
     },
-    tools: tools ?? builtin?.builtinTools() ?? [],
-    files: createFileMemory(),
-    jobs: createJobs(),
-    compactionInstructions,
-    hooks: createHooks({ environment: process.env }),
-  };
+    ...(watcher === undefined ? {} : { watcher }),
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  return connect({ runtime, blobs: journals.blobs, models, id, tornTail, unpriced });
+};
+
+const openNew = async (parts: Parts, workspace: string, session: SessionOptions): Promise<Session> => {
+  const { runtime, models, model, journals, clock, report } = parts;
+  const settings = newSettings(model, workspace, session);
+  const { preset = 'auto', stoppingPolicy, unpriced } = session;
+  const instructions = await instruct({ workspace, preset, clock }, report);
+  const id = await runtime.create({
+    settings,
+    instructions,
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  const watcher = watcherOf(parts, id, session);
+  if (watcher !== undefined) runtime.watch(id, watcher);
+  return connect({ runtime, blobs: journals.blobs, models, id, tornTail: null, unpriced });
+};
+
+/** Closes the session when the signal is aborted, now or later. */
+const closeOn = (signal: AbortSignal | undefined, session: Session): Session => {
+  // a session that can't be closed says so to whoever waits for its end
+  const end = (): void => void attempt(() => session.close());
+  signal?.addEventListener('abort', end, { once: true });
+  const forget = (): void => signal?.removeEventListener('abort', end);
+  session.ended.then(forget, forget);
+  if (signal?.aborted) end();
+  return session;
 };
 
 /** An agent: one model, one place for journals, any number of sessions. */
@@ -226,49 +137,29 @@ export const createAgent = (options: AgentOptions): Agent => {
     tools,
     report = (fault) => process.emitWarning(fault),
   } = options;
+  const models = createModels(model, options.connect);
   const runtime = createRuntime({
     journals,
     clock,
     machine: agentMachine.fingerprint,
-    equip: () => equip(model, tools),
+    equip: () => equip(models, tools),
     newSessionId: () => newSessionId(clock),
     random: Math.random,
     report,
   });
-  const openAgain = async (id: string, workspace: string, session: SessionOptions): Promise<Session> => {
-    const { watcher, stoppingPolicy } = session;
-    const { tornTail } = await runtime.open(id, {
-      patch: (before) => {
-        const wanted = settingsFrom(model, workspace, session, before.limits);
-        refuseUnpriced(model, { ...before, ...wanted });
-        return differences(before, wanted);
-      },
-      ...(watcher === undefined ? {} : { watcher }),
-      ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
-    });
-    return connect(runtime, id, tornTail);
-  };
-  const openNew = async (workspace: string, session: SessionOptions): Promise<Session> => {
-    const settings = newSettings(model, workspace, session);
-    const { preset = 'auto', watcher, stoppingPolicy } = session;
-    const instructions = await instruct({ workspace, preset, clock }, report);
-    const id = await runtime.create({
-      settings,
-      instructions,
-      ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
-    });
-    if (watcher !== undefined) runtime.watch(id, watcher);
-    return connect(runtime, id, null);
-  };
+  const parts: Parts = { model, journals, clock, report, runtime, models };
   return {
     runtime,
     open: async (session) => {
-      refuseUnpriced(model, session.settings ?? {});
+      session.signal?.throwIfAborted();
+      refuseUnpriced(model, session.settings?.limits, session.unpriced);
       model.prepare?.();
       const workspace = await realpath(session.workspace);
-      return session.resume === undefined
-        ? openNew(workspace, session)
-        : openAgain(session.resume, workspace, session);
+      const opened =
+        session.resume === undefined
+          ? openNew(parts, workspace, session)
+          : openAgain(parts, session.resume, workspace, session);
+      return closeOn(session.signal, await opened);
     },
   };
 };
