@@ -21,3 +21,10 @@ export const readAnswer = (typed: string): Answer | null => {
 
 export const choices = (call: JudgedCall): string =>
   `y once · a always this · s ${call.tool} for the session · n (and why)`;
+
+/** What an answer allows from now on, and how it is taken back; empty of one that holds once. */
+export const grantedText = (call: JudgedCall, scope: ApprovalScope, title: string): string => {
+  if (scope === 'once') return '';
+  const what = scope === 'session' ? `every ${call.tool}` : `${call.tool} ${title.split('\n')[0]}`;
+  return `· allowed in this session: ${what} (/permissions)`;
+};

@@ -1,25 +1,19 @@
 import type { EnvironmentName } from '../needs-recursive.js';
 import type { CodeSettings } from '../recursive/settings.js';
-import { chooseWord, limitsOf, type RunFlags, readAmount } from './flags.js';
+import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount } from './flags.js';
 
 /** The flags of `pawl ask`. A run that goes on keeps what it was set to. */
-export const askFlags = [
+export const askFlags: readonly (readonly [string, string])[] = [
   [
     '--context <files...>',
     'files of text that the question is about, 100 MB together at most; - reads stdin',
   ],
-  [
-    '--environment <name>',
-    'where programs of the model run: javascript (in bubblewrap), quickjs or python (default: javascript where that works, else quickjs)',
-  ],
+  flagOf('ask.environment'),
   ['--model <provider/name>', 'which model answers'],
-  ['--sub-model <provider/name>', 'which model answers the calls of its programs (default: the same)'],
+  flagOf('ask.sub_model'),
   ['--base-url <url>', 'where the provider is reached, in place of its own address'],
-  [
-    '--max-depth <count>',
-    'up to which depth calls of programs have an environment of their own (default: 1, none has)',
-  ],
-  ['--max-iterations <count>', 'ask for the answer after so many programs (default: 30)'],
+  flagOf('ask.max_depth'),
+  flagOf('ask.max_iterations'),
   ['--max-usd <amount>', 'no further model call once the run has cost so many dollars'],
   ['--max-tokens <count>', 'no further model call once the run has used so many tokens'],
   ['--max-minutes <count>', 'stop after so many minutes'],
@@ -27,7 +21,7 @@ export const askFlags = [
   ['--continue', 'go on with the last run of this folder'],
   ['--resume <id>', 'go on with that run'],
   ['--verbose', 'more about what happens, on stderr'],
-] as const;
+];
 
 export type AskFlags = Pick<
   RunFlags,

@@ -6,18 +6,12 @@ import { blobPath, journalPath } from '../journal/layout.js';
 import type { Model, Watcher } from '../needs.js';
 import type { AskSettings, AskTypes } from '../needs-recursive.js';
 import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '../runtime/recursive/inputs.js';
+import { oneLine } from '../terminal/print.js';
 import { type AskFlags, askSettingsOf, environmentOf, frozenFlags } from './ask-flags.js';
-import {
-  connectModel,
-  patience,
-  readDuration,
-  realWorkspace,
-  type Warn,
-  warnOfUnknown,
-} from './connect-model.js';
+import { type Configured, withConfig } from './configured.js';
+import { connectModel, patience, realWorkspace, type Warn, warnOfUnknown } from './connect-model.js';
 import { exitCodes, Stop } from './exit-codes.js';
 import { usageStop } from './flags.js';
-import { oneLine } from './print.js';
 import { openStateFolder } from './state-folder.js';
 import { findSession, sessionsOf } from './stored.js';
 
@@ -112,15 +106,17 @@ const asStop = (error: unknown): unknown => {
   return error;
 };
 
-const connect = async (wanted: string | undefined, flags: AskFlags, warn: Warn): Promise<Model> => {
-  const model = await connectModel(wanted === '' ? undefined : wanted, flags, process.cwd());
+type AllFlags = AskFlags & Configured;
+
+const connect = async (wanted: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
+  const model = await connectModel(wanted, flags, process.cwd());
   warnOfUnknown(model, warn);
   return model;
 };
 
 /** The models of a run: those that it began with, or those of the flags. */
-const connectBoth = async (flags: AskFlags, before: AskSettings | null, warn: Warn) => {
-  const wanted = before?.model ?? flags.model ?? process.env.PAWL_MODEL;
+const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Warn) => {
+  const wanted = before?.model ?? flags.model;
   const model = await connect(wanted, flags, warn);
   const sub = before?.subModel ?? flags.subModel;
   return { model, subModel: sub === undefined || sub === model.id ? model : await connect(sub, flags, warn) };
@@ -133,7 +129,7 @@ const refuseUnpriced = (models: readonly Model[], usd: number): void => {
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
-const makeAsker = async (flags: AskFlags, before: AskSettings | null, folder: string, warn: Warn) => {
+const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: string, warn: Warn) => {
   const models = await connectBoth(flags, before, warn);
   refuseUnpriced(Object.values(models), (before ?? askSettingsOf(flags)).limits?.usd ?? 0);
   return createAsker({
@@ -143,23 +139,27 @@ const makeAsker = async (flags: AskFlags, before: AskSettings | null, folder: st
   });
 };
 
-type Words = { readonly flags: AskFlags; readonly words: readonly string[]; readonly workspace: string };
+type Words = { readonly flags: AllFlags; readonly words: readonly string[]; readonly workspace: string };
 
-const openAgain = async (id: string, { flags, words }: Words, { watcher, warn }: OpeningRun) => {
-  refuseFrozen(flags, words);
+const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun) => {
+  refuseFrozen(given.flags, given.words);
+  const flags = await withConfig(given.flags, given.workspace, { command: 'ask', resumed: true, warn });
   const folder = openStateFolder(process.env);
   const { header } = await fileAskJournals({ folder }).inspect(id);
   return (await makeAsker(flags, header.settings, folder, warn)).resume(id, watcher);
 };
 
 /** What is wrong on the command line is said before what is wrong around it. */
-const openNew = async ({ flags, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
-  const { question, contexts } = readAsked(flags.context ?? [], words);
+const openNew = async ({ flags: given, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
+  const { question, contexts } = readAsked(given.context ?? [], words);
+  for (const read of [askSettingsOf, environmentOf]) read(given);
+  const flags = await withConfig(given, workspace, { command: 'ask', resumed: false, warn });
   const [own, environment] = [askSettingsOf(flags), environmentOf(flags)];
   const folder = openStateFolder(process.env);
   const sources = await sourcesOf(contexts, folder);
-  const cellDeadlineMs = readDuration('PAWL_CELL_MS');
-  const settings = { ...patience(), ...own, ...(cellDeadlineMs === undefined ? {} : { cellDeadlineMs }) };
+  const { cellMs } = flags;
+  const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
+  const settings = { ...patience(flags), ...own, ...cellDeadline };
   return (await makeAsker(flags, null, folder, warn)).ask({
     ...{ question, contexts: sources, workspace, settings, watcher },
     ...(environment === null ? {} : { environment }),

@@ -5,10 +5,10 @@ import type { AskTypes } from '../needs-recursive.js';
 import type { CallPurpose } from '../recursive/action.js';
 import { ROOT } from '../recursive/ids.js';
 import { outcomeOf } from '../recursive/tree-state.js';
+import { formatWhen, harmless, type Look, lookOf, paint, writeWhole } from '../terminal/print.js';
 import { answerOf, endingOfOutcome } from './ask-endings.js';
 import { foldRun } from './ask-stored.js';
 import { exitCodes, Stop } from './exit-codes.js';
-import { formatWhen, harmless, type Look, lookOf, paint, writeWhole } from './print.js';
 import { messageLines } from './show-message.js';
 import { storedBlobs } from './stored.js';
 

@@ -2,7 +2,6 @@ import type { TreeAction } from '../recursive/action.js';
 import type { CellReport } from '../recursive/cell.js';
 import { lineageOf } from '../recursive/ids.js';
 import { spentBy } from '../recursive/tree-state.js';
-import { askCostOf, type TreeStepped } from './ask-records.js';
 import {
   formatCost,
   formatSeconds,
@@ -12,7 +11,8 @@ import {
   oneLine,
   paint,
   warningText,
-} from './print.js';
+} from '../terminal/print.js';
+import { askCostOf, type TreeStepped } from './ask-records.js';
 
 /** What a person is told of a run while it goes on. */
 

@@ -1,4 +1,5 @@
 import type { Outcome } from '../recursive/state.js';
+import { lookOf, oneLine, warningText, writeWhole } from '../terminal/print.js';
 import { answerOf, endingOfOutcome } from './ask-endings.js';
 import type { AskFlags } from './ask-flags.js';
 import { type OpenedRun, openAsked } from './ask-open.js';
@@ -6,7 +7,6 @@ import { askRecordsOf, askResultRecord, runRecord, type TreeStepped } from './as
 import { askSummary, createAskStory } from './ask-story.js';
 import { type Ending, endingOfError, exitCodes } from './exit-codes.js';
 import { createHeld, type Held } from './held.js';
-import { lookOf, oneLine, warningText, writeWhole } from './print.js';
 import type { JsonRecord } from './record-schema.js';
 import { listenToSignals } from './signals.js';
 import { tornText } from './torn-text.js';

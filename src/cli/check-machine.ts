@@ -6,11 +6,11 @@ import { type Bounds, defaultBounds } from '../agent/exploration/configuration.j
 import { unreached } from '../agent/exploration/unreached.js';
 import { agent } from '../agent/machine.js';
 import { views } from '../agent/views/views.js';
+import { writeIfThere, writeWhole } from '../terminal/print.js';
 import { count, textOf } from './check-text.js';
 import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exploreAll, serveExplorer } from './explorers.js';
 import { usageStop } from './flags.js';
-import { writeIfThere, writeWhole } from './print.js';
 
 /** `pawl machine --check`: every way through the machine within bounds, and what is true of all of them. */
 

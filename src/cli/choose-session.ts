@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
+import { formatWhen, oneLine } from '../terminal/print.js';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
-import { formatWhen, oneLine } from './print.js';
 import { sessionsOf } from './stored.js';
 
 const ask = async (question: string): Promise<string> => {

@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs';
 import type { Settings } from '../agent/settings.js';
 import { chooseModel, type ModelProblem } from '../models/choose.js';
 import type { Model } from '../needs.js';
+import type { Configured } from './configured.js';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
 import type { RunFlags } from './flags.js';
 
@@ -12,20 +13,36 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   unknownProvider: exitCodes.usage,
   noName: exitCodes.usage,
   badUrl: exitCodes.configuration,
+  noUrl: exitCodes.configuration,
+  noModel: exitCodes.configuration,
+  noServer: exitCodes.unavailable,
   badScript: exitCodes.badInput,
 };
 
 /** The model of that name, or the default one. A relative script lies in `folder`. */
 export const connectModel = async (
   wanted: string | undefined,
-  flags: Pick<RunFlags, 'baseUrl'>,
+  flags: Pick<RunFlags, 'baseUrl'> & Pick<Configured, 'variables'>,
   folder: string,
 ): Promise<Model> => {
   const options = flags.baseUrl === undefined ? { folder } : { folder, baseUrl: flags.baseUrl };
-  const chosen = await chooseModel(wanted, process.env, options);
+  const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
   return chosen.model;
 };
+
+const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));
+
+/** Connects the models that come after the first. The address that the flags name is that of the first one's provider. */
+export const connectOthers =
+  (first: Model, flags: Parameters<typeof connectModel>[1], folder: string, warn: Warn) =>
+  async (wanted: string): Promise<Model> => {
+    const { baseUrl: _, ...elsewhere } = flags;
+    const isThere = providerIn(wanted) === providerIn(first.id);
+    const model = await connectModel(wanted, isThere ? flags : elsewhere, folder);
+    warnOfUnknown(model, warn);
+    return model;
+  };
 
 /** The real path of a folder that is there. */
 export const realWorkspace = (folder: string): string => {
@@ -37,38 +54,29 @@ export const realWorkspace = (folder: string): string => {
   }
 };
 
-/** Milliseconds from a variable of the environment, or nothing. */
-export const readDuration = (name: string): number | undefined => {
-  const text = process.env[name] ?? '';
-  if (text === '') return undefined;
-  if (/^[1-9]\d*$/.test(text)) return Number(text);
-  throw new Stop(
-    exitCodes.configuration,
-    'configuration',
-    `${name} is a number of milliseconds, not '${text}'.`,
-  );
-};
-
 /** How long a model may keep silent: for slow local models, and for tests. */
-export const patience = (): Partial<Pick<Settings, 'firstByteMs' | 'silenceMs'>> => {
-  const firstByteMs = readDuration('PAWL_FIRST_BYTE_MS');
-  const silenceMs = readDuration('PAWL_SILENCE_MS');
-  return {
-    ...(firstByteMs === undefined ? {} : { firstByteMs }),
-    ...(silenceMs === undefined ? {} : { silenceMs }),
-  };
-};
+export const patience = ({
+  firstByteMs,
+  silenceMs,
+}: Configured): Partial<Pick<Settings, 'firstByteMs' | 'silenceMs'>> => ({
+  ...(firstByteMs === undefined ? {} : { firstByteMs: Number(firstByteMs) }),
+  ...(silenceMs === undefined ? {} : { silenceMs: Number(silenceMs) }),
+});
 
 /** Told of what stops nothing, in one line each: a model that is not known, a file that is not used. */
 export type Warn = (text: string) => void;
 
 export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
+  if (facts.tools === 'no')
+    warn(`${id} can't call tools, says its server: it can answer, and do nothing else.`);
   if (facts.source !== null) return;
   const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) =>
     count.toLocaleString('en'),
   );
   const price = facts.prices === null ? ', and its price is unknown' : '';
-  warn(
-    `${id} is not in the catalogue: a window of ${window} tokens and replies of up to ${output} are assumed${price}.`,
-  );
+  const assumed = `a window of ${window} tokens and replies of up to ${output} are assumed${price}.`;
+  if (id.startsWith('ollama/')) {
+    const advice = 'It cuts longer prompts without a word: start it with OLLAMA_CONTEXT_LENGTH=64000.';
+    warn(`Ollama does not say how much context it gives ${id}: ${assumed} ${advice}`);
+  } else warn(`${id} is not in the catalogue: ${assumed}`);
 };

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { State } from '../agent/state.js';
 import type { Stepped } from '../needs.js';
+import { costOf } from '../terminal/cost.js';
+import { formatCost, type Look, lookOf, paint, warningText, writeWhole } from '../terminal/print.js';
 import { endingOf, exitCodes, Stop } from './exit-codes.js';
 import { type Opened, openFromFlags } from './open-session.js';
 import { packageFolder } from './package-folder.js';
 import { countStates, moved, pathLine } from './path-line.js';
-import { formatCost, type Look, lookOf, paint, warningText, writeWhole } from './print.js';
-import { costOf } from './records.js';
 import { listenToSignals } from './signals.js';
 import { createStory, wholeOf } from './story.js';
 
@@ -140,7 +140,7 @@ export const runDemo = async (): Promise<number> => {
   const opened = await openFromFlags(
     { model: `scripted/${script}`, workspace: folder, preset: 'auto' },
     'headless',
-    { warn: (text) => void process.stderr.write(`${warningText(text)}\n`) },
+    { warn: (text) => void process.stderr.write(`${warningText(text)}\n`), configured: false },
   );
   say(`${paint(look, 'bold', 'A small project with a failing test')} in ${folder}`);
   say(paint(look, 'dim', 'Each dim line is a transition: line of the journal, event, states.'));

@@ -1,16 +1,20 @@
-import type { JudgedCall } from '../agent/call.js';
 import type { Event, InputMode } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import type { Clock, Stepped } from '../needs.js';
-import { type Answer, choices, readAnswer } from './approval.js';
-import { titleOf } from './calls.js';
-import type { Typed } from './keys.js';
-import { emptyLine, type Line, pasted, submitted, typed as typeKey, withText } from './line-editor.js';
-import type { LiveArea } from './live-area.js';
-import { harmless, type Look, oneLine, paint } from './print.js';
+import { titleOf } from '../terminal/calls.js';
+import type { Choice } from '../terminal/completion.js';
+import type { Composed, Composer } from '../terminal/composer.js';
+import { dialogueRows } from '../terminal/dialogue.js';
+import type { Frame } from '../terminal/frame.js';
+import type { Key, Pressed } from '../terminal/key.js';
+import type { LiveArea } from '../terminal/live-area.js';
+import { openPicker, type Picker, pick, pickerFrame } from '../terminal/picker.js';
+import { harmless, type Look, oneLine, paint } from '../terminal/print.js';
+import { type Question, Questions } from '../terminal/questions.js';
+import { Scroll } from '../terminal/scroll.js';
+import { isBusy, statusRow } from '../terminal/status.js';
+import { type Answer, choices, grantedText, readAnswer } from './approval.js';
 import { readWish, type Wish } from './slash.js';
-import { isBusy, statusLine } from './status.js';
-import { createStory, type Story, wholeOf } from './story.js';
 
 /** What the desk asks for. Nothing of it is awaited: what comes of it is seen in the steps. */
 export type DeskWishes = {
@@ -18,54 +22,77 @@ export type DeskWishes = {
   cancel(): void;
   answer(batchId: string, callId: string, answer: Answer): void;
   /** A command that is not text for the model. */
-  command(wish: Wish): void;
+  command(wish: Extract<Wish, { readonly kind: 'command' | 'shell' }>): void;
+  /** Stops a command of the user's own; whether one ran. */
+  stopShell(): boolean;
+  /** The texts that came back from the queue, as they were typed. */
+  takenBack(texts: readonly string[]): readonly string[];
+  /** The last input is to be edited. */
+  editLast(): void;
+  /** What a call would change, or null. */
+  foresee(question: Question): Promise<string | null> | null;
   /** Gives the terminal back to the shell until the user goes on. */
   suspend(): void;
   /** `hard`: at once, children killed. */
   end(how: 'clean' | 'hard'): void;
 };
 
-type Question = { readonly batchId: string; readonly call: JudgedCall; readonly why: string };
+export type Furniture = {
+  readonly area: LiveArea;
+  readonly look: Look;
+  readonly clock: Clock;
+  readonly composer: Composer;
+  /** Rows of the window. */
+  rows(): number;
+};
 
 /** What the commands of the terminal become. */
 const COMMANDS: readonly Event['type'][] = ['CompactRequested', 'RetryLast', 'RetryNow', 'ApproveBudget'];
-/** Quiet time before keys count as an answer. */
-const QUIET_MS = 300;
-/** Two interrupts within this time end the program. */
+/** Two interrupts, or two Escapes at rest, within this time mean more than one. */
 const TWICE_MS = 2_000;
+const ESCAPES_MS = 800;
+/** Rows of a diff in a question. */
+const DIFF_ROWS = 10;
+
+type Picking = { readonly picker: Picker; done(index: number | null): void };
 
 /**
  * Where the user sits: what is on the screen and what the keys do.
  *
- * 1. Typed text leaves the line by Enter (also if it is refused: then Up brings it back), by the user's own editing, or not at all.
- * 2. A question is answered only by keys pressed after it stood on the screen and the keyboard was quiet for a moment;
- *    what is typed earlier goes on into the user's own line.
+ * 1. Typed text leaves the line by Enter (also if it is refused: then Up brings it back), by the user's own editing, or
+ *    not at all. What waited and was not sent comes back into it.
+ * 2. A question is answered only by keys that were pressed at it: see Questions.
  */
 export class Desk {
   readonly #area: LiveArea;
   readonly #look: Look;
   readonly #clock: Clock;
+  readonly #composer: Composer;
+  readonly #rows: () => number;
   readonly #wishes: DeskWishes;
   readonly #workspace: string;
-  readonly #story: Story;
+  readonly #scroll: Scroll;
+  readonly #questions: Questions;
   #state: State;
-  #line: Line = emptyLine();
-  #reply: Line = emptyLine();
-  #questions: readonly Question[] = [];
-  /** Rule 2: the first question stands on the screen and may be answered. */
-  #armed = false;
-  #lastKeyAt = 0;
-  #shownAt = 0;
+  #picking: Picking | null = null;
   #interruptedAt = Number.NEGATIVE_INFINITY;
+  #escapedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(area: LiveArea, look: Look, clock: Clock, wishes: DeskWishes, state: State) {
+  constructor({ area, look, clock, composer, rows }: Furniture, wishes: DeskWishes, state: State) {
     this.#area = area;
     this.#look = look;
     this.#clock = clock;
+    this.#composer = composer;
+    this.#rows = rows;
     this.#wishes = wishes;
     this.#state = state;
     this.#workspace = state.session.settings.workspace;
-    this.#story = createStory(look, this.#workspace);
+    this.#scroll = new Scroll(look, this.#workspace);
+    this.#questions = new Questions(clock, {
+      foresee: (question) => wishes.foresee(question),
+      open: (question) => this.#opened(question),
+      unanswered: (reply) => this.#keepReply(reply),
+    });
   }
 
   get state(): State {
@@ -76,45 +103,151 @@ export class Desk {
     this.#area.print(text);
   }
 
-  /** Draws the status again: time has passed, or the window has changed. */
-  redraw(): void {
-    const status = paint(this.#look, 'dim', statusLine(this.#state, this.#clock.now()));
-    const [question] = this.#questions;
-    if (question === undefined || !this.#armed) {
-      this.#area.draw(status, '> ', this.#line.text, this.#line.cursor);
-      return;
+  /** Lets the user choose; null if nothing was chosen. In a plain terminal the list is printed, and null comes at once. */
+  pick(title: string, all: readonly Choice[]): Promise<number | null> {
+    if (this.#look.plain === 'yes') {
+      this.print([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n'));
+      return Promise.resolve(null);
     }
-    const asked = oneLine(choices(question.call), this.#look.columns - 2);
-    this.#area.draw(status, `${asked}\n? `, this.#reply.text, this.#reply.cursor);
+    this.#picking?.done(null);
+    return new Promise((resolve) => {
+      const done = (index: number | null): void => {
+        this.#picking = null;
+        resolve(index);
+      };
+      this.#picking = { picker: openPicker(title, all), done };
+      this.redraw();
+    });
   }
 
-  take(pressed: Typed): void {
-    this.#lastKeyAt = this.#clock.now();
-    const [question] = this.#questions;
-    if (pressed.kind === 'interrupt') this.#interrupt();
-    else if (pressed.kind === 'suspend') this.#wishes.suspend();
-    else if (pressed.kind === 'end') {
-      if (this.#line.text === '') this.#wishes.end('clean');
-    } else if (pressed.kind === 'escape') {
-      if (isBusy(this.#state)) this.#wishes.cancel();
-    } else if (question !== undefined && this.#armed) this.#takeAtQuestion(question, pressed);
-    else this.#takeAtLine(pressed);
+  /** Draws again: time has passed, or the window has changed. */
+  redraw(): void {
+    this.#area.draw(() => this.#frame());
+  }
+
+  take(pressed: Pressed): void {
+    this.#questions.notice();
+    if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
+      if (this.#picking !== null) this.#takeAtPicker(this.#picking, pressed);
+      else if (this.#questions.asked !== null) this.#takeAtQuestion(this.#questions.asked, pressed);
+      else this.#composed(this.#composer.take(pressed));
+    }
+    this.redraw();
+  }
+
+  /** Ctrl-C, or the signal. */
+  interrupt(): void {
+    const twice = this.#clock.now() - this.#interruptedAt < TWICE_MS;
+    this.#interruptedAt = this.#clock.now();
+    if (twice) this.#wishes.end('hard');
+    else if (this.#picking !== null) this.#picking.done(null);
+    else if (this.#wishes.stopShell()) this.print(paint(this.#look, 'dim', '  stopped'));
+    else if (isBusy(this.#state)) this.#wishes.cancel();
+    else if (!this.#composer.isEmpty) this.#composer.setText('');
+    else this.print(paint(this.#look, 'dim', 'Ctrl-C again ends; so does Ctrl-D.'));
     this.redraw();
   }
 
   see(stepped: Stepped): void {
     this.#state = stepped.state;
-    for (const piece of this.#story(stepped)) {
-      if (piece.kind === 'stream') this.#area.stream(piece.text);
-      else if (piece.kind === 'lines') this.#area.print(wholeOf(piece));
-      else this.#area.print(paint(this.#look, 'dim', '(that reply broke off and does not count)'));
-    }
-    if (stepped.path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm')) {
-      this.#area.endStream();
-    }
+    const text = this.#scroll.see(stepped);
+    if (text !== '') this.print(text);
     this.#tellRefused(stepped);
-    this.#follow(stepped);
+    this.#questions.see(stepped);
+    for (const action of stepped.actions) {
+      if (action.type === 'RestoreQueue') this.#takeBack(this.#wishes.takenBack(action.texts));
+    }
     this.redraw();
+  }
+
+  /** Keys that mean the same wherever the user is. */
+  #takeEverywhere(key: Key): boolean {
+    if (key.name === 'escape') this.#escape();
+    else if (!key.control || key.alt) return false;
+    else if (key.name === 'c') this.interrupt();
+    else if (key.name === 'z') this.#wishes.suspend();
+    else if (key.name === 'o') this.#expand();
+    else if (key.name !== 'd' || !this.#composer.isEmpty || this.#questions.replied !== '') return false;
+    else this.#wishes.end('clean');
+    return true;
+  }
+
+  #escape(): void {
+    const twice = this.#clock.now() - this.#escapedAt < ESCAPES_MS;
+    this.#escapedAt = Number.NEGATIVE_INFINITY;
+    if (this.#picking !== null) this.#picking.done(null);
+    else if (this.#composer.isOpen) this.#composer.escape();
+    else if (this.#wishes.stopShell()) this.print(paint(this.#look, 'dim', '  stopped'));
+    else if (isBusy(this.#state)) this.#wishes.cancel();
+    else if (twice) this.#wishes.editLast();
+    else this.#escapedAt = this.#clock.now();
+  }
+
+  #expand(): void {
+    const whole = this.#scroll.expand();
+    this.print(whole === '' ? paint(this.#look, 'dim', '  nothing is folded') : whole);
+  }
+
+  #takeAtPicker({ picker, done }: Picking, pressed: Pressed): void {
+    const picked = pick(picker, pressed);
+    if (picked.kind === 'taken') done(picked.index);
+    else this.#picking = { picker: picked.picker, done };
+  }
+
+  #takeAtQuestion(question: Question, pressed: Pressed): void {
+    if (pressed.kind === 'paste' || pressed.key.name !== 'enter') this.#questions.take(pressed);
+    else this.#answer(question);
+  }
+
+  #answer(question: Question): void {
+    const replied = this.#questions.replied;
+    const read = readAnswer(replied);
+    if (read !== null) {
+      this.#wishes.answer(question.batchId, question.call.callId, read);
+      const granted = grantedText(question.call, read.scope, titleOf(question.call, this.#workspace));
+      if (granted !== '') this.print(paint(this.#look, 'dim', oneLine(granted, this.#look.columns)));
+      this.#questions.next();
+    } else if (/^\s*d(iff)?\s*$/i.test(replied)) {
+      this.#questions.clearReply();
+      this.print(this.#asked(question, Number.POSITIVE_INFINITY).join('\n'));
+    } else this.print(paint(this.#look, 'dim', `  ${choices(question.call)}`));
+  }
+
+  #composed(composed: Composed): void {
+    if (composed.kind !== 'submit') return;
+    const wish = readWish(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
+    if (wish.kind === 'nothing') return;
+    if (wish.kind === 'refused') {
+      this.print(paint(this.#look, 'yellow', `${wish.why}\n  Up brings your line back.`));
+      return;
+    }
+    this.#echo(composed.shown);
+    if (wish.kind === 'say') this.#wishes.say(wish.text, wish.mode);
+    else this.#wishes.command(wish);
+  }
+
+  #echo(text: string): void {
+    const lines = harmless(text.trim()).split('\n');
+    const marked = lines.map((line, index) =>
+      paint(this.#look, 'bold', index === 0 ? `> ${line}` : `  ${line}`),
+    );
+    this.print(['', ...marked].join('\n'));
+  }
+
+  #takeBack(texts: readonly string[]): void {
+    // A line that can't be seen is no place to give them back to.
+    if (this.#look.plain === 'yes') this.print(`· not sent: ${harmless(texts.join('\n'))}`);
+    else this.#join([...texts, this.#composer.text]);
+  }
+
+  /** Puts texts into the line, below each other. */
+  #join(texts: readonly string[]): void {
+    this.#composer.setText(texts.filter((text) => text !== '').join('\n'));
+  }
+
+  /** An answer that was being typed when its question went away; one letter was meant for that alone. */
+  #keepReply(reply: string): void {
+    if (reply.trim().length > 1) this.#join([this.#composer.text, reply]);
   }
 
   /** A command that the machine has no use for now is not swallowed. */
@@ -123,106 +256,42 @@ export class Desk {
     for (const { why } of diagnostics) this.print(paint(this.#look, 'yellow', `  not now: ${why}`));
   }
 
-  #follow(stepped: Stepped): void {
-    for (const action of stepped.actions) {
-      if (action.type === 'RequestApproval') this.#keepQuestions([...this.#questions, action]);
-      if (action.type === 'WithdrawApproval') {
-        const { callId } = action;
-        this.#keepQuestions(this.#questions.filter((question) => question.call.callId !== callId));
-      }
-      if (action.type === 'RestoreQueue') this.#takeBack(action.texts);
-    }
-    if (this.#state.name !== 'ExecutingTools') this.#keepQuestions([]);
-  }
-
-  #takeBack(texts: readonly string[]): void {
-    const all = [...texts, this.#line.text].filter((text) => text !== '');
-    this.#line = withText(this.#line, all.join('\n'));
-  }
-
-  #keepQuestions(kept: readonly Question[]): void {
-    const same = kept[0] === this.#questions[0];
-    this.#questions = kept;
-    if (!same) this.#ask();
-  }
-
-  #ask(): void {
-    this.#armed = false;
-    this.#reply = emptyLine();
-    const [question] = this.#questions;
-    if (question === undefined) return;
-    const { call, why } = question;
-    const title = oneLine(titleOf(call, this.#workspace), this.#look.columns - 20);
-    this.print(paint(this.#look, 'yellow', `? ${call.tool} ${title}\n  ${harmless(why)}`));
-    this.#shownAt = this.#clock.now();
-    this.#waitForQuiet(question);
-  }
-
-  #waitForQuiet(question: Question): void {
-    const left = Math.max(this.#shownAt, this.#lastKeyAt) + QUIET_MS - this.#clock.now();
-    if (left > 0) {
-      this.#clock.after(left, () => this.#waitForQuiet(question));
-      return;
-    }
-    if (this.#questions[0] !== question) return;
-    this.#armed = true;
+  /** A question may be answered from now on. */
+  #opened(question: Question): void {
+    this.#picking?.done(null); // it would cover the question
+    if (this.#look.plain === 'yes') this.print(this.#asked(question, DIFF_ROWS).join('\n'));
     this.redraw();
   }
 
-  #takeAtQuestion(question: Question, pressed: Typed): void {
-    if (pressed.kind === 'enter') {
-      this.#answer(question);
-      return;
-    }
-    if (pressed.kind === 'key') this.#reply = typeKey(this.#reply, pressed.key);
-    if (pressed.kind === 'paste') this.#reply = pasted(this.#reply, pressed.text);
+  #asked(question: Question, diffMax: number): readonly string[] {
+    const { call, why } = question;
+    const { foreseen: diff, more } = this.#questions;
+    const about = { tool: call.tool, title: titleOf(call, this.#workspace), why, diff, more };
+    return dialogueRows({ ...about, choices: choices(call) }, this.#look, this.#look.columns, diffMax);
   }
 
-  #answer(question: Question): void {
-    const read = readAnswer(this.#reply.text);
-    if (read === null) {
-      this.print(paint(this.#look, 'dim', `  ${choices(question.call)}`));
-      return;
-    }
-    this.#wishes.answer(question.batchId, question.call.callId, read);
-    this.#keepQuestions(this.#questions.slice(1));
+  #frame(): Frame {
+    const { columns } = this.#look;
+    const now = this.#clock.now();
+    const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now));
+    const above = [...this.#scroll.rows(columns, now), status];
+    const below = this.#below(columns);
+    return {
+      rows: [...above, ...below.rows],
+      cursor: below.cursor === null ? null : { ...below.cursor, row: below.cursor.row + above.length },
+    };
   }
 
-  #takeAtLine(pressed: Typed): void {
-    if (pressed.kind === 'enter') this.#submit('steer');
-    if (pressed.kind === 'later') this.#submit('followUp');
-    if (pressed.kind === 'key') this.#line = typeKey(this.#line, pressed.key);
-    if (pressed.kind === 'paste') this.#line = pasted(this.#line, pressed.text);
-  }
-
-  #submit(mode: InputMode): void {
-    const wish = readWish(this.#line.text, mode);
-    this.#line = submitted(this.#line);
-    if (wish.kind === 'refused') {
-      this.print(paint(this.#look, 'yellow', `${wish.why}\n  Up brings your line back.`));
-      return;
-    }
-    if (wish.kind === 'nothing') return;
-    if (wish.kind !== 'say') {
-      this.#wishes.command(wish);
-      return;
-    }
-    this.print(`${paint(this.#look, 'bold', '> ')}${harmless(wish.text)}`);
-    this.#wishes.say(wish.text, wish.mode);
-  }
-
-  #interrupt(): void {
-    const twice = this.#clock.now() - this.#interruptedAt < TWICE_MS;
-    this.#interruptedAt = this.#clock.now();
-    if (twice) {
-      this.#wishes.end('hard');
-      return;
-    }
-    if (isBusy(this.#state)) {
-      this.#wishes.cancel();
-      return;
-    }
-    if (this.#line.text !== '') this.#line = withText(this.#line, '');
-    else this.print(paint(this.#look, 'dim', 'Ctrl-C again ends; so does Ctrl-D.'));
+  /** What the keys are for now. */
+  #below(columns: number): Frame {
+    const mark = (row: string): string => paint(this.#look, 'mark', row);
+    if (this.#picking !== null) return pickerFrame(this.#picking.picker, columns, mark);
+    const question = this.#questions.asked;
+    if (question === null)
+      return this.#composer.frame(columns, Math.max(3, Math.floor(this.#rows() / 3)), mark);
+    const asked = this.#asked(question, Math.min(DIFF_ROWS, Math.max(2, this.#rows() - 14)));
+    const reply = this.#questions.frame(columns);
+    const cursor = reply.cursor === null ? null : { ...reply.cursor, row: reply.cursor.row + asked.length };
+    return { rows: [...asked, ...reply.rows], cursor };
   }
 }

@@ -1,58 +1,49 @@
 import type { Limits, Preset, Settings } from '../agent/settings.js';
 import type { ProfileName } from '../agent/views/profiles.js';
+import { settingOf } from '../config/table.js';
+import { checkVariable } from '../config/value.js';
 import { exitCodes, Stop } from './exit-codes.js';
 
-/** The flags of every command that runs the agent: one list for parser, help and documentation. */
-export const runFlags = [
+/** A flag of the table of settings, with its help. */
+export const flagOf = (key: string): readonly [string, string] => {
+  const { flag, help } = settingOf(key);
+  return [flag ?? key, help];
+};
+
+/** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
+export const runFlags: readonly (readonly [string, string])[] = [
   [
     '-p, --print [prompt]',
     'one turn without a terminal; the result on stdout. Without a prompt it is read from stdin; with - after a prompt, stdin is added to it',
   ],
+  flagOf('model'),
   [
-    '--model <provider/name>',
-    'which model answers, for example anthropic/claude-sonnet-5-5 or scripted/FILE',
+    '--base-url <url>',
+    'where the provider is reached, in place of its own address; openai-compatible/NAME needs it',
   ],
-  ['--base-url <url>', 'where the provider is reached, in place of its own address'],
   ['--workspace <folder>', 'the folder to work on (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
-  [
-    '--max-usd <amount>',
-    'no further model call once this session has cost so many dollars; the reply that crosses the limit is still paid for',
-  ],
-  ['--max-rounds <count>', 'stop after so many model calls with tools in a turn (default: 100)'],
-  [
-    '--max-tokens <count>',
-    'no further model call once this session has used so many tokens; the reply that crosses the limit still counts',
-  ],
-  ['--max-minutes <count>', 'stop a turn after so many minutes'],
-  [
-    '--preset <name>',
-    'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto). With auto and ci file tools stay in the workspace; commands run unasked, without a sandbox',
-  ],
-  ['--on-ask <what>', 'without a terminal, when a call needs approval: stop (default) or deny'],
-  [
-    '--hooks <when>',
-    'look for new commits and format changed files after tools: mutating (default: after calls that change something), always or never',
-  ],
-  [
-    '--formatter <on|off>',
-    'run the formatters that the repository uses on files that the agent changed (default: on with the presets auto and ci, else off, since how a formatter is set up is code of the repository)',
-  ],
-  [
-    '--explore',
-    'give the model a tool that answers questions about files too large to read, by programs and further model calls (pawl ask); what it spends counts',
-  ],
-  ['--auto-commit', 'commit what the agent has changed, never what you have'],
+  ...[
+    'max_usd',
+    'max_rounds',
+    'max_tokens',
+    'max_minutes',
+    'preset',
+    'allow_hosts',
+    'on_ask',
+    'hooks',
+    'formatter',
+  ].map(flagOf),
+  flagOf('explore'),
+  flagOf('auto_commit'),
   ['--no-auto-commit', 'do not commit, in a session that was started so'],
-  [
-    '--profile <name>',
-    'settings by name: minimal, loom or sketch make the agent behave as that seed system does, tools is tools mode (ten rounds, then the model is asked for its answer), full turns everything after tools on, auto-commit too; flags beside it win',
-  ],
+  flagOf('profile'),
   ['--continue', 'go on with the last session of this folder'],
   ['--resume [id]', 'go on with that session; without an id, list them to choose from'],
-  ['--allow-unknown-price', 'let --max-usd start with a model whose price is unknown'],
+  flagOf('allow_unknown_price'),
+  ['--plain', 'in the terminal: whole lines, nothing is drawn again; for screen readers'],
   ['--verbose', 'more about what happens, on stderr'],
-] as const;
+];
 
 /** As the parser hands them over: text is still text. */
 export type RunFlags = {
@@ -66,6 +57,7 @@ export type RunFlags = {
   readonly maxTokens?: string;
   readonly maxMinutes?: string;
   readonly preset?: string;
+  readonly allowHosts?: string;
   readonly onAsk?: string;
   readonly hooks?: string;
   readonly formatter?: string;
@@ -75,6 +67,7 @@ export type RunFlags = {
   readonly continue?: true;
   readonly resume?: string | true;
   readonly allowUnknownPrice?: true;
+  readonly plain?: true;
   readonly verbose?: true;
 };
 
@@ -111,6 +104,14 @@ export const presetOf = (flags: RunFlags): Preset | null =>
 
 export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+
+/** Hosts that may be read from without asking; null where nothing is said. */
+export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {
+  if (allowHosts === undefined) return null;
+  const checked = checkVariable(settingOf('allow_hosts').kind, allowHosts);
+  if (checked.kind === 'bad') throw usageStop(`--allow-hosts ${checked.why}.`);
+  return String(checked.value).split(',');
+};
 
 /** What is to happen after tools, as far as flags say. */
 export const afterToolsOf = (

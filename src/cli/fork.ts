@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
+import { writeWhole } from '../terminal/print.js';
 import { exitCodes } from './exit-codes.js';
 import { type RunFlags, readSeq, usageStop } from './flags.js';
-import { writeWhole } from './print.js';
 import { openStateFolder } from './state-folder.js';
 import { findInfo, storedJournals } from './stored.js';
 
 /** Ids of forks say where they come from and sort behind it. */
-const forkId = (sessionId: string): string => `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
+export const forkId = (sessionId: string): string =>
+  `${sessionId.slice(0, 100)}-${randomBytes(2).toString('hex')}`;
 
 /** `pawl fork`: a new session with the entries up to a line; with a prompt it goes on at once. */
 export const forkSession = async (

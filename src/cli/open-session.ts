@@ -1,13 +1,37 @@
 import { setFlagsFromString } from 'node:v8';
-import { defaultSettings, type Limits, type Settings } from '../agent/settings.js';
+import {
+  allowHosts,
+  defaultSettings,
+  type Limits,
+  type Preset,
+  presetRules,
+  type Settings,
+} from '../agent/settings.js';
 import { openSession, type Session } from '../agent-api.js';
 import { fileJournals } from '../journal/file.js';
 import { journalPath } from '../journal/layout.js';
 import type { Model, Tool, Watcher } from '../needs.js';
-import { connectModel, patience, realWorkspace, type Warn, warnOfUnknown } from './connect-model.js';
+import { isBare, oneLine } from '../terminal/print.js';
+import { type Configured, withConfig } from './configured.js';
+import {
+  connectModel,
+  connectOthers,
+  patience,
+  realWorkspace,
+  type Warn,
+  warnOfUnknown,
+} from './connect-model.js';
 import { exitCodes, Stop } from './exit-codes.js';
-import { afterToolsOf, limitsOf, onAskOf, presetOf, profileOf, type RunFlags, usageStop } from './flags.js';
-import { isBare, oneLine } from './print.js';
+import {
+  afterToolsOf,
+  allowedHostsOf,
+  limitsOf,
+  onAskOf,
+  presetOf,
+  profileOf,
+  type RunFlags,
+  usageStop,
+} from './flags.js';
 import { openStateFolder } from './state-folder.js';
 import { findSession, recordedSettings, sessionsOf } from './stored.js';
 
@@ -71,6 +95,8 @@ type Wanted = {
   readonly place: Place;
   readonly watcher?: Watcher;
   readonly warn: Warn;
+  /** Whether files and variables have a say. */
+  readonly configured: boolean;
 };
 
 /**
@@ -87,20 +113,34 @@ const toolsWithExplore = async (model: Model, stateFolder: string): Promise<read
   return [...builtinTools(), exploreTool(model, stateFolder)];
 };
 
-const open = async (
+/** The rules with the hosts that the flags allow; none where the flags say nothing of hosts. */
+const rulesFrom = (
   flags: RunFlags,
-  folder: string,
-  { resume, place, watcher, warn }: Wanted,
-): Promise<Opened> => {
-  // What is wrong on the command line is said before what is wrong around it.
+  preset: Preset | null,
+  before: Settings['rules'] = presetRules.auto,
+): Partial<Pick<Settings, 'rules'>> => {
+  const hosts = allowedHostsOf(flags);
+  return hosts === null ? {} : { rules: allowHosts(preset === null ? before : presetRules[preset], hosts) };
+};
+
+/** What is wrong on the command line is said before what is wrong around it. */
+const refuseBadFlags = (flags: RunFlags): void => {
+  for (const read of [limitsOf, onAskOf, presetOf, allowedHostsOf, afterToolsOf, profileOf]) read(flags);
+};
+
+const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
+  refuseBadFlags(given);
+  const { resume, place, watcher, warn } = wanted;
+  const before = resume === null ? null : await recordedSettings(resume);
+  const workspace =
+    given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
+  const flags: RunFlags & Configured = wanted.configured
+    ? await withConfig(given, workspace, { command: 'run', resumed: resume !== null, warn })
+    : given;
   const [newLimits, newOnAsk, newPreset] = [limitsOf(flags), onAskOf(flags), presetOf(flags)];
   const afterTools = afterToolsOf(flags);
   const profile = await readProfile(flags);
-  const before = resume === null ? null : await recordedSettings(resume);
-  const workspace =
-    flags.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
-  const wanted = flags.model ?? before?.model ?? process.env.PAWL_MODEL;
-  const model = await connectModel(wanted === '' ? undefined : wanted, flags, process.cwd());
+  const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
   const limits = {
     ...(before ?? defaultSettings).limits,
@@ -111,32 +151,33 @@ const open = async (
   const onAsk = place === 'terminal' ? 'ask' : (newOnAsk ?? 'stop');
   const preset = newPreset ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
   const settings: Partial<Settings> = {
-    ...patience(),
+    ...patience(flags),
     // A line that can't be seen is no place to give what waited back to.
-    queueOnCancel: place === 'terminal' && !isBare(process.env) ? 'restore' : 'hold',
+    queueOnCancel: place === 'terminal' && !isBare(process.env) && flags.plain !== true ? 'restore' : 'hold',
     ...profile,
     ...afterTools,
+    ...rulesFrom(flags, preset, before?.rules),
     limits,
     onAsk: preset === 'ci' ? 'deny' : onAsk,
   };
-  const unpriced = model.facts.prices === null && limits.usd > 0;
   const stateFolder = openStateFolder(process.env);
   // What a session may call was frozen when it began: one that is resumed may have had the tool.
   const explores = flags.explore === true || resume !== null;
   const tools = explores ? await toolsWithExplore(model, stateFolder) : null;
   const session = await openSession({
     model,
+    connect: connectOthers(model, flags, process.cwd(), warn),
     ...(tools === null ? {} : { tools }),
     journals: fileJournals({ folder: stateFolder }),
     workspace,
     report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
-    settings: unpriced ? { ...settings, limits: { ...limits, usd: 0 } } : settings,
+    settings,
+    // The user accepted that calls of unknown price count as nothing.
+    unpriced: flags.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
     ...(preset === null ? {} : { preset }),
     ...(watcher === undefined ? {} : { watcher }),
     ...(resume === null ? {} : { resume }),
   });
-  // The user accepted that calls of unknown price count as nothing: only then is the limit set all the same.
-  if (unpriced) await session.send({ type: 'SettingsChanged', patch: { limits } });
   const state = await session.state();
   stopGrowing();
   const journal = journalPath(stateFolder, session.id);
@@ -147,10 +188,17 @@ const open = async (
 export const openFromFlags = async (
   flags: RunFlags,
   place: Place,
-  more: { readonly resume?: string; readonly watcher?: Watcher; readonly warn: Warn },
+  more: {
+    readonly resume?: string;
+    readonly watcher?: Watcher;
+    readonly warn: Warn;
+    /** `false` where nothing but the flags counts. */
+    readonly configured?: false;
+  },
 ): Promise<Opened> => {
   const folder = realWorkspace(flags.workspace ?? process.cwd());
   const resume = more.resume ?? (await chosenSession(flags, folder));
-  const { watcher, warn } = more;
-  return open(flags, folder, { resume, place, warn, ...(watcher === undefined ? {} : { watcher }) });
+  const { watcher, warn, configured = true } = more;
+  const wanted = { resume, place, warn, configured, ...(watcher === undefined ? {} : { watcher }) };
+  return open(flags, folder, wanted);
 };

@@ -1,6 +1,7 @@
 import {
   array,
   boolean,
+  exactOptional,
   type InferOutput,
   integer,
   literal,
@@ -133,6 +134,8 @@ export const recordSchema = variant('type', [
     type: literal('compaction'),
     compactionId: string(),
     phase: picklist(['started', 'completed', 'failed']),
+    /** Of a completed one: what the model goes on with in place of the messages. */
+    summary: exactOptional(string()),
   }),
   strictObject({
     type: literal('hookStarted'),

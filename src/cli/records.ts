@@ -4,6 +4,7 @@ import type { On } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import type { Usage } from '../agent/usage.js';
 import type { Stepped } from '../needs.js';
+import { costOf } from '../terminal/cost.js';
 import type { Ending } from './exit-codes.js';
 import { walked } from './path-line.js';
 import type { JsonRecord } from './record-schema.js';
@@ -70,7 +71,12 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
     case 'HookFailed':
       return { type: 'hookFailed', seq, at, hookId: event.hookId, message: event.message };
     case 'CompactionCompleted':
-      return { type: 'compaction', compactionId: event.compactionId, phase: 'completed' };
+      return {
+        type: 'compaction',
+        compactionId: event.compactionId,
+        phase: 'completed',
+        summary: event.summary,
+      };
     case 'CompactionFailed':
       return { type: 'compaction', compactionId: event.compactionId, phase: 'failed' };
     default:
@@ -157,10 +163,6 @@ export const recordsOf = (stepped: Stepped): readonly JsonRecord[] => {
   const follows = stepped.actions.map(recordOfAction).filter((item) => item !== null);
   return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryOf(stepped)];
 };
-
-/** What was spent; null where the price of some call is unknown. */
-export const costOf = (state: State): number | null =>
-  state.session.usage.unpriced > 0 ? null : state.session.usage.costUsd;
 
 /** The last record of the stream. */
 export const resultRecord = (

@@ -1,6 +1,6 @@
 import type { MachineTypes } from '../needs-machine.js';
+import { writeWhole } from '../terminal/print.js';
 import { exitCodes } from './exit-codes.js';
-import { writeWhole } from './print.js';
 import type { Folded } from './stored.js';
 
 const checksText = (count: number): string => {

@@ -1,38 +1,52 @@
-import { createLiveArea, type LiveArea } from './live-area.js';
-import { createPlainArea } from './plain-area.js';
-import { isBare, writeIfThere } from './print.js';
+import { systemClock } from '../runtime/clock.js';
+import { createLiveArea, type LiveArea, reflowOf } from '../terminal/live-area.js';
+import { createPlainArea } from '../terminal/plain-area.js';
+import { writeIfThere } from '../terminal/print.js';
 
-const BRACKETED_PASTE_ON = '\u001b[?2004h';
-const BRACKETED_PASTE_OFF = '\u001b[?2004l';
+/** Pastes are marked; keys that would look alike (Enter and Shift+Enter, Escape and Alt) are told apart where the terminal can. */
+const OURS = '\u001b[?2004h\u001b[>1u';
+/** As the shell wants it: the same taken back, and what a row that was being drawn may have left. */
+const THEIRS = '\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m';
 /** Longer than it takes until a signal has stopped the program. */
 const STOPPING_MS = 100;
 
-/** The window as ours, or as the shell wants it. */
+/** The window as ours, or as the shell wants it. However the program ends, it is given back. */
 export type Screen = {
   readonly area: LiveArea;
-  readonly bare: boolean;
+  size(): { readonly columns: number; readonly rows: number };
   take(): void;
   giveBack(): void;
 };
 
-export const createScreen = (): Screen => {
-  const bare = isBare(process.env);
+/** `plain`: whole lines, and no escapes. */
+export const createScreen = (plain: boolean): Screen => {
   const size = () => ({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
+  const write = (text: string): void => writeIfThere(1, text);
+  let taken = false;
   const set = (ours: boolean): void => {
-    if (bare) return;
-    process.stdin.setRawMode(ours);
-    writeIfThere(1, ours ? BRACKETED_PASTE_ON : BRACKETED_PASTE_OFF);
+    if (plain || taken === ours) return;
+    taken = ours;
+    try {
+      process.stdin.setRawMode(ours);
+    } catch {
+      // the terminal is gone: there is nothing to be set
+    }
+    write(ours ? OURS : THEIRS);
   };
+  // A fault that nobody caught ends the program too.
+  process.on('exit', () => set(false));
   return {
-    area: bare ? createPlainArea(1) : createLiveArea(1, size),
-    bare,
+    area: plain
+      ? createPlainArea(write)
+      : createLiveArea({ write, size, clock: systemClock, reflow: reflowOf(process.env) }),
+    size,
     take: () => set(true),
     giveBack: () => set(false),
   };
 };
 
 /** As Ctrl-Z does elsewhere: the whole job stops; SIGCONT takes the window again, and so do we if nothing stopped us. */
-export const createSuspend = (screen: Screen, redraw: () => void) => (): void => {
+export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();
   screen.giveBack();
   process.kill(0, 'SIGTSTP');

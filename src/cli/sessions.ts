@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../needs.js';
-import { formatWhen, oneLine, writeWhole } from './print.js';
+import { formatWhen, oneLine, writeWhole } from '../terminal/print.js';
 import { allSessions } from './stored.js';
 
 const lineOf = ({ sessionId, kind, changedAt, workspace, title, parent }: SessionInfo): string => {

@@ -2,8 +2,8 @@ import { agent } from '../agent/machine.js';
 import { chartOf, tableOf, viewJson } from '../agent/views/describe-view.js';
 import type { View } from '../agent/views/view.js';
 import { edgesJson, markdownTable, mermaid } from '../kernel/describe.js';
+import { writeWhole } from '../terminal/print.js';
 import { exitCodes } from './exit-codes.js';
-import { writeWhole } from './print.js';
 import { readView } from './read-view.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };

@@ -1,18 +1,24 @@
 import type { Message } from '../agent/message.js';
-import { harmless, type Look, paint } from './print.js';
+import { harmless, type Look, paint } from '../terminal/print.js';
 
 type Part = Message['parts'][number];
+
+/** Pictures are named by the blob that holds them. */
+const picturesOf = (part: Part): string =>
+  'images' in part
+    ? (part.images ?? []).map(({ mediaType, sha256 }) => `\n[${mediaType} blob:${sha256}]`).join('')
+    : '';
 
 const partLine = (look: Look, part: Part): string => {
   switch (part.type) {
     case 'text':
-      return harmless(part.text);
+      return `${harmless(part.text)}${picturesOf(part)}`;
     case 'reasoning':
       return paint(look, 'dim', harmless(part.text));
     case 'call':
       return `${paint(look, 'cyan', `→ ${part.tool}`)} ${harmless(part.rawInput ?? JSON.stringify(part.input))}`;
     case 'result':
-      return `${paint(look, part.failed ? 'red' : 'green', `← ${part.tool}`)} ${harmless(part.text)}`;
+      return `${paint(look, part.failed ? 'red' : 'green', `← ${part.tool}`)} ${harmless(part.text)}${picturesOf(part)}`;
     default:
       return part satisfies never;
   }

@@ -1,8 +1,9 @@
 import { messagesOf } from '../agent/conversation.js';
 import type { Message } from '../agent/message.js';
+import type { Stepped } from '../needs.js';
+import { formatWhen, lookOf, paint, writeWhole } from '../terminal/print.js';
 import { exitCodes, Stop } from './exit-codes.js';
 import { readSeq, usageStop } from './flags.js';
-import { formatWhen, lookOf, paint, writeWhole } from './print.js';
 import { readView } from './read-view.js';
 import { messageLines } from './show-message.js';
 import { showPath } from './show-path.js';
@@ -39,15 +40,34 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<s
   );
 };
 
+/** What a summary stands for, and the last entry at which that still stood there. */
+type Compaction = { readonly text: string; readonly seqBefore: number };
+
+const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
+  if (seq === null) return null;
+  for (const action of actions) {
+    if (action.type === 'DisplayNotice' && action.kind === 'compacted')
+      return { text: action.text, seqBefore: seq - 1 };
+  }
+  return null;
+};
+
+const whereItIs = (sessionId: string, { text, seqBefore }: Compaction): string =>
+  `${text}; they are in the journal: pawl show ${sessionId} --at ${seqBefore}`;
+
 const showConversation = async (sessionId: string, at: number | undefined): Promise<string> => {
-  const { inspection, folded } = await foldStored(sessionId, at);
+  const compaction: { last: Compaction | null } = { last: null };
+  const { inspection, folded } = await foldStored(sessionId, at, (stepped) => {
+    compaction.last = compactionIn(stepped) ?? compaction.last;
+  });
   const { header } = inspection;
   const look = lookOf(process.stdout, process.env);
   const head = `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`;
   const messages = messagesOf(folded.state.session.conversation).map((message) =>
     messageLines(look, message),
   );
-  return [paint(look, 'dim', head), ...messages].join('\n\n');
+  const earlier = compaction.last === null ? [] : [paint(look, 'dim', whereItIs(sessionId, compaction.last))];
+  return [paint(look, 'dim', head), ...earlier, ...messages].join('\n\n');
 };
 
 /**

@@ -1,58 +1,99 @@
 import type { InputMode } from '../agent/event.js';
-import { closestTo } from './suggest.js';
+import { closestTo } from '../suggest.js';
 
 /** What a submitted line asks for. */
 export type Wish =
   | { readonly kind: 'say'; readonly text: string; readonly mode: InputMode }
-  | { readonly kind: 'help' | 'cost' | 'compact' | 'retry' | 'quit' | 'nothing' }
-  | { readonly kind: 'budget'; readonly amount: string }
+  | { readonly kind: 'command'; readonly name: CommandName; readonly words: string }
+  /** `!command`: run here and now; the model reads of it with the next message. */
+  | { readonly kind: 'shell'; readonly command: string }
+  | { readonly kind: 'nothing' }
   /** Looks like a command and is none: nothing is sent. */
   | { readonly kind: 'refused'; readonly why: string };
 
-export const slashHelp: readonly (readonly [string, string])[] = [
-  ['/help', 'this list'],
-  ['/cost', 'tokens and money of this session'],
-  ['/compact', 'summarise the conversation to make room'],
-  ['/retry', 'send the last message again; while it waits to try again: now'],
-  ['/later TEXT', 'say it after this turn (Alt+Enter does the same)'],
-  ['/budget AMOUNT', 'raise the limit that stopped the turn'],
-  ['/quit', 'end; the session can be resumed'],
-];
+/** Name, what may follow it, what it does: help, completion and documentation are made of this. */
+const commands = [
+  ['help', '', 'this list'],
+  ['model', '[NAME]', 'choose the model that answers from now on'],
+  ['compact', '[WISH]', 'summarise the conversation to make room; the wish says what to keep'],
+  ['cost', '', 'tokens and money of this session'],
+  ['budget', '[LIMIT]', 'limits and what is spent; 5 or $5, 200k tokens, 30 rounds, 10 minutes set one'],
+  ['resume', '[ID]', 'go on with another session of this folder'],
+  ['fork', '[SEQ]', 'go on in a copy of this session, from here or from a line of its journal'],
+  ['clear', '', 'begin a new session; this one stays'],
+  ['permissions', '[revoke N]', 'what is allowed, and what you allowed: take one back'],
+  ['diff', '', 'what has changed in the files'],
+  ['export', 'FILE', 'write the conversation as Markdown'],
+  ['retry', '', 'send the last message again; while it waits to try again: now'],
+  ['later', 'TEXT', 'say it after this turn (Alt+Enter does the same)'],
+  ['quit', '', 'end; the session can be resumed'],
+] as const;
+
+export type CommandName = Exclude<(typeof commands)[number][0], 'later'>;
+
+export const slashHelp: readonly (readonly [string, string])[] = commands.map(([name, words, about]) => [
+  `/${name} ${words}`.trim(),
+  about,
+]);
+
+/** For completion. */
+export const commandChoices: readonly { readonly text: string; readonly about: string }[] = commands.map(
+  ([name, words, about]) => ({ text: name, about: words === '' ? about : `${words}  ${about}` }),
+);
 
 export const keyHelp: readonly (readonly [string, string])[] = [
   ['Enter', 'send; while it works: with the next results'],
-  ['Ctrl-J', 'a new line'],
+  ['Alt+Enter', 'send for after this turn'],
+  ['Ctrl-J, Shift+Enter, \\ Enter', 'a new line'],
+  ['@', 'a file of this folder; Tab takes it'],
+  ['!COMMAND', 'run it here; the model reads the output with your next message'],
   ['Escape, Ctrl-C', 'stop the turn; what waits comes back to be edited'],
+  ['Escape twice', 'at rest: edit your last input, in a copy of the session'],
+  ['Up, Down, Ctrl-R', 'what you typed before; search in it'],
+  ['Ctrl-_, Ctrl-Y', 'undo; put back what was cut'],
   ['Ctrl-C twice, Ctrl-D', 'end'],
   ['Ctrl-Z', 'back to the shell; fg goes on'],
 ];
 
-const simple = ['help', 'cost', 'compact', 'retry', 'quit'] as const;
-
-const commandList = slashHelp.map(([name]) => name).join(', ');
+const refused = (why: string): Wish => ({ kind: 'refused', why });
 
 const noCommand = (name: string): Wish => {
-  const close = closestTo(name, [...simple, 'later', 'budget']);
+  const close = closestTo(
+    name,
+    commands.map(([known]) => known),
+  );
   const meant = close === undefined ? '' : ` Did you mean /${close}?`;
-  return { kind: 'refused', why: `There is no /${name}.${meant} There are ${commandList}.` };
+  return refused(`There is no /${name}.${meant} There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
+};
+
+const readCommand = (written: string, words: string): Wish => {
+  const lower = written.toLowerCase();
+  const wanted = lower === 'exit' ? 'quit' : lower;
+  const known = commands.find(([name]) => name === wanted);
+  if (known === undefined) return noCommand(written);
+  const [name, usage] = known;
+  if (name === 'later') {
+    return words === ''
+      ? refused('What is to be said later? /later TEXT')
+      : { kind: 'say', text: words, mode: 'followUp' };
+  }
+  if (usage === '' && words !== '') return refused(`/${name} takes no words: write it alone.`);
+  if (words === '' && usage !== '' && !usage.startsWith('['))
+    return refused(`/${name} needs more: /${name} ${usage}`);
+  return { kind: 'command', name, words };
 };
 
 /** A line that begins with a slash and a word is a wish to the terminal; a path like /etc/hosts is text. */
 export const readWish = (typed: string, mode: InputMode): Wish => {
   const text = typed.trim();
   if (text === '') return { kind: 'nothing' };
+  // A text of several lines, or one that begins with an image of Markdown, is no command.
+  const shell = /^!(?!\[)\s*(.*)$/.exec(text);
+  if (shell !== null) {
+    const command = shell[1] ?? '';
+    return command === '' ? refused('What is to be run? !COMMAND') : { kind: 'shell', command };
+  }
   const found = /^\/([\w-]*)(?:\s+(.*))?$/s.exec(text);
   if (found === null) return { kind: 'say', text, mode };
-  const [, written = '', rest = ''] = found;
-  const lower = written.toLowerCase();
-  const name = lower === 'exit' ? 'quit' : lower;
-  if (name === 'budget') return { kind: 'budget', amount: rest.trim() };
-  if (name === 'later') {
-    return rest === ''
-      ? { kind: 'refused', why: 'What is to be said later? /later TEXT' }
-      : { kind: 'say', text: rest, mode: 'followUp' };
-  }
-  const kind = simple.find((known) => known === name);
-  if (kind === undefined) return noCommand(name);
-  return rest === '' ? { kind } : { kind: 'refused', why: `/${kind} takes no words: write it alone.` };
+  return readCommand(found[1] ?? '', (found[2] ?? '').trim());
 };

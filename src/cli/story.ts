@@ -1,8 +1,9 @@
 import type { Action } from '../agent/action.js';
 import type { JudgedCall } from '../agent/call.js';
 import type { Stepped } from '../needs.js';
-import { createCalls } from './calls.js';
-import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff, type Style } from './print.js';
+import { createCalls } from '../terminal/calls.js';
+import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff } from '../terminal/print.js';
+import type { Style } from '../terminal/theme.js';
 
 /** What a person sees of a step: streamed text, or whole lines. */
 export type Piece =
@@ -70,6 +71,14 @@ const says = (look: Look, style: Style, mark: string, said: string, urgent: bool
   urgent,
 });
 
+/** The summary is shown whole: it is all that the model still knows of what it replaces. */
+const tellSummary = (text: string, summary: string, look: Look): Piece => ({
+  kind: 'lines',
+  text: paint(look, 'dim', `· ${harmless(text)}`),
+  detail: paint(look, 'dim', indent(harmless(summary).trim())),
+  urgent: true,
+});
+
 /** What is not about a call. */
 const tellPlain = (action: Action, look: Look): Piece | null => {
   switch (action.type) {
@@ -82,6 +91,7 @@ const tellPlain = (action: Action, look: Look): Piece | null => {
     case 'DisplayWarning':
       return says(look, 'yellow', '!', action.text, true);
     case 'DisplayNotice':
+      if (action.summary !== undefined) return tellSummary(action.text, action.summary, look);
       // one thing a line: commits, files
       return says(look, 'dim', '·', action.text.replaceAll('\n', '\n· '), action.kind !== 'queued');
     default:

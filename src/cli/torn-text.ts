@@ -1,5 +1,5 @@
 import type { OpenJournal } from '../needs.js';
-import { warningText } from './print.js';
+import { warningText } from '../terminal/print.js';
 
 /** What is said of a journal whose last line was cut off. */
 export const tornText = ({ bytes, keptAs }: NonNullable<OpenJournal['tornTail']>): string =>

@@ -1,7 +1,7 @@
 import { decide } from '../agent/policy.js';
 import type { Stepped } from '../needs.js';
-import { createCalls } from './calls.js';
-import { oneLine } from './print.js';
+import { createCalls } from '../terminal/calls.js';
+import { oneLine } from '../terminal/print.js';
 
 /** Follows a session where nobody can be asked: which calls of the last reply were denied for that, and the ways out. */
 export type Unapproved = {

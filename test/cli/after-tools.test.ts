@@ -8,9 +8,9 @@ import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { recordSchema } from '../../src/cli/record-schema.js';
 import { recordsOf } from '../../src/cli/records.js';
-import { statusLine } from '../../src/cli/status.js';
 import { createStory } from '../../src/cli/story.js';
 import type { Stepped } from '../../src/needs.js';
+import { statusRow } from '../../src/terminal/status.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */
 
@@ -126,7 +126,9 @@ test('each phase is a record, a word in the status line and a line for the reade
     assert.deepEqual(
       {
         records: records.map(({ type }) => type),
-        status: statusLine(state, 1_000).split(' · ')[0],
+        status: statusRow(state, 100, 1_000)
+          .replace(/^[⠀-⣿] /u, '')
+          .split(' · ')[0],
         told: pieces.map(({ text }) => text),
       },
       then,

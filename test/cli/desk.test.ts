@@ -6,9 +6,11 @@ import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings, presetRules } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import type { Answer } from '../../src/cli/approval.js';
-import { Desk } from '../../src/cli/desk.js';
-import type { LiveArea } from '../../src/cli/live-area.js';
+import { Desk, type DeskWishes } from '../../src/cli/desk.js';
+import { Composer } from '../../src/terminal/composer.js';
+import type { LiveArea } from '../../src/terminal/live-area.js';
 import { fakeClock } from '../../src/testing/clock.js';
+import { keyOf } from '../terminal/typing.js';
 
 /** The desk with a clock that stands still; the machine behind it is the real one. */
 
@@ -35,38 +37,44 @@ const seat = () => {
   const asked: string[] = [];
   const answers: Answer[] = [];
   const printed: string[] = [];
-  let drawn = '';
+  let drawn: readonly string[] = [];
   let state: State = initialState(settings);
   const area: LiveArea = {
     print: (text) => void printed.push(text),
-    stream: (text) => void printed.push(text),
-    endStream: () => undefined,
-    draw: (_status, prompt, text) => {
-      drawn = prompt + text;
+    draw: (frame) => {
+      drawn = (typeof frame === 'function' ? frame() : frame).rows;
     },
     clear: () => undefined,
   };
-  const wishes = {
-    say: (text: string, mode: string) => void asked.push(`${mode} ${text}`),
+  const wishes: DeskWishes = {
+    say: (text, mode) => void asked.push(`${mode} ${text}`),
     cancel: () => void asked.push('cancel'),
-    answer: (_batchId: string, _callId: string, given: Answer) => void answers.push(given),
-    command: ({ kind }: { kind: string }) => void asked.push(kind),
+    answer: (_batchId, _callId, given) => void answers.push(given),
+    command: (wish) => void asked.push(wish.kind === 'shell' ? `!${wish.command}` : wish.name),
+    stopShell: () => false,
+    takenBack: (texts) => texts,
+    editLast: () => void asked.push('edit last'),
+    foresee: () => null,
     suspend: () => void asked.push('suspend'),
-    end: (how: string) => void asked.push(`end ${how}`),
+    end: (how) => void asked.push(`end ${how}`),
   };
-  const desk = new Desk(area, { colour: 'no', columns: 80 }, clock, wishes, state);
+  const composer = new Composer({ commands: [], files: async () => [] }, () => undefined);
+  const look = { colour: 'no', columns: 80 } as const;
+  const desk = new Desk({ area, look, clock, composer, rows: () => 24 }, wishes, state);
   const happens = (event: Event): void => {
     const next = step(state, event);
     state = next.state;
     desk.see({ seq: 1, event, ...next } as Parameters<Desk['see']>[0]); // the machine's own step
   };
-  const type = (text: string): void => {
-    for (const letter of text) {
-      if (letter === '\r') desk.take({ kind: 'enter' });
-      else desk.take({ kind: 'key', key: { name: letter, text: letter, control: false, alt: false } });
-    }
+  const press = (...keys: readonly string[]): void => {
+    for (const key of keys) desk.take({ kind: 'key', key: keyOf(key) });
   };
-  return { clock, asked, answers, printed, desk, happens, type, drawn: () => drawn };
+  const type = (text: string): void => {
+    for (const letter of text) press(letter === '\r' ? 'enter' : `'${letter}'`);
+  };
+  /** The last rows: what the keys are for. */
+  const line = (): string => drawn.slice(drawn.findLastIndex((row) => /^[>?] /.test(row))).join('\n');
+  return { clock, asked, answers, printed, desk, happens, press, type, line, drawn: () => drawn.join('\n') };
 };
 
 const question = (at: ReturnType<typeof seat>): void => {
@@ -92,7 +100,7 @@ test('Enter sends the line once, and empties it', () => {
   const at = seat();
   at.type('fix it\r\r');
   assert.deepEqual(at.asked, ['steer fix it']);
-  assert.equal(at.drawn(), '> ');
+  assert.equal(at.line(), '> ');
 });
 
 test('a question that was on the screen for a quiet moment takes the answer', () => {
@@ -120,11 +128,11 @@ test('whoever goes on typing is not interrupted by a question until the keyboard
     at.clock.advance(200);
     at.type(letter);
   }
-  assert.equal(at.drawn(), '> half a sentence y');
+  assert.equal(at.line(), '> half a sentence y');
   at.clock.advance(400);
   at.type('n\r');
   assert.equal(at.answers[0]?.answer.kind, 'deny');
-  assert.equal(at.drawn(), '> half a sentence y');
+  assert.equal(at.line(), '> half a sentence y');
 });
 
 test('what is no answer leaves the question, and what was typed', () => {
@@ -143,27 +151,27 @@ test('a cancelled turn takes its question away and gives what waited back', () =
   at.happens({ type: 'UserInput', at: at.clock.now(), text: 'waits', mode: 'steer' });
   at.clock.advance(400);
   at.happens({ type: 'CancelTurn', at: at.clock.now() });
-  assert.equal(at.drawn(), '> waits\ndraft');
+  assert.equal(at.line(), '> waits\n  draft');
 });
 
 test('an interrupt cancels what runs; two within two seconds end', () => {
   const at = seat();
   question(at);
-  at.desk.take({ kind: 'interrupt' });
+  at.desk.interrupt();
   at.clock.advance(2_100);
-  at.desk.take({ kind: 'interrupt' });
+  at.desk.interrupt();
   at.clock.advance(1_900);
-  at.desk.take({ kind: 'interrupt' });
+  at.desk.interrupt();
   assert.deepEqual(at.asked, ['cancel', 'cancel', 'end hard']);
 });
 
 test('an interrupt at rest clears the line; the end key only works on an empty one', () => {
   const at = seat();
   at.type('some');
-  at.desk.take({ kind: 'end' });
-  at.desk.take({ kind: 'interrupt' });
-  assert.equal(at.drawn(), '> ');
-  at.desk.take({ kind: 'end' });
+  at.press('C-d');
+  at.desk.interrupt();
+  assert.equal(at.line(), '> ');
+  at.press('C-d');
   assert.deepEqual(at.asked, ['end clean']);
 });
 
@@ -171,12 +179,11 @@ test('an unknown command is explained; it leaves the line, and Up brings it back
   const at = seat();
   at.type('/halp\r');
   assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?.*\n.*Up brings/);
-  assert.equal(at.drawn(), '> ');
+  assert.equal(at.line(), '> ');
   at.type('/cost\r');
   assert.deepEqual(at.asked, ['cost']);
-  for (const name of ['up', 'up'])
-    at.desk.take({ kind: 'key', key: { name, text: '', control: false, alt: false } });
-  assert.equal(at.drawn(), '> /halp');
+  at.press('up', 'up');
+  assert.equal(at.line(), '> /halp');
 });
 
 test('a refusal is seen as one, with its reason', () => {
@@ -193,7 +200,7 @@ test('a refusal is seen as one, with its reason', () => {
     callId: 'a',
     ...given,
   });
-  assert.equal(at.printed.at(-1), '✗ touch x · refused by user: use a copy');
+  assert.equal(at.printed.at(-1)?.trim(), '✗ touch x · refused by user: use a copy');
 });
 
 test('a command that cannot be followed now says why', () => {
@@ -206,7 +213,69 @@ test('a command that cannot be followed now says why', () => {
 test('Ctrl-Z gives the terminal back, whatever is in the line', () => {
   const at = seat();
   at.type('half a');
-  at.desk.take({ kind: 'suspend' });
+  at.press('C-z');
   assert.deepEqual(at.asked, ['suspend']);
-  assert.equal(at.drawn(), '> half a');
+  assert.equal(at.line(), '> half a');
+});
+
+test('an answer that was being typed when its question went away comes back into the line', () => {
+  const at = seat();
+  at.type('draft');
+  question(at);
+  at.clock.advance(400);
+  at.type('n use pnpm');
+  at.happens({ type: 'CancelTurn', at: at.clock.now() });
+  assert.equal(at.line(), '> draft\n  n use pnpm');
+});
+
+test('what is allowed for longer is said, with the way back', () => {
+  const at = seat();
+  question(at);
+  at.clock.advance(400);
+  at.type('a\r');
+  assert.equal(at.printed.at(-1), '· allowed in this session: touch x (/permissions)');
+  assert.equal(at.answers[0]?.scope, 'shape');
+});
+
+test('Escape twice at rest edits the last input; twice while it works only cancels, and slowly does nothing', () => {
+  const at = seat();
+  at.press('escape');
+  at.clock.advance(1_000);
+  at.press('escape');
+  assert.deepEqual(at.asked, []);
+  at.press('escape');
+  assert.deepEqual(at.asked, ['edit last']);
+  question(at);
+  at.press('escape', 'escape');
+  assert.deepEqual(at.asked, ['edit last', 'cancel', 'cancel']);
+});
+
+test('a list takes the keys until one is chosen or it is left', async () => {
+  const at = seat();
+  at.type('draft');
+  const choices = ['apple', 'pear'].map((text) => ({ text, about: '' }));
+  const chosen = at.desk.pick('Fruit:', choices);
+  at.press('down', 'enter');
+  assert.equal(await chosen, 1);
+  const left = at.desk.pick('Fruit:', choices);
+  at.press('escape');
+  assert.equal(await left, null);
+  assert.equal(at.line(), '> draft');
+});
+
+test('a command of the user’s own, and what it is called by', () => {
+  const at = seat();
+  at.type('!ls -l\r');
+  at.type('/model\r');
+  assert.deepEqual(at.asked, ['!ls -l', 'model']);
+});
+
+test('a question that may be answered stands on the screen: a list that would cover it is closed', async () => {
+  const at = seat();
+  const left = at.desk.pick('Fruit:', [{ text: 'apple', about: '' }]);
+  question(at);
+  at.press('down');
+  at.clock.advance(400);
+  assert.equal(await left, null);
+  assert.match(at.drawn(), /y once/);
 });

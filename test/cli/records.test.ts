@@ -9,9 +9,10 @@ import { defaultSettings, presetRules } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import type { Usage } from '../../src/agent/usage.js';
 import { type JsonRecord, recordSchema } from '../../src/cli/record-schema.js';
-import { costOf, recordsOf, resultRecord } from '../../src/cli/records.js';
-import { statusLine } from '../../src/cli/status.js';
+import { recordsOf, resultRecord } from '../../src/cli/records.js';
 import type { Stepped } from '../../src/needs.js';
+import { costOf } from '../../src/terminal/cost.js';
+import { statusRow } from '../../src/terminal/status.js';
 
 /** What a story through the real machine looks like in the JSON stream and in the status line. */
 
@@ -100,12 +101,12 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
   [
     { type: 'UserInput', at: 6_000, text: 'quickly', mode: 'steer' },
     ['input', 'notice'],
-    'running touch · 8.0s · 1.2k tokens · $0.05 · 1 waiting',
+    'running touch · 8.0s · 1 waiting: quickly · 1.2k tokens · $0.05',
   ],
   [
     { type: 'ToolProgress', at: 6_000, ...batch, text: 'half' },
     ['toolProgress'],
-    'running touch · 8.0s · 1.2k tokens · $0.05 · 1 waiting',
+    'running touch · 8.0s · 1 waiting: quickly · 1.2k tokens · $0.05',
   ],
   [
     { type: 'ToolCompleted', at: 7_000, ...batch, outcome: { status: 'ok', text: 'touched' } },
@@ -140,7 +141,8 @@ for (const [index, { stepped, records }] of play().entries()) {
     );
     for (const record of records)
       assert.deepEqual(parse(recordSchema, JSON.parse(JSON.stringify(record))), record);
-    assert.ok(statusLine(stepped.state, 10_000).startsWith(status ?? '?'), statusLine(stepped.state, 10_000));
+    const said = statusRow(stepped.state, 100, 10_000).replace(/^[⠀-⣿] | · scripted\/x/gu, '');
+    assert.ok(said.startsWith(status ?? '?'), said);
   });
 }
 

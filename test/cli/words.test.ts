@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readAnswer } from '../../src/cli/approval.js';
 import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
-import { wrapText } from '../../src/cli/live-area.js';
+import { readWish } from '../../src/cli/slash.js';
+import { stateFolder } from '../../src/cli/state-folder.js';
+import { closestTo } from '../../src/suggest.js';
 import {
   formatCost,
   formatSeconds,
@@ -11,10 +13,8 @@ import {
   lookOf,
   oneLine,
   paintDiff,
-} from '../../src/cli/print.js';
-import { readWish } from '../../src/cli/slash.js';
-import { stateFolder } from '../../src/cli/state-folder.js';
-import { closestTo } from '../../src/cli/suggest.js';
+} from '../../src/terminal/print.js';
+import { wrapText } from '../../src/terminal/width.js';
 
 const answers: readonly (readonly [string, string | null])[] = [
   ['y', 'allow once'],
@@ -42,16 +42,24 @@ const wishes: readonly (readonly [string, string])[] = [
   ['fix it', 'say steer fix it'],
   ['/etc/hosts is wrong', 'say steer /etc/hosts is wrong'],
   ['/later and then this', 'say followUp and then this'],
-  ['/quit', 'quit'],
-  ['/exit', 'quit'],
-  ['/help', 'help'],
-  ['/budget 5', 'budget'],
-  ['/HELP', 'help'],
+  ['/quit', 'command quit'],
+  ['/exit', 'command quit'],
+  ['/help', 'command help'],
+  ['/budget 5', 'command budget 5'],
+  ['/budget', 'command budget'],
+  ['/compact  keep the plan ', 'command compact keep the plan'],
+  ['/HELP', 'command help'],
+  ['!ls -l', 'shell ls -l'],
+  ['! ls', 'shell ls'],
+  ['!', 'refused'],
+  ['![a](b.png) is wrong', 'say steer ![a](b.png) is wrong'],
+  ['!rm -rf x\nsecond line', 'say steer !rm -rf x\nsecond line'],
   ['/halp', 'refused'],
   ['/foo-bar 2', 'refused'],
   ['/', 'refused'],
   ['/help me', 'refused'],
   ['/later', 'refused'],
+  ['/export', 'refused'],
   ['// a comment', 'say steer // a comment'],
   ['   ', 'nothing'],
 ];
@@ -59,7 +67,14 @@ const wishes: readonly (readonly [string, string])[] = [
 for (const [typed, then] of wishes) {
   test(`the line '${typed}' is a wish: ${then}`, () => {
     const wish = readWish(typed, 'steer');
-    assert.equal(wish.kind === 'say' ? `say ${wish.mode} ${wish.text}` : wish.kind, then);
+    const said = {
+      say: () => (wish.kind === 'say' ? ` ${wish.mode} ${wish.text}` : ''),
+      command: () => (wish.kind === 'command' ? ` ${wish.name} ${wish.words}`.trimEnd() : ''),
+      shell: () => (wish.kind === 'shell' ? ` ${wish.command}` : ''),
+      refused: () => '',
+      nothing: () => '',
+    }[wish.kind]();
+    assert.equal(wish.kind + said, then);
   });
 }
 
@@ -70,7 +85,7 @@ test('a line that is refused says why: what was meant, and what there is', () =>
   };
   assert.match(
     why('/halp'),
-    /There is no \/halp\. Did you mean \/help\? There are \/help, .*\/budget AMOUNT/,
+    /There is no \/halp\. Did you mean \/help\? There are \/help, .*\/budget \[LIMIT\]/,
   );
   assert.match(why('/help me'), /\/help takes no words/);
 });
@@ -140,7 +155,7 @@ test('a diff is coloured by line', () => {
   const diff = '--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same\n';
   assert.match(
     paintDiff({ colour: 'yes', columns: 80 }, diff),
-    /\u001b\[31m-old\u001b\[0m\n\u001b\[32m\+new\u001b\[0m\n same$/,
+    /\u001b\[31m-old\u001b\[39m\n\u001b\[32m\+new\u001b\[39m\n same$/,
   );
   assert.equal(paintDiff({ colour: 'no', columns: 80 }, diff), diff.trimEnd());
 });

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
 import { spawn } from '@lydell/node-pty';
+import { createEmulator } from '../terminal/screen.js';
 import { bin, type Place, until } from './pawl.js';
 
 /** The program in a real terminal. */
@@ -13,6 +14,8 @@ export type Terminal = {
   raw(): string;
   /** Waits until the text or pattern was written after the last `mark`. */
   sees(wanted: string | RegExp): Promise<void>;
+  /** Waits until the screen, as it is then, shows the text or pattern: rows that did not change are not written again. */
+  shows(wanted: string | RegExp): Promise<void>;
   /** What was written before no longer counts for `sees`. */
   mark(): void;
   readonly ended: Promise<number>;
@@ -42,12 +45,14 @@ export const openProgram = (
     cwd: place.workspace,
     env: environment,
   });
+  const screen = createEmulator(100, 30);
   let raw = '';
   let from = 0;
   let living = true;
   const shown = (): string => raw.replace(ESCAPES, '');
   child.onData((text) => {
     raw += text;
+    screen.write(text);
   });
   const ended = new Promise<number>((resolve, reject) => {
     const timer = setTimeout(
@@ -78,6 +83,13 @@ export const openProgram = (
         return typeof wanted === 'string' ? fresh.includes(wanted) : wanted.test(fresh);
       };
       await until(() => `${wanted} in ${JSON.stringify(shown().slice(-3_000))}`, look);
+    },
+    async shows(wanted) {
+      const look = (): boolean => {
+        const text = screen.now();
+        return typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text);
+      };
+      await until(() => `${wanted} on the screen ${JSON.stringify(screen.now())}`, look);
     },
     ended,
   };

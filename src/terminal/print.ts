@@ -1,22 +1,42 @@
 import { writeSync } from 'node:fs';
+import { type Background, backgroundIn, codeOf, endOf, type Style } from './theme.js';
 
-/** What a stream may show; decided once per stream. */
-export type Look = { readonly colour: 'yes' | 'no'; readonly columns: number };
+/** What a stream may show. */
+export type Look = {
+  readonly colour: 'yes' | 'no';
+  /** As wide as the window is now. */
+  readonly columns: number;
+  readonly background?: Background;
+  /** `yes`: whole lines only, nothing is drawn again; for screen readers, and terminals that can't move their cursor. */
+  readonly plain?: 'yes' | 'no';
+};
 
 /** A terminal that can't move its cursor. */
 export const isBare = (environment: NodeJS.ProcessEnv): boolean => environment.TERM === 'dumb';
 
-/** Escapes only for a terminal that wants them: `NO_COLOR` and `TERM=dumb` say no. */
-export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => {
-  const wanted = (environment.NO_COLOR ?? '') === '' && !isBare(environment);
-  return { colour: stream.isTTY && wanted ? 'yes' : 'no', columns: stream.columns ?? 80 };
+const isSet = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
+
+/** Escapes only for a terminal that wants them: `NO_COLOR` and `TERM=dumb` say no, `FORCE_COLOR` yes. */
+const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): boolean => {
+  if (isBare(environment) || environment.FORCE_COLOR === '0') return false;
+  if (isSet(environment.FORCE_COLOR)) return true;
+  return stream.isTTY && (environment.NO_COLOR ?? '') === '';
 };
 
-const codes = { dim: '2', bold: '1', red: '31', green: '32', yellow: '33', blue: '34', cyan: '36' } as const;
-export type Style = keyof typeof codes;
+export const lookOf = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): Look => ({
+  colour: wantsColour(stream, environment) ? 'yes' : 'no',
+  get columns() {
+    return stream.columns ?? 80;
+  },
+  background: backgroundIn(environment),
+  plain: isBare(environment) ? 'yes' : 'no',
+});
 
-export const paint = (look: Look, style: Style, text: string): string =>
-  look.colour === 'no' || text === '' ? text : `\u001b[${codes[style]}m${text}\u001b[0m`;
+export const paint = (look: Look, style: Style, text: string): string => {
+  if (look.colour === 'no' || text === '') return text;
+  const code = codeOf(style, look.background ?? 'unknown');
+  return `\u001b[${code}m${text}\u001b[${endOf(code)}m`;
+};
 
 /** Text from a model or a tool, made harmless for a terminal: no escapes, no other control characters. */
 export const harmless = (text: string): string =>

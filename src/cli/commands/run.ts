@@ -1,0 +1,51 @@
+import { harmless, paint } from '../../terminal/print.js';
+import { endingOfError } from '../exit-codes.js';
+import { type CommandName, keyHelp, slashHelp } from '../slash.js';
+import { diff } from './diff.js';
+import { exportTo } from './export.js';
+import { model } from './model.js';
+import { budget, cost } from './money.js';
+import { permissions } from './permissions.js';
+import { type Command, NotNow, type Room } from './room.js';
+import { clear, fork, resume } from './sessions.js';
+
+/** The commands of the terminal, by name. */
+
+const help: Command = ({ desk }) =>
+  desk.print([...slashHelp, ...keyHelp].map(([name, what]) => `  ${name.padEnd(26)} ${what}`).join('\n'));
+
+const compact: Command = async ({ session }, words) =>
+  void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));
+
+const retry: Command = async ({ session, desk }) =>
+  void (await session.send({ type: desk.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
+
+const commands: Readonly<Record<CommandName, Command>> = {
+  help,
+  model,
+  compact,
+  cost,
+  budget,
+  resume,
+  fork,
+  clear,
+  permissions,
+  diff,
+  export: exportTo,
+  retry,
+  quit: ({ quit }) => quit(),
+};
+
+/** Runs what a command asks for; what goes wrong is said, and nothing else comes of it. */
+export const attemptFor = async ({ desk, look }: Room, work: () => void | Promise<void>): Promise<void> => {
+  try {
+    await work();
+  } catch (error) {
+    const message = error instanceof NotNow ? error.message : endingOfError(error).message;
+    desk.print(paint(look, 'yellow', `  ${harmless(message).replaceAll('\n', '\n  ')}`));
+  }
+  desk.redraw();
+};
+
+export const runCommand = (room: Room, name: CommandName, words: string): Promise<void> =>
+  attemptFor(room, () => commands[name](room, words));

@@ -1,0 +1,109 @@
+/** What can be completed in a text, and by what: pure. */
+
+export type Choice = { readonly text: string; readonly about: string };
+
+/** A word before the cursor that has completions. */
+export type Stem = {
+  readonly kind: 'command' | 'file';
+  /** Where the word begins, its sign (`/`, `@`) included. */
+  readonly start: number;
+  readonly words: string;
+};
+
+/** The word that stands before the cursor, if it is one that can be completed. */
+export const stemAt = (text: string, cursor: number): Stem | null => {
+  const before = text.slice(0, cursor);
+  const command = /^\/([\w-]*)$/.exec(before);
+  if (command !== null) return { kind: 'command', start: 0, words: command[1] ?? '' };
+  const file = /(?:^|\s)@([^\s@]*)$/.exec(before);
+  return file === null
+    ? null
+    : { kind: 'file', start: cursor - (file[1] ?? '').length - 1, words: file[1] ?? '' };
+};
+
+const BOUNDARY = /[/\-_. ]/;
+
+/**
+ * How well the letters of `words` are found in `text` in their order; null where they are not. Letters that follow each
+ * other, begin a word, or stand in the file's own name count more; long texts count less.
+ */
+const fitOf = (words: string, text: string): number | null => {
+  const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
+  const name = there.lastIndexOf('/', there.length - 2) + 1;
+  const whole = there.indexOf(wanted, name);
+  if (whole >= 0) return 1_000 - text.length / 10 + (whole === name ? 100 : 0);
+  const anywhere = there.indexOf(wanted);
+  if (anywhere >= 0) return 500 - text.length / 10;
+  let fit = 0;
+  let at = -1;
+  for (const letter of wanted) {
+    const next = there.indexOf(letter, at + 1);
+    if (next < 0) return null;
+    fit += next === at + 1 ? 8 : BOUNDARY.test(there[next - 1] ?? '/') ? 6 : 1;
+    at = next;
+  }
+  return fit - text.length / 10;
+};
+
+const CHOICES_MAX = 50;
+
+/** The choices that fit, best first; of equal ones the order stays. */
+export const ranked = (words: string, choices: readonly Choice[]): readonly Choice[] =>
+  words === ''
+    ? choices.slice(0, CHOICES_MAX)
+    : choices
+        .map((choice) => ({ choice, fit: fitOf(words, choice.text) }))
+        .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
+        .sort((a, b) => b.fit - a.fit)
+        .slice(0, CHOICES_MAX)
+        .map(({ choice }) => choice);
+
+/** What is offered for a stem, and which of it is chosen. */
+export type Offer = {
+  readonly stem: Stem;
+  /** Never empty. */
+  readonly choices: readonly Choice[];
+  readonly chosen: number;
+};
+
+export const chosenBy = (offer: Offer, by: -1 | 1): Offer => ({
+  ...offer,
+  chosen: (offer.chosen + by + offer.choices.length) % offer.choices.length,
+});
+
+/** The text and cursor with the chosen word in place of the stem. */
+export const completed = (
+  text: string,
+  cursor: number,
+  { stem, choices, chosen }: Offer,
+): { readonly text: string; readonly cursor: number } => {
+  const word = choices[chosen]?.text ?? '';
+  // A folder is gone on with, anything else is followed by a space.
+  const after = word.endsWith('/') || /^\s/.test(text.slice(cursor)) ? '' : ' ';
+  const put = (stem.kind === 'command' ? '/' : '@') + word + after;
+  return { text: text.slice(0, stem.start) + put + text.slice(cursor), cursor: stem.start + put.length };
+};
+
+/** Whether the text says already what would be put there. */
+export const isSaid = (text: string, cursor: number, offer: Offer): boolean =>
+  completed(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
+
+const ROWS_MAX = 6;
+
+/** The rows of an offer around what is chosen. `mark` makes the chosen one stand out. */
+export const offerRows = (
+  { choices, chosen }: Offer,
+  columns: number,
+  mark: (row: string) => string,
+): readonly string[] => {
+  const first = Math.max(0, Math.min(chosen - 2, choices.length - ROWS_MAX));
+  const shown = choices.slice(first, first + ROWS_MAX);
+  const wide = Math.min(Math.max(...shown.map(({ text }) => text.length)), Math.max(10, columns - 4));
+  return shown.map(({ text, about }, index) => {
+    const isChosen = first + index === chosen;
+    // of a long path the end says more
+    const name = text.length > wide ? `…${text.slice(1 - wide)}` : text.padEnd(wide);
+    const row = `${isChosen ? '›' : ' '} ${name}  ${about}`.trimEnd().slice(0, columns - 1);
+    return isChosen ? mark(row) : row;
+  });
+};

@@ -1,0 +1,31 @@
+import { harmless, type Look, paint } from './print.js';
+import { cutLine } from './width.js';
+
+/** A list of what is to be done, in the few rows that can be spared for it. */
+
+const ITEMS_MAX = 5;
+const COLUMNS_MAX = 70;
+
+const isDone = (line: string): boolean => line.startsWith('[x]');
+
+/** The list of a result: how much is done, then an item a line, with a mark in brackets; empty of one with nothing left to do. */
+export const openList = (text: string): readonly string[] => {
+  const lines = harmless(text).trimEnd().split('\n');
+  return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
+};
+
+/** What is being done and what comes next; of what is done only the count. */
+export const listRows = (
+  look: Look,
+  [head = '', ...items]: readonly string[],
+  columns: number,
+): readonly string[] => {
+  if (items.length === 0) return [];
+  const open = items.filter((line) => !isDone(line));
+  const left = open.length - ITEMS_MAX;
+  const rows = [head, ...open.slice(0, ITEMS_MAX), ...(left > 0 ? [`… ${left} more`] : [])];
+  return rows.map((row, index) => {
+    const text = cutLine(index === 0 ? row : `  ${row}`, Math.min(columns, COLUMNS_MAX));
+    return row.startsWith('[>]') ? text : paint(look, 'dim', text);
+  });
+};

@@ -1,0 +1,111 @@
+/** What a terminal shows text on; `unknown`: the colours must be readable on both. */
+export type Background = 'light' | 'dark' | 'unknown';
+
+/** Codes of Select Graphic Rendition. */
+const SHARED = {
+  dim: '2',
+  bold: '1',
+  italic: '3',
+  underline: '4',
+  struck: '9',
+  red: '31',
+  green: '32',
+  yellow: '33',
+  blue: '34',
+  cyan: '36',
+  heading: '36',
+  link: '36',
+  mark: '36',
+  code: '36',
+  keyword: '35',
+  string: '32',
+  number: '33',
+} as const;
+
+export type Style = keyof typeof SHARED;
+
+/** On white, the bright half of the sixteen colours can't be read: darker ones of the 256 take their place. */
+const LIGHT: Partial<Record<Style, string>> = {
+  green: '38;5;28',
+  string: '38;5;28',
+  yellow: '38;5;130',
+  number: '38;5;130',
+  cyan: '38;5;30',
+  heading: '38;5;25',
+  link: '38;5;25',
+  mark: '38;5;30',
+  code: '38;5;30',
+};
+/** On black, the sixteen's blue can't. */
+const DARK: Partial<Record<Style, string>> = { blue: '94', link: '94' };
+
+const CHANGES: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
+  light: LIGHT,
+  dark: DARK,
+  unknown: {},
+};
+
+export const codeOf = (style: Style, background: Background): string =>
+  CHANGES[background][style] ?? SHARED[style];
+
+/** The code that ends what `code` began, and nothing else. */
+export const endOf = (code: string): string => {
+  const first = Number(code.split(';')[0]);
+  if (first === 1 || first === 2) return '22';
+  if (first === 3 || first === 4 || first === 9) return String(first + 20);
+  return first >= 40 && first < 50 ? '49' : '39';
+};
+
+/** `COLORFGBG` is `foreground;background` (rxvt, Konsole), as numbers of the sixteen colours. */
+export const backgroundIn = (environment: NodeJS.ProcessEnv): Background => {
+  const last = environment.COLORFGBG?.split(';').at(-1) ?? '';
+  if (!/^\d{1,2}$/.test(last)) return 'unknown';
+  return Number(last) === 7 || Number(last) === 15 ? 'light' : 'dark';
+};
+
+/** Asks a terminal for its background. One that does not know the question does not answer. */
+const QUESTION = '\u001b]11;?\u0007';
+const REPLY = /\u001b\]11;rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})/i;
+/** Longer than any reply, so that one that comes in pieces is put together. */
+const KEPT = 64;
+/** Of 255; between black on white and white on black. */
+const MIDDLE = 128;
+
+/** Whether a colour is light, by what the eye sees of it. */
+const lightOf = (parts: readonly string[]): Background => {
+  const [red = 0, green = 0, blue = 0] = parts.map(
+    (part) => (Number.parseInt(part, 16) / (16 ** part.length - 1)) * 255,
+  );
+  return 0.299 * red + 0.587 * green + 0.114 * blue >= MIDDLE ? 'light' : 'dark';
+};
+
+/** What is known of the background; it may become known late, and what is drawn from then on is drawn for it. */
+export type BackgroundWatch = {
+  /** Asks, unless the environment says it already. */
+  ask(): void;
+  /** Looks for a reply among what comes from the keyboard. It only looks: leaving replies out is for who reads the keys. */
+  hear(typed: string): void;
+  known(): Background;
+};
+
+export const watchBackground = (
+  environment: NodeJS.ProcessEnv,
+  write: (text: string) => void,
+): BackgroundWatch => {
+  let known = backgroundIn(environment);
+  let heard = '';
+  return {
+    ask() {
+      if (known === 'unknown') write(QUESTION);
+    },
+    hear(typed) {
+      if (known !== 'unknown') return;
+      heard = (heard + typed).slice(-KEPT);
+      const found = REPLY.exec(heard);
+      // The last part is whole only when something stands behind it.
+      if (found === null || found.index + found[0].length === heard.length) return;
+      known = lightOf(found.slice(1));
+    },
+    known: () => known,
+  };
+};

@@ -1,0 +1,110 @@
+import { columnsOfSign, signsOf } from './graphemes.js';
+import { endOf } from './theme.js';
+
+/** How many columns text takes, and where it breaks. Colours (CSI … m) and hyperlinks (OSC 8) take none. */
+
+const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
+const ESCAPES = new RegExp(ESCAPE.source, 'g');
+/** What is drawn as one sign out of several: only such text needs the costly segmenter. */
+const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
+const PLAIN = /^[ -~]*$/;
+
+/** The signs of text without escapes. */
+const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? signsOf(text) : text);
+
+export const columnsOf = (text: string): number => {
+  const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
+  if (PLAIN.test(bare)) return bare.length;
+  let columns = 0;
+  for (const sign of piecesOfText(bare)) columns += columnsOfSign(sign);
+  return columns;
+};
+
+type Piece = { readonly text: string; readonly columns: number };
+
+/** Escapes and signs, in order. */
+function* piecesOf(line: string): Generator<Piece> {
+  let at = 0;
+  while (at < line.length) {
+    ESCAPE.lastIndex = at;
+    const found = ESCAPE.exec(line)?.[0];
+    if (found !== undefined) {
+      yield { text: found, columns: 0 };
+      at += found.length;
+      continue;
+    }
+    const next = line.indexOf('\u001b', at + 1);
+    const plain = line.slice(at, next < 0 ? line.length : next);
+    for (const sign of piecesOfText(plain)) yield { text: sign, columns: columnsOfSign(sign) };
+    at += plain.length;
+  }
+}
+
+const TAB = '    ';
+/** Codes that only end something. */
+const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
+const RESET = '\u001b[0m';
+
+/** One line cut to `columns`, with an ellipsis where something is missing; colours are closed. */
+export const cutLine = (line: string, columns: number): string => {
+  const flat = line.replaceAll('\t', TAB);
+  if (columnsOf(flat) <= columns) return flat;
+  let cut = '';
+  let used = 0;
+  for (const piece of piecesOf(flat)) {
+    if (used + piece.columns > columns - 1) break;
+    cut += piece.text;
+    used += piece.columns;
+  }
+  return `${cut}…${cut.includes('\u001b') ? RESET : ''}`;
+};
+
+/** The colours that are on after `code`. */
+const colourWith = (on: readonly string[], sequence: string): readonly string[] => {
+  const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
+  if (code === undefined) return on;
+  if (code === '' || code === '0') return [];
+  const left = on.filter((other) => endOf(other) !== code);
+  return left.length < on.length || ENDS.has(code) ? left : [...on, code];
+};
+
+const wrapLine = (line: string, columns: number): readonly string[] => {
+  if (columnsOf(line) <= columns) return [line];
+  const rows: string[] = [];
+  let row = '';
+  let used = 0;
+  let on: readonly string[] = [];
+  for (const piece of piecesOf(line)) {
+    if (used + piece.columns > columns) {
+      rows.push(on.length === 0 ? row : row + RESET);
+      row = on.map((code) => `\u001b[${code}m`).join('');
+      used = 0;
+    }
+    row += piece.text;
+    used += piece.columns;
+    if (piece.columns === 0) on = colourWith(on, piece.text);
+  }
+  return [...rows, row];
+};
+
+/** `text` broken into rows of at most `columns`; a colour goes on in the next row of its line. */
+export const wrapText = (text: string, columns: number): readonly string[] =>
+  text
+    .replaceAll('\t', TAB)
+    .split('\n')
+    .flatMap((line) => wrapLine(line, Math.max(2, columns)));
+
+/** As `wrapText`, but between words where there are any. For text without escapes. */
+export const wrapWords = (text: string, columns: number): readonly string[] =>
+  text.split('\n').flatMap((line) => {
+    const rows: string[] = [];
+    let row = '';
+    for (const word of line.split(/(?<= )(?=[^ ])/)) {
+      if (row.trim() !== '' && columnsOf((row + word).trimEnd()) > columns) {
+        rows.push(row.trimEnd());
+        row = '';
+      }
+      row += word;
+    }
+    return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
+  });

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type GitPlace, type Repository, useRepository } from './git.js';
+import { oneLine, plural } from './words.js';
+
+/** What differs in a working tree from what is committed, for a person to read. */
+
+export type DiffSinceHead = { readonly title: string; readonly diff: string };
+
+const BYTES_MAX = 2 * 1024 * 1024;
+const NEW_FILES_MAX = 50;
+const NEW_FILE_BYTES_MAX = 100_000;
+
+const tracked = async (repository: Repository, head: string): Promise<string> => {
+  const words = ['diff', '--no-color', '--no-ext-diff', '--no-textconv', '--no-renames', head, '--'];
+  return (await repository.run(words, { bytesMax: BYTES_MAX, atMax: 'cut' })).output.toString('utf8');
+};
+
+/** A new file as a diff; one that can't be shown is named. */
+const newFile = async (top: string, name: string): Promise<string> => {
+  const bytes = await readFile(path.join(top, name)).catch(() => null); // gone, or not to be read: it is named
+  const head = `--- /dev/null\n+++ b/${oneLine(name)}`;
+  if (bytes === null || bytes.length > NEW_FILE_BYTES_MAX || bytes.includes(0)) return `${head}\n(not shown)`;
+  const lines = bytes.toString('utf8').replace(/\n$/, '').split('\n');
+  return [head, `@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)].join('\n');
+};
+
+/** What differs from HEAD, files that are not ignored included; null where there is no repository. */
+export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
+  useRepository(place, async (repository) => {
+    const head = await repository.run(['rev-parse', '--verify', '--quiet', 'HEAD']);
+    const hash = head.output.toString('utf8').trim();
+    const names = (await repository.ask(['ls-files', '--others', '--exclude-standard', '-z']))
+      .split('\0')
+      .filter((name) => name !== '');
+    const changed = hash === '' ? '' : await tracked(repository, hash);
+    const added: string[] = [];
+    for (const name of names.slice(0, NEW_FILES_MAX)) added.push(await newFile(repository.top, name));
+    const left = names.length - added.length;
+    const since = hash === '' ? 'what is committed (nothing yet)' : `HEAD (${hash.slice(0, 7)})`;
+    return {
+      title: `differs from ${since}: ${plural(names.length, 'new file')} among it`,
+      diff: [changed.trimEnd(), ...added, ...(left > 0 ? [`… ${plural(left, 'more new file')}`] : [])]
+        .filter((text) => text !== '')
+        .join('\n'),
+    };
+  });

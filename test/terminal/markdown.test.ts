@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createBlocks } from '../../src/terminal/blocks.js';
+import { loadMarkdown, renderMarkdown } from '../../src/terminal/markdown.js';
+import type { Look } from '../../src/terminal/print.js';
+import { columnsOf } from '../../src/terminal/width.js';
+
+const bare: Look = { colour: 'no', columns: 40 };
+const coloured: Look = { colour: 'yes', columns: 40 };
+const render = (text: string, look: Look = bare, finished = true): readonly string[] =>
+  renderMarkdown(look, text, look.columns, finished);
+
+test('until the renderer is loaded text is shown as it was written, broken to the width', () => {
+  assert.deepEqual(render('**a** b'), ['**a** b']);
+  assert.deepEqual(renderMarkdown(bare, 'abcdef', 4, true), ['abcd', 'ef']);
+});
+
+test('it can be loaded twice', async () => {
+  await Promise.all([loadMarkdown(), loadMarkdown()]);
+  assert.deepEqual(render('**a** b'), ['a b']);
+});
+
+test('without colours there is no escape at all', () => {
+  const text =
+    '# h\n\n**b** *i* `c` ~~d~~ [l](http://x.y) <http://a.b>\n\n> q\n\n- i\n\n```ts\nconst a = 1;\n```\n\n---\n\n|t|\n|-|\n|u|\n';
+  assert.doesNotMatch(render(text).join('\n'), /\u001b/);
+});
+
+test('where a link leads can be seen', () => {
+  assert.deepEqual(render('[here](http://x.y/z)'), ['here (http://x.y/z)']);
+});
+
+test('escapes of others come to nothing', () => {
+  assert.deepEqual(render('a\u001b[2Jb\u001b]0;t\u0007'), ['a\ufffd[2Jb\ufffd]0;t\ufffd']);
+});
+
+test('code is coloured in a finished block, and only there', () => {
+  const text = '```ts\nconst a = 1;\n```';
+  assert.match(render(text, coloured)[1] ?? '', /\u001b\[35mconst\u001b\[39m a = \u001b\[33m1\u001b\[39m;/);
+  assert.equal(render(text, coloured, false)[1], '  const a = 1;');
+});
+
+test('rows end without spaces', () => {
+  for (const row of render('# head\n\ntext **bold**\n\n- item\n', coloured))
+    assert.doesNotMatch(row, / (?:\u001b\[[\d;]*m)*$/);
+});
+
+const anyPiece = fc.constantFrom(
+  'word ',
+  '日本語',
+  'a'.repeat(30),
+  '\n',
+  '\n\n',
+  '- ',
+  '```ts\n',
+  '```\n',
+  '| a | b |\n',
+  '|---|---|\n',
+  '> ',
+  '**',
+  '`',
+  '# ',
+  '1. ',
+  '\t',
+);
+
+test('no row is wider than it may be, whatever the text', () => {
+  const anyText = fc.array(anyPiece, { maxLength: 30 }).map((pieces) => pieces.join(''));
+  fc.assert(
+    fc.property(anyText, fc.integer({ min: 12, max: 60 }), (text, columns) => {
+      for (const row of renderMarkdown(coloured, text, columns, true))
+        assert.ok(columnsOf(row) <= columns, row);
+    }),
+  );
+});
+
+test('block by block it looks as the whole does', () => {
+  const text =
+    '# Head\n\nA paragraph\nof two lines.\n\n- one\n- two\n  1. three\n\n```ts\nconst a = 1;\n\nconst b = 2;\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n> quote\n\nThe end.\n';
+  const blocks = createBlocks();
+  const pieces = [...blocks.add(text), blocks.take()]
+    .map((block) => render(block))
+    .filter((block) => block.length > 0);
+  assert.deepEqual(
+    pieces.flatMap((block, index) => (index === 0 ? block : ['', ...block])),
+    render(text),
+  );
+});
