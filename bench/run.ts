@@ -1,14 +1,22 @@
+import { benchFirstPaint } from './first-paint.js';
+import { benchReplay } from './replay.js';
 import { benchFirstRequest, benchRounds } from './rounds.js';
+import { benchSessions } from './sessions.js';
 import { benchShapes } from './shapes.js';
 import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
+import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- steps start first-request rounds shapes]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- steps start first-paint streaming first-request rounds replay sessions shapes]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   steps: () => benchSteps(),
   start: () => benchStart(),
+  'first-paint': () => benchFirstPaint(),
   'first-request': benchFirstRequest,
+  streaming: () => benchStreaming(),
   rounds: benchRounds,
+  replay: benchReplay,
+  sessions: benchSessions,
   shapes: benchShapes,
 };
 

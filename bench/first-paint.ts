@@ -1,0 +1,60 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { spawn } from '@lydell/node-pty';
+import { median } from './figures.js';
+
+const ESCAPES = /\u001b(?:\[[?>\d;]*[A-Za-z]|\][^\u0007]*\u0007)/g;
+
+/** From the start of a program in a terminal to the first words of it on the screen, or to its end where it writes none. */
+const paintMs = (words: readonly string[], folder: string, wanted: RegExp | null): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const startedAt = performance.now();
+    const environment = { ...process.env, TERM: 'xterm-256color', HOME: folder, XDG_STATE_HOME: folder };
+    const child = spawn(process.execPath, [...words], { cols: 100, rows: 30, cwd: folder, env: environment });
+    let shown = '';
+    let tookMs: number | null = null;
+    child.onData((text) => {
+      shown += text.replace(ESCAPES, '');
+      if (tookMs !== null || wanted === null || !wanted.test(shown)) return;
+      tookMs = performance.now() - startedAt;
+      child.kill('SIGTERM');
+    });
+    child.onExit(() => {
+      if (wanted === null) tookMs = performance.now() - startedAt;
+      if (tookMs === null) reject(new Error(`the program ended without ${wanted}: ${shown}`));
+      else resolve(tookMs);
+    });
+  });
+
+/** The interactive face: its first paint against `node -e 0` in a terminal, in alternation. */
+export const benchFirstPaint = async (times = 15): Promise<string> => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
+  try {
+    const script = path.join(folder, 'model.json');
+    await writeFile(script, JSON.stringify({ replies: [{ text: 'Hello.' }] }));
+    const bin = path.resolve('bin/pawl.js');
+    const words = [bin, '--model', `scripted/${script}`];
+    // The first start ever keeps what it compiled.
+    await paintMs(words, folder, /ready/);
+    const bare: number[] = [];
+    const first: number[] = [];
+    const ready: number[] = [];
+    for (let time = 0; time < times; time++) {
+      bare.push(await paintMs(['-e', '0'], folder, null));
+      first.push(await paintMs(words, folder, /\S/));
+      ready.push(await paintMs(words, folder, /ready/));
+    }
+    const row = (name: string, figures: readonly number[]): string =>
+      `| ${name} | ${median(figures).toFixed(1)} | ${(median(figures) / median(bare)).toFixed(2)} |`;
+    return [
+      `| median of ${times}, in a terminal | ms | times \`node -e 0\` |`,
+      '|---|--:|--:|',
+      row('node -e 0, to its end', bare),
+      row('pawl, first words on the screen', first),
+      row('pawl, its status says ready', ready),
+    ].join('\n');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};

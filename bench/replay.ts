@@ -1,0 +1,167 @@
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { step } from '../src/agent/machine.js';
+import { encodeHeader, encodeRecord, NEWLINE } from '../src/journal/codec.js';
+import { crc32c } from '../src/journal/crc32c.js';
+import { fileJournals } from '../src/journal/file.js';
+import { beginFold, CHECK_EVERY, checkOf } from '../src/journal/fold.js';
+import { journalPath } from '../src/journal/layout.js';
+import { agentMachine } from '../src/journal/replay.js';
+import type { Header } from '../src/needs.js';
+import * as given from '../test/agent/given.js';
+import { settingsOf } from '../test/agent/settings.js';
+import { median } from './figures.js';
+import { inOwnProcess } from './own-process.js';
+
+/**
+ * The fold of a journal of a million events, checks compared, against what can't be saved: reading the file, summing
+ * each line and parsing its JSON. Each in a process of its own, in alternation.
+ */
+
+const EVENTS = 1_000_000;
+const SESSION = 'bench';
+const TIMES = 5;
+/** Of one reply, as they stream. */
+const DELTAS = 20;
+const ROUNDS_OF_A_TURN = 10;
+
+const candidates = ['read, sum, parse', 'replay'] as const;
+type Candidate = (typeof candidates)[number];
+type Run = { readonly wallMs: number; readonly cpuMs: number; readonly megabytes: number };
+
+/** A session that reads and edits, turn after turn: what a model, its tools and its user would send. */
+function* conversation(): Generator<given.Given, never> {
+  yield given.begin;
+  for (let turn = 0; ; turn += 1) {
+    yield given.input(`turn ${turn}: look at the next file, and repair it`);
+    for (let round = 0; round < ROUNDS_OF_A_TURN; round += 1) {
+      for (let delta = 0; delta < DELTAS; delta += 1) yield given.delta(`word ${delta} `);
+      const [first, second] = [`call-${turn}-${round}-a`, `call-${turn}-${round}-b`];
+      yield given.completed({ text: 'I look at both.', calls: [given.grep(first), given.grep(second)] });
+      for (const callId of [first, second]) {
+        yield given.started(callId);
+        yield given.ended(callId, 'ok', `src/file-${turn}.ts:${round}: ${'found '.repeat(60)}`);
+      }
+    }
+    yield given.says('It is repaired.');
+  }
+}
+
+const header: Header = {
+  version: 1,
+  sessionId: SESSION,
+  createdAt: given.NOW,
+  workspace: '/project',
+  parent: null,
+  machine: agentMachine.fingerprint,
+  settings: settingsOf({ hooks: 'never', windowTokens: Number.MAX_SAFE_INTEGER, limits: { rounds: 0 } }),
+  instructions: '',
+  tools: '',
+  prices: null,
+};
+
+/** Writes the journal as the runtime would, without waiting for the disk. */
+const writeJournal = async (folder: string): Promise<void> => {
+  // Creates the folders, and a session that nobody looks at.
+  await (await fileJournals({ folder }).create({ ...header, sessionId: 'other' })).close();
+  const file = await open(journalPath(folder, SESSION), 'w', 0o600);
+  const fold = beginFold(header, agentMachine);
+  const first = encodeHeader(header);
+  let lines = [first.bytes];
+  let { crc } = first;
+  const events = conversation();
+  for (let seq = 1; seq <= EVENTS; seq += 1) {
+    const event = given.eventOf(events.next().value, fold.state);
+    const taken = step(fold.state, event);
+    if (taken.diagnostics.length > 0) throw new Error(`event ${seq}: ${taken.diagnostics[0]?.why}`);
+    fold.state = taken.state;
+    const line = encodeRecord(
+      { entry: { seq, event }, check: checkOf(fold, seq, fold.state, CHECK_EVERY) },
+      crc,
+    );
+    crc = line.crc;
+    lines.push(line.bytes);
+    if (lines.length < 10_000 && seq < EVENTS) continue;
+    await file.write(Buffer.concat(lines));
+    lines = [];
+  }
+  await file.close();
+};
+
+/** What no reader of such a file can leave out. */
+const readSumParse = async (folder: string): Promise<number> => {
+  const handle = await open(journalPath(folder, SESSION));
+  let rest = Buffer.alloc(0);
+  let crc = 0;
+  let events = -1;
+  const block = Buffer.allocUnsafe(1 << 20);
+  for (;;) {
+    const { bytesRead } = await handle.read(block, 0, block.length, null);
+    if (bytesRead === 0) break;
+    const bytes = Buffer.concat([rest, block.subarray(0, bytesRead)]);
+    let start = 0;
+    for (let stop = bytes.indexOf(NEWLINE); stop >= 0; stop = bytes.indexOf(NEWLINE, start)) {
+      const line = bytes.subarray(start, stop);
+      crc = crc32c(line.subarray(0, -SUM_BYTES), crc);
+      const value = JSON.parse(line.toString());
+      if (Number.parseInt(value.crc, 16) !== crc) throw new Error('a sum does not fit');
+      events += 1;
+      start = stop + 1;
+    }
+    rest = bytes.subarray(start);
+  }
+  await handle.close();
+  return events;
+};
+/** `,"crc":"xxxxxxxx"}` */
+const SUM_BYTES = 18;
+
+const replay = async (folder: string): Promise<number> => (await fileJournals({ folder }).peek(SESSION)).seq;
+
+/** Runs in the child. */
+const measure = async (candidate: Candidate, folder: string): Promise<Run> => {
+  const startedAt = performance.now();
+  const events = await (candidate === 'replay' ? replay : readSumParse)(folder);
+  if (events !== EVENTS) throw new Error(`${candidate} came to ${events} events`);
+  const { user, system } = process.cpuUsage();
+  return {
+    wallMs: performance.now() - startedAt,
+    cpuMs: (user + system) / 1_000,
+    megabytes: process.resourceUsage().maxRSS / 1_024,
+  };
+};
+
+export const benchReplay = async (): Promise<string> => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-replay-'));
+  try {
+    await writeJournal(folder);
+    const runs: Record<Candidate, Run[]> = { 'read, sum, parse': [], replay: [] };
+    for (let time = 0; time < TIMES; time += 1) {
+      for (const candidate of candidates)
+        runs[candidate].push(await inOwnProcess<Run>('bench/replay.ts', candidate, folder));
+    }
+    const { size } = await stat(journalPath(folder, SESSION));
+    const row = (name: string, figure: (run: Run) => number): string => {
+      const [floor, own] = candidates.map((candidate) => median(runs[candidate].map(figure)));
+      return `| ${name} | ${floor?.toFixed(0)} | ${own?.toFixed(0)} | ${((own ?? Number.NaN) / (floor ?? Number.NaN)).toFixed(2)} |`;
+    };
+    return [
+      `| ${EVENTS.toLocaleString('en-US')} events, ${(size / 1e6).toFixed(0)} MB | read, sum, parse | replay | ratio |`,
+      '|---|--:|--:|--:|',
+      row('wall, ms', ({ wallMs }) => wallMs),
+      row('CPU of the process, ms', ({ cpuMs }) => cpuMs),
+      row('peak memory, MB', ({ megabytes }) => megabytes),
+      '',
+      `Median of ${TIMES} runs. Replay steps the machine over every event and compares the check of every ${CHECK_EVERY}th, and of every state at rest.`,
+    ].join('\n');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+};
+
+const [, , own, wanted, folder] = process.argv;
+if (own === '--own-process' && folder !== undefined) {
+  const candidate = candidates.find((name) => name === wanted);
+  if (candidate !== undefined) process.stdout.write(JSON.stringify(await measure(candidate, folder)));
+}

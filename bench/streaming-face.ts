@@ -1,0 +1,121 @@
+import { writeFileSync, writeSync } from 'node:fs';
+import { initialState, step } from '../src/agent/machine.js';
+import { defaultSettings } from '../src/agent/settings.js';
+import type { Stepped } from '../src/needs.js';
+import { createLiveArea } from '../src/terminal/live-area.js';
+import { loadMarkdown } from '../src/terminal/markdown.js';
+import { Scroll } from '../src/terminal/scroll.js';
+import { statusRow } from '../src/terminal/status.js';
+import { wrapText } from '../src/terminal/width.js';
+import { fakeClock } from '../src/testing/clock.js';
+import { sections } from './streaming-text.js';
+
+/** One face that 5,000 tokens are streamed through, in a terminal of its own; what it cost goes into a file. */
+
+const [, , face = '', file = ''] = process.argv;
+const COLUMNS = 100;
+const ROWS = 30;
+const TOKEN_CHARACTERS = 4;
+/** Time that passes with each token: a thousand a second. */
+const TOKEN_MS = 1;
+
+let bytes = 0;
+let largest = 0;
+const write = (text: string): void => {
+  const size = Buffer.byteLength(text);
+  bytes += size;
+  largest = Math.max(largest, size);
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(1, rest));
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
+    }
+  }
+};
+
+type Face = { take(token: string): void; end(): void };
+
+/** The floor: each token as it comes. */
+const plain = (): Face => ({ take: (token) => write(token.replaceAll('\n', '\r\n')), end: () => undefined });
+
+/** As log-update does it: each picture erases the unfinished text and writes it again, plain. */
+const rewriting = (): Face => {
+  let tail = '';
+  let drawn = 0;
+  let time = 0;
+  const draw = (): void => {
+    const cut = tail.lastIndexOf('\n\n') + 2;
+    const done = cut > 1 ? tail.slice(0, cut) : '';
+    tail = tail.slice(done.length);
+    const rows = [...wrapText(tail, COLUMNS), 'answering', '> '];
+    const erase = drawn > 1 ? `\u001b[${drawn - 1}A` : '';
+    write(`${erase}\r\u001b[J${done.replaceAll('\n', '\r\n')}${rows.join('\r\n')}`);
+    drawn = rows.length;
+  };
+  return {
+    take(token) {
+      tail += token;
+      time += TOKEN_MS;
+      if (time % 33 === 0) draw();
+    },
+    end: draw,
+  };
+};
+
+/** The product's: Markdown, highlighted code, status, a live area. */
+const pawl = (): Face => {
+  const clock = fakeClock();
+  const look = { colour: 'yes' as const, columns: COLUMNS };
+  const area = createLiveArea({
+    write,
+    size: () => ({ columns: COLUMNS, rows: ROWS }),
+    clock,
+    reflow: 'all',
+  });
+  const scroll = new Scroll(look, '/w');
+  const started = initialState({ ...defaultSettings, model: 'bench/x', workspace: '/w' });
+  const { state } = step(started, { type: 'UserInput', at: clock.now(), text: 'go', mode: 'steer' });
+  const draw = (): void =>
+    area.draw(() => {
+      const rows = scroll.rows(COLUMNS, clock.now());
+      const status = statusRow(state, COLUMNS, clock.now());
+      return { rows: [...rows, status, '> '], cursor: { row: rows.length + 1, column: 2 } };
+    });
+  return {
+    take(text) {
+      const event: Stepped['event'] = { type: 'TextDelta', at: clock.now(), requestId: 'req-1', text };
+      const actions = [{ type: 'DisplayText' as const, text }];
+      const lines = scroll.see({ seq: null, event, state, actions, path: [], diagnostics: [] });
+      if (lines !== '') area.print(lines);
+      draw();
+      clock.advance(TOKEN_MS);
+    },
+    end: () => clock.advance(100),
+  };
+};
+
+const faces: Readonly<Record<string, () => Face>> = { plain, rewriting, pawl };
+
+const run = async (): Promise<void> => {
+  const makeFace = faces[face];
+  if (makeFace === undefined) throw new Error(`no such face: ${face}`);
+  const text = sections();
+  const tokens = Array.from({ length: Math.ceil(text.length / TOKEN_CHARACTERS) }, (_, at) =>
+    text.slice(at * TOKEN_CHARACTERS, (at + 1) * TOKEN_CHARACTERS),
+  );
+  await loadMarkdown();
+  const { take, end } = makeFace();
+  const before = process.cpuUsage();
+  for (const token of tokens) take(token);
+  end();
+  const { user, system } = process.cpuUsage(before);
+  const cpuMs = (user + system) / 1_000;
+  writeFileSync(
+    file,
+    JSON.stringify({ tokens: tokens.length, characters: text.length, cpuMs, bytes, largest }),
+  );
+};
+
+await run();
