@@ -1,6 +1,6 @@
 /** Puts what is drawn from the table into documents, between markers that stay. */
 
-type Part = 'diagram' | 'table' | 'words' | 'deep';
+type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings';
 
 const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
   begin: `<!-- ${part}:begin -->`,

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 type Bundled = {
@@ -14,6 +14,14 @@ type Bundled = {
 const packageFolder = (input: string): string | null =>
   /^(?:[^:]*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0] ?? null;
 
+/** Texts of packages that leave it out of what npm installs, by name. */
+const KEPT = path.join(import.meta.dirname, 'licences');
+
+const keptText = (name: string): string | null => {
+  const file = path.join(KEPT, `${name}.txt`);
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
+};
+
 const read = (folder: string): Bundled => {
   // Our own reading of npm's manifest: these stand in each that npm has accepted, but for `repository`.
   const manifest = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as {
@@ -24,7 +32,7 @@ const read = (folder: string): Bundled => {
   };
   const { name, version, license: licence, repository } = manifest;
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  const text = file === undefined ? null : readFileSync(path.join(folder, file), 'utf8').trim();
+  const text = file === undefined ? keptText(name) : readFileSync(path.join(folder, file), 'utf8').trim();
   const url = typeof repository === 'string' ? repository : (repository?.url ?? '');
   return { name, version, licence, repository: url.replace(/^git\+|\.git$/g, ''), text };
 };
@@ -37,7 +45,9 @@ const textOf = (found: Bundled, all: readonly Bundled[]): string => {
     (one) => one.text !== null && one.repository === repository && one.licence === licence,
   );
   if (sister?.text) return sister.text;
-  throw new Error(`${found.name} comes without its licence text, so it can't be bundled: leave it external`);
+  throw new Error(
+    `${found.name} comes without its licence text, so it can't be bundled: leave it external, or keep its text in scripts/licences/`,
+  );
 };
 
 /** THIRD-PARTY.md: the licence of every package that stands in dist/. `inputs` are the bundled files. */

@@ -1,6 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
- * The diagram in README.md and docs/machine.md, the pages of docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json;
+ * The diagram in README.md and docs/machine.md, the pages of docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json,
+ * the table of docs/configuration.md, man/pawl.1, docs/reference;
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
@@ -12,8 +13,11 @@ import { views } from '../src/agent/views/views.js';
 import { markdownTable, mermaid } from '../src/kernel/describe.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
+import { configurationPage, fillConfigurationPage } from './configuration-page.js';
 import { emptyMachineDocument, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
+import { manualPage, manualText } from './manual-page.js';
+import { referencePages } from './reference.js';
 import { fillSeedPage, seedPage } from './seed-pages.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
@@ -56,4 +60,7 @@ console.log((await bundle(root)).join('\n'));
 updateDiagrams();
 updateSeedPages();
 rewrite('docs/json-stream.schema.json', schemaText());
+rewrite(configurationPage, fillConfigurationPage(readFileSync(inRoot(configurationPage), 'utf8')));
+rewrite(manualPage, manualText());
+for (const [page, text] of referencePages()) rewrite(page, text);
 process.exitCode = updateByTests() ? 0 : 1;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -37,6 +37,7 @@ test('the programs in README.md and docs/ compile', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-docs-'));
   try {
     writeFileSync(path.join(folder, 'package.json'), '{ "type": "module" }');
+    symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
     for (const { name, program } of programs) writeFileSync(path.join(folder, name), program);
     const settings = compilerSettings(programs.map(({ name }) => name));
     writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(settings));

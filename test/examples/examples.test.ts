@@ -37,13 +37,13 @@ const run = (file: string) => {
 
 describe('examples', () => {
   for (const file of files) {
-    it(`${file} is short, begins with a sentence and imports the package only by its names`, () => {
+    it(`${file} is short, begins with a sentence and imports the package only by its names, and zod for schemas`, () => {
       const text = textOf(file);
       assert.match(text, /^\/\*\* [A-Z].*[.!?] \*\/\n/);
       const lines = text.trimEnd().split('\n').length;
       assert.ok(lines <= LINES_MAX, `${lines} lines, at most ${LINES_MAX}`);
       const named = [...text.matchAll(/ from '([^']+)';/g)].map(([, name = '']) => name);
-      const foreign = named.filter((name) => !/^(pawl(\/machine|\/testing)?|node:.+)$/.test(name));
+      const foreign = named.filter((name) => !/^(pawl(\/machine|\/testing)?|zod|node:.+)$/.test(name));
       assert.deepEqual(foreign, []);
     });
 

@@ -1,0 +1,58 @@
+import { flagName } from '../src/config/flag-names.js';
+import { type ProjectMay, type Setting, settings } from '../src/config/table.js';
+import { splice } from './diagram.js';
+
+/** The table of settings in docs/configuration.md. */
+
+export const configurationPage = 'docs/configuration.md';
+
+const projectMay: Readonly<Record<ProjectMay, string>> = {
+  no: 'nothing',
+  free: 'choose',
+  tighten: 'tighten',
+  sameProvider: 'choose another of the same provider',
+};
+
+const cell = (text: string): string => text.replaceAll('|', '\\|');
+
+const valuesOf = ({ kind }: Setting): string => {
+  switch (kind.type) {
+    case 'words':
+      return kind.words.map((word) => `\`"${word}"\``).join(', ');
+    case 'number':
+      return kind.whole ? 'whole number' : 'number';
+    case 'switch':
+      return '`true`, `false`';
+    case 'model':
+      return '`"provider/name"`';
+    case 'url':
+      return 'URL';
+    case 'file':
+      return 'path';
+    case 'hosts':
+      return 'list of hosts';
+    default:
+      return kind satisfies never;
+  }
+};
+
+const row = (setting: Setting): string => {
+  const flag = flagName(setting);
+  const cells = [
+    `\`${setting.key}\``,
+    valuesOf(setting),
+    flag === null ? '' : `\`${flag}\``,
+    `\`${setting.variable}\``,
+    projectMay[setting.project],
+    setting.help,
+  ];
+  return `| ${cells.map(cell).join(' | ')} |`;
+};
+
+const table = (list: readonly Setting[]): string =>
+  ['| key | value | flag | variable | a project may | |', '|---|---|---|---|---|---|', ...list.map(row)].join(
+    '\n',
+  );
+
+/** The page with its table made anew. */
+export const fillConfigurationPage = (page: string): string => splice(page, 'settings', table(settings));

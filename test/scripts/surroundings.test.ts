@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { configurationPage, fillConfigurationPage } from '../../scripts/configuration-page.js';
+import { manualPage, manualText } from '../../scripts/manual-page.js';
+import { describeProgram } from '../../src/cli/described.js';
+import { buildProgram } from '../../src/cli/program.js';
+import { settings } from '../../src/config/table.js';
+
+const read = (file: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+
+test('man/pawl.1 is what the parser and the settings say (npm run update writes it)', () => {
+  assert.equal(read(manualPage), manualText());
+});
+
+test('the table of docs/configuration.md is that of the settings (npm run update writes it)', () => {
+  const page = read(configurationPage);
+  assert.equal(page, fillConfigurationPage(page));
+});
+
+test('every command, flag and variable is in the man page', () => {
+  const text = manualText().replaceAll('\\-', '-');
+  const program = describeProgram(buildProgram(() => undefined));
+  for (const command of program.commands) {
+    assert.match(text, new RegExp(`^\\.SS ${command.name}`, 'm'));
+    for (const { written } of command.flags)
+      assert.ok(text.includes(`.B ${written}`), `${command.name} ${written}`);
+  }
+  for (const { written } of program.flags) assert.ok(text.includes(`.B ${written}`), written);
+  for (const { variable } of settings) assert.ok(text.includes(variable), variable);
+});
+
+test('no line of the man page is an order that nobody meant', () => {
+  const orders = /^\.(\\"|TH|SH|SS|TP|B|br)( |$)/;
+  const wrong = manualText()
+    .split('\n')
+    .filter((line) => (/^[.']/.test(line) && !orders.test(line)) || /[^\x20-\x7e]/.test(line));
+  assert.deepEqual(wrong, []);
+});
