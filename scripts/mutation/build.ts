@@ -10,7 +10,7 @@ import { build, type Plugin } from 'esbuild';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const ROOMS = ['test/kernel', 'test/agent'];
 /** Copies of the sources, whole explorations, and what is asked of the walks themselves. */
-const LEFT_OUT = /agent\/.*(?:faults|walks-reach|exploration\/(?:promises|key))/;
+const LEFT_OUT = /agent\/.*(?:faults|walks-reach|exploration\/(?:promises|key\.))/;
 const LAST = /random|property|refinement|exploration/;
 
 const files = ROOMS.flatMap((room) =>

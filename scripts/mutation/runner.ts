@@ -24,7 +24,8 @@ import type { Place, Test } from './one-by-one.js';
  * 2. A mutant meets the tests that reach its place, those that caught others before it first, and no test after the one
  *    that fails. What a test file does while it loads counts for all its tests; what the machine does while it loads
  *    counts for every test there is.
- * 3. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says Stryker.
+ * 3. A mutant of the machine does not meet the tests that explore the machine: they are about the exploring, and slow.
+ * 4. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says Stryker.
  */
 
 type Suite = (
@@ -40,6 +41,7 @@ type Tests = ReadonlyMap<string, Test>;
 type Instruments = { currentTestId?: string | undefined; mutantCoverage?: MutantCoverage };
 
 const LOADS = 'the suite loads';
+const EXPLORING = /agent\/exploration\//;
 const NONE = -1;
 const idOf = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -143,7 +145,10 @@ class SuiteRunner implements TestRunner {
       return caught(LOADS, why(error), 1);
     }
     const wanted = new Set(testFilter ?? tests.keys());
-    const ordered = [...new Set([...this.#catchers, ...tests.keys()])].filter((id) => wanted.has(id));
+    const explores = EXPLORING.test(activeMutant.fileName.replaceAll(path.sep, '/'));
+    const ordered = [...new Set([...this.#catchers, ...tests.keys()])].filter(
+      (id) => wanted.has(id) && (explores || !EXPLORING.test(id)),
+    );
     for (const [index, id] of ordered.entries()) {
       const test = tests.get(id);
       const failure = test === undefined ? null : await failureOf(test);

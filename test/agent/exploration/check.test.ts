@@ -9,6 +9,7 @@ import type { State } from '../../../src/agent/state.js';
 import { ruleFaults } from '../../../src/agent/step-rules.js';
 import { table } from '../../../src/agent/table.js';
 import { loom } from '../../../src/agent/views/loom.js';
+import { minimal } from '../../../src/agent/views/minimal.js';
 import type { View } from '../../../src/agent/views/view.js';
 import { views } from '../../../src/agent/views/views.js';
 import { late } from '../../../src/kernel/table.js';
@@ -19,6 +20,8 @@ import { configurationNamed } from './small.js';
 const STATES_MAX = 100_000;
 const run = (name: string, machine: Machine = agent, seen: readonly View[] = views): Explored =>
   exploreOne(configurationNamed(name), machine, seen, STATES_MAX, () => undefined);
+
+const everyEdge = agent.edges.map(({ id }) => id);
 
 /** A copy of the table in which any timer at all ends the wait for a retry. */
 const hasty = agentMachine({
@@ -67,6 +70,43 @@ test('a state from which there is no way back to the user is found', () => {
   assert.equal(violation?.events, 1);
 });
 
+test('a machine that answers the same step twice in two ways is found', () => {
+  let epoch = 0;
+  const fickle: Machine = {
+    ...agent,
+    step: (state, event) => {
+      const taken = agent.step(state, event);
+      epoch += 1;
+      return { ...taken, state: { ...taken.state, session: { ...taken.state.session, epoch } } };
+    },
+  };
+  const { violation } = run('queue goes on', fickle);
+  assert.deepEqual(violation?.faults, ['8: the same step twice gives two answers']);
+});
+
+test('a step that breaks a promise and has no arrow in a seed is told as the fault of a view', () => {
+  const { WaitingForUserInput: _, ...rest } = table.rest ?? {};
+  const mute = agentMachine({ ...table, rest });
+  const homeless = { ...loom, stands: { ...loom.stands, WaitingForUserInput: [] } };
+  const { violation } = run('hooks', mute, [minimal, homeless]);
+  assert.deepEqual(violation?.faults, [
+    'R0g: the user is asked 0 times',
+    'loom: the seed stands in WaitingForUserInput where we rest in WaitingForUserInput',
+  ]);
+  assert.equal(violation?.kind, 'view');
+});
+
+test('an exploration without a fault says what it has taken, as far as it went', () => {
+  const few = exploreOne(configurationNamed('hooks'), agent, [loom], 10, () => undefined);
+  assert.deepEqual([few.violation, few.complete], [null, false]);
+  assert.ok(few.states < 100, `${few.states} states`);
+  assert.ok(few.edges.includes('Ready/Start/0') && few.edges.every((id) => everyEdge.includes(id)));
+  const ids = loom.edges.map(({ id }) => id);
+  const { loom: taken = [] } = few.arrows;
+  assert.ok(taken.includes('WaitingForUserInput/UserInput/CallingLlm'), taken.join());
+  assert.ok(taken.length < ids.length && taken.every((id) => ids.includes(id)), taken.join());
+});
+
 const explored = (own: Partial<Explored>): Explored => ({
   name: 'one',
   about: '',
@@ -79,14 +119,13 @@ const explored = (own: Partial<Explored>): Explored => ({
   arrows: {},
   ...own,
 });
-const violation = (events: number) => ({
+const violation = (events: number, kind: 'promise' | 'view' = 'promise') => ({
   configuration: 'one',
   faults: ['x'],
-  kind: 'promise' as const,
+  kind,
   events,
   trace: '',
 });
-const everyEdge = agent.edges.map(({ id }) => id);
 const whole = (own: Partial<Explored> = {}) =>
   combine([explored({ edges: everyEdge, ...own })], agent.edges, [], {});
 
@@ -106,6 +145,7 @@ test('an arrow that nobody takes is a fault, unless it has a reason', () => {
   const parts = [explored({ edges: rest })];
   const silent = combine(parts, agent.edges, [], {});
   assert.deepEqual([silent.edges.missing, isSound(silent)], [[first], false]);
+  assert.deepEqual([silent.edges.reached, silent.edges.explained], [everyEdge.length - 1, []]);
   const said = combine(parts, agent.edges, [], { [first]: 'nobody comes here' });
   assert.deepEqual([said.edges.explained, isSound(said)], [[{ id: first, why: 'nobody comes here' }], true]);
 });
@@ -123,6 +163,10 @@ test('the arrows of a view are looked at like those of the machine', () => {
   const taken = ids.filter((id) => loom.unreached[id] === undefined);
   const sound = combine([explored({ edges: everyEdge, arrows: { loom: taken } })], agent.edges, [loom], {});
   assert.equal(isSound(sound), true);
+  const noEdges = combine([explored({ arrows: { loom: taken } })], agent.edges, [loom], {});
+  assert.equal(isSound(noEdges), false);
+  const [blind] = combine([explored({})], agent.edges, [loom], {}).views;
+  assert.deepEqual([blind?.reached, blind?.missing], [0, taken]);
   const [view] = combine([explored({ arrows: { loom: taken.slice(1) } })], agent.edges, [loom], {}).views;
   assert.deepEqual([view?.name, view?.missing], ['loom', taken.slice(0, 1)]);
 });
@@ -138,4 +182,27 @@ test('of several violations the shortest is shown, and what is not complete is n
   assert.equal(isSound(whole({ violation: violation(1) })), false);
   assert.equal(isSound(whole({ complete: false })), false);
   assert.equal(isSound(whole()), true);
+});
+
+test('faults of the machine and of the views are counted apart', () => {
+  const found = [violation(7), violation(4, 'view'), violation(5)];
+  const check = combine(
+    found.map((one) => explored({ violation: one })),
+    agent.edges,
+    [],
+    {},
+  );
+  assert.deepEqual([check.violations, check.illegalProjections], [2, 1]);
+});
+
+test('the whole is complete when every part is', () => {
+  const parts = [explored({ edges: everyEdge }), explored({ complete: false })];
+  assert.equal(combine(parts, agent.edges, [], {}).complete, false);
+});
+
+test('of each configuration its figures are told', () => {
+  const { configurations } = whole({ violation: violation(1) });
+  assert.deepEqual(configurations, [
+    { name: 'one', about: '', states: 1, steps: 2, depth: 3, complete: true },
+  ]);
 });

@@ -11,7 +11,7 @@ import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
 import { smallBounds } from './small.js';
 
-const STATES_MAX = 400;
+const STATES_MAX = 120;
 
 /** One event of each kind of line that a configuration makes: digits aside, lines of a kind are the same. */
 const eventsOf = (configuration: Configuration): ReadonlyMap<string, Event> => {

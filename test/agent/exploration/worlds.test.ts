@@ -37,9 +37,9 @@ const none: Bounds = {
 };
 /** `statesMax`: those next to the start; they may lead to many more. */
 const worlds: readonly { readonly title: string; readonly bounds: Bounds; readonly statesMax: number }[] = [
-  { title: 'default', bounds: defaultBounds, statesMax: 400 },
-  { title: 'small', bounds: { ...defaultBounds, reads: 1, retries: 1, followUps: 0 }, statesMax: 150 },
-  { title: 'bare', bounds: none, statesMax: 400 },
+  { title: 'default', bounds: defaultBounds, statesMax: 120 },
+  { title: 'small', bounds: { ...defaultBounds, reads: 1, retries: 1, followUps: 0 }, statesMax: 60 },
+  { title: 'bare', bounds: none, statesMax: 120 },
 ];
 
 /** The product's own, by name. */

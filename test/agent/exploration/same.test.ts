@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isSame } from '../../../src/agent/exploration/same.js';
+import { Log } from '../../../src/kernel/log.js';
+
+// Whether two answers of the machine are one: promise 8 stands on it.
+
+const rows: readonly [title: string, one: unknown, other: unknown, same: boolean][] = [
+  ['a value and itself', 'x', 'x', true],
+  ['two texts', 'x', 'y', false],
+  ['a text and a list', 'x', ['x'], false],
+  ['a list and a text', ['x'], 'x', false],
+  ['nothing and an object', null, {}, false],
+  ['an object and nothing', {}, null, false],
+  ['objects of the same fields', { a: { b: 1 } }, { a: { b: 1 } }, true],
+  ['objects that differ deep down', { a: { b: 1 } }, { a: { b: 2 } }, false],
+  ['a field more on the left', { a: 1, b: undefined }, { a: 1 }, false],
+  ['a field more on the right', { a: 1 }, { a: 1, b: undefined }, false],
+  ['lists of the same items', [1, 2], [1, 2], true],
+  ['lists of different lengths', [1, 2], [1], false],
+  ['logs of the same items', Log.from([{ a: 1 }]), Log.from([{ a: 1 }]), true],
+  ['a log and a list', Log.from([1]), [1], false],
+  ['logs that differ at the end', Log.from([1, 2]), Log.from([1, 3]), false],
+  ['logs that differ before the end', Log.from([1, 2]), Log.from([3, 2]), false],
+  ['logs of different lengths', Log.from([2, 1, 2]), Log.from([1, 2]), false],
+];
+
+for (const [title, one, other, same] of rows) {
+  test(`${title} are ${same ? '' : 'not '}the same`, () => {
+    assert.equal(isSame(one, other), same);
+  });
+}
