@@ -12,14 +12,11 @@ const grown = (session: Session, characters: number): number =>
 const sizeOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
 
 /** Adds text to the trailing user message, or begins one. */
-export const tell = (session: Session, origin: TextOrigin, texts: readonly string[]): Session =>
-  texts.length === 0
-    ? session
-    : {
-        ...session,
-        conversation: addTexts(session.conversation, origin, texts),
-        contextTokens: grown(session, sizeOf(texts)),
-      };
+export const tell = (session: Session, origin: TextOrigin, texts: readonly string[]): Session => ({
+  ...session,
+  conversation: addTexts(session.conversation, origin, texts),
+  contextTokens: grown(session, sizeOf(texts)),
+});
 
 /** Answers the calls of the reply just stored, in call order. */
 export const answer = (session: Session, results: readonly ResultPart[]): Session => ({
