@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 import { type Mutation, percent, type Score, totalOf } from './score.js';
-import type { Survivor } from './survivors.js';
+import type { Survivor } from './survivors/survivor.js';
 
 /** docs/mutation.md: what the last whole run found. */
 

@@ -1,5 +1,5 @@
 import type { MutantResult } from '@stryker-mutator/api/core';
-import type { Survivor } from './survivors.js';
+import type { Survivor } from './survivors/survivor.js';
 
 /** What came of the mutants: figures, and those that nobody caught. */
 

@@ -139,7 +139,6 @@ export const flightFaults = (before: State, event: Event, step: Step<State, Acti
   if (ended !== null && !(event.type === 'TimerFired' && named.includes(ended))) going.delete(ended);
   for (const action of actions) perform(going, action);
   const lost = named.filter((id) => !going.delete(id));
-  if (lost.length === 0 && going.size === 0) return [];
   return [
     ...[...going].map((id) => `2.14: ${id} goes on, and ${state.name} does not know it`),
     ...lost.map((id) => `2.14: ${state.name} waits for ${id}, which is not going on`),

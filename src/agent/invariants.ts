@@ -34,14 +34,10 @@ export const violations = (before: State, event: Event, step: Step<State, Action
 };
 
 const callIdsOf = (message: Message | undefined): readonly string[] =>
-  message?.role === 'assistant'
-    ? message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []))
-    : [];
+  (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
 
-const resultIdsOf = (message: Message): readonly string[] =>
-  message.role === 'user'
-    ? message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []))
-    : [];
+const resultIdsOf = ({ parts }: Message): readonly string[] =>
+  parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
 
 /** Whether a message may stand after another one (promises 1 and 2). */
 const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {

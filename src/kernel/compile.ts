@@ -7,9 +7,10 @@ type LooseBranch<S, E, A> = {
   readonly when?: Guard<S, E>;
   readonly to?: string;
   readonly as?: string;
-  readonly then?: Move<S, E, S, A>;
-  readonly stay?: Move<S, E, S, A>;
-};
+} & (
+  | { readonly then: Move<S, E, S, A>; readonly stay?: undefined }
+  | { readonly then?: undefined; readonly stay: Move<S, E, S, A> }
+);
 type LooseCell<S, E, A> = LooseBranch<S, E, A> | readonly LooseBranch<S, E, A>[] | Ignored;
 type Exit<S, E, A> = (state: S, event: E) => readonly A[];
 
@@ -49,8 +50,6 @@ export type Compiled<S, E, A> = {
   readonly edges: readonly Edge[];
   readonly ignored: readonly IgnoredPair[];
 };
-
-const stand = <S>(state: S) => ({ state, actions: [] });
 
 /** Compiles a table. See `machine` in machine.ts for what the types of a table promise. */
 export const compile = <S extends Named, E extends Typed, A>(
@@ -111,7 +110,7 @@ const edgeOf = <S, E, A>(
     when: branch.when?.name ?? '',
     to: branch.to ?? from,
     as: branch.as ?? '',
-    then: (branch.then ?? branch.stay)?.name ?? '',
+    then: (branch.then ?? branch.stay).name,
     kind: branch.stay === undefined ? ('go' as const) : ('stay' as const),
   });
 
@@ -127,6 +126,6 @@ const arrowOf = <S, E, A>(
   const rests = leaves && table.rest?.[edge.to] !== undefined;
   const passes = transient.has(edge.to) || table.passed?.[edge.to] !== undefined;
   const plain = exit === undefined && entry === undefined && !rests && !passes;
-  const move = branch.then ?? branch.stay ?? stand;
+  const move = branch.then ?? branch.stay;
   return { when: branch.when, move, edge, path: Object.freeze([edge]), plain, exit, entry };
 };

@@ -33,9 +33,10 @@ export type Arrow<S, C> = {
   readonly when?: (held: Held<S, C>, event: Typed) => boolean;
   readonly to?: S;
   readonly as: string;
-  readonly then?: Move<S, C>;
-  readonly stay?: Move<S, C>;
-};
+} & (
+  | { readonly then: Move<S, C>; readonly stay?: undefined }
+  | { readonly then?: undefined; readonly stay: Move<S, C> }
+);
 export type CompiledPlan<S, C> = Compiled<Held<S, C>, Typed, never>;
 
 /** The event with which a machine begins in a state, and the mark of what is taken where nothing else is. */

@@ -56,6 +56,15 @@ const bounds: readonly Row[] = [
     says: ['5: attempt 4 of at most 3', '5: retry 4 of at most 2 is promised'],
   },
   {
+    title: 'a retry that went on waiting when the bound was lowered',
+    before: failed(session({}, { maxRetries: 5 }), 3),
+    after: failed(session({}, TWO_RETRIES), 3),
+  },
+  {
+    title: 'an empty reply, which is no retry',
+    after: { ...failed(session({}, TWO_RETRIES), 3), error: { kind: 'empty', message: 'empty' } },
+  },
+  {
     title: 'an attempt that was promised before the bound was lowered',
     before: failed(session({}, { maxRetries: 5 }), 4),
     after: llm(session({}, TWO_RETRIES), 5),

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { a, bad, good, u, use } from './shown.js';
@@ -191,5 +192,72 @@ check([
     state: 'X',
     calls: '1 starting, 2 starting',
     does: [],
+  },
+  {
+    case: 'R76',
+    title: 'a limit that did not stop the turn sends nothing when it is raised',
+    given: 'C[u]',
+    send: [g.input('later'), g.cancel, g.approve('usd', 5)],
+    state: 'W(cancelled user)',
+    does: [],
+    queue: ['later'],
+  },
+  {
+    case: 'R76',
+    title: 'a limit that did not stop the turn offers no retry when it is raised',
+    given: 'C[u]',
+    send: [g.refusedRequest, g.approve('usd', 5)],
+    state: 'W(error badRequest)',
+    hides: ['DisplayNotice retryLast'],
+  },
+  {
+    case: 'R76',
+    title: 'a limit that was reached with the answer offers no retry when it is raised',
+    given: 'C[u]',
+    settings: { autoRearm: 'off', limits: { usd: 1 } },
+    send: [g.input('later'), g.says('yo', g.usage(2)), g.unqueue('later'), g.approve('usd', 5)],
+    state: 'W(budget usd)',
+    hides: ['DisplayNotice retryLast'],
+  },
+  {
+    case: 'R55',
+    title: 'what is queued when a turn ends at a limit is held with one notice',
+    given: 'C[u]',
+    settings: { autoRearm: 'off', limits: { usd: 1 } },
+    send: [g.input('later'), g.says('yo', g.usage(2))],
+    state: 'W(budget usd)',
+    does: [],
+    shows: ['DisplayNotice budget: $2.00 of $1.00 used'],
+    hides: ['DisplayNotice approveBudget'],
+    queue: ['later'],
+  },
+  {
+    case: 'R55',
+    title: 'with nothing queued a turn just ends',
+    given: 'C[u]',
+    send: [g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    also: (walker) => {
+      const out = walker.last().path.find(({ from }) => from === 'EndOfTurn');
+      assert.equal(out?.then, 'endTurn');
+    },
+  },
+  {
+    case: 'R55',
+    title: 'a limit of tokens at the end of a turn is told in tokens',
+    given: 'C[u]',
+    settings: { autoRearm: 'off', limits: { tokens: 5 } },
+    send: [g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    shows: ['DisplayNotice budget: 11 of 5 tokens used'],
+  },
+  {
+    case: 'R55',
+    title: 'a queue that is held at the end of a turn is held for the limit that was reached',
+    given: 'C[u]',
+    settings: { autoRearm: 'off', limits: { tokens: 5 } },
+    send: [g.input('later'), g.says('yo')],
+    state: 'W(budget tokens)',
+    queue: ['later'],
   },
 ]);

@@ -159,4 +159,13 @@ check([
     does: [],
     queue: ['do Y'],
   },
+  {
+    case: 'R67',
+    title: 'where nothing is queued, nothing is restored',
+    given: 'C[u]',
+    settings: { queueOnCancel: 'restore' },
+    send: [g.cancel],
+    state: 'W(cancelled user)',
+    does: ['AbortLlmRequest'],
+  },
 ]);

@@ -132,4 +132,28 @@ check([
     state: 'C[t]',
     talk: [...asked, u(good('1'))],
   },
+  {
+    case: 'R40',
+    title: 'hooks that are switched off under way end with their phases, not in the middle',
+    given: 'H[c]',
+    send: [g.change({ hooks: 'never' }), g.hookDone({ changedFiles: ['a.ts'] })],
+    state: 'H[f]',
+    does: ['RunHook RunningAutoformatters 1'],
+  },
+  {
+    case: 'R42',
+    title: 'a commit is shown by the first eight letters of its hash',
+    given: 'H[c]',
+    send: [g.hookDone({ commits: [{ hash: '0123456789abcdef', subject: 'one' }] })],
+    state: 'H[f]',
+    shows: ['DisplayNotice commits: new commit 01234567 one'],
+  },
+  {
+    case: 'R43',
+    title: 'a tree that is dirty after the commit is not committed again',
+    given: 'H[a]',
+    send: [g.hookDone({ dirty: true })],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
 ]);

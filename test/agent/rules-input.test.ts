@@ -176,4 +176,39 @@ check([
     state: 'K[i]',
     does: ['StartCompaction'],
   },
+  {
+    case: 'R57',
+    title: 'two equal texts that change places have changed places',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      g.input('one'),
+      (state) => ({ type: 'EditQueue', at: g.NOW, items: state.session.queue.toReversed() }),
+    ],
+    state: 'C[u]',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.state().session.queue.map(({ inputId }) => inputId),
+        ['input-3', 'input-2'],
+      ),
+  },
+  {
+    case: 'R57',
+    title: 'an item that is to steer no more is changed, though its text stays',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      (state) => ({
+        type: 'EditQueue',
+        at: g.NOW,
+        items: state.session.queue.map((item) => ({ ...item, mode: 'followUp' })),
+      }),
+    ],
+    state: 'C[u]',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.state().session.queue.map(({ mode }) => mode),
+        ['followUp'],
+      ),
+  },
 ]);

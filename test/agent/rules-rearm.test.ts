@@ -123,4 +123,17 @@ check([
       'the limit was raised to $3.00 by itself (autoRearm)',
     ),
   },
+  {
+    case: 'autoRearm',
+    title: 'a change of other settings leaves what is added as it was set',
+    given: 'C[u]',
+    settings: { limits: { usd: 1 } },
+    send: [g.approve('usd', 5), g.change({ maxRetries: 1 }), dear('1', 6)],
+    state: 'W(budget usd)',
+    also: left(
+      { usd: 7 },
+      'stopped: $6.00 of $5.00 used',
+      'the limit was raised to $7.00 by itself (autoRearm)',
+    ),
+  },
 ]);

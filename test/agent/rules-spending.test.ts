@@ -58,8 +58,12 @@ test('R0b: an outcome that says nothing of spending leaves the ids of other call
   assert.deepEqual(openIds(walker), ['batch-1/2']);
 });
 
-test('R0b: a second outcome counts nothing', () => {
-  assert.equal(costOf(run(ended('1', SPENT), ended('1', SPENT))), 0.5);
+test('R0b: a second outcome counts nothing and leaves the very state', () => {
+  const walker = run(ended('1', SPENT));
+  const before = walker.state();
+  walker.send(ended('1', SPENT));
+  assert.equal(costOf(walker), 0.5);
+  assert.equal(walker.state(), before);
 });
 
 test('R0b: what a call claims that does not spend counts nothing', () => {

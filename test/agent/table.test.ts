@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { agent } from '../../src/agent/machine.js';
+import { agent, initialState } from '../../src/agent/machine.js';
 import { table } from '../../src/agent/table.js';
+import { settingsOf } from './settings.js';
 
 // What the compiler does not see in rows that are made by spreading groups of cells (docs/decisions/0001).
 
@@ -25,4 +26,8 @@ test('every state that can be left is entered by some arrow, and every event mov
     Object.keys(agent.events).filter((event) => !heard.has(event)),
     [],
   );
+});
+
+test('a new session has warned of nothing', () => {
+  assert.deepEqual(initialState(settingsOf()).session.turn.warned, []);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cutMiddle, utf8Bytes } from '../../src/agent/moves/cut.js';
-import { invalidText } from '../../src/agent/moves/outcomes.js';
+import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/outcomes.js';
 import { duration, resetWords } from '../../src/agent/moves/words.js';
 import * as g from './given.js';
 import { check } from './rows.js';
@@ -84,3 +84,23 @@ check([
       assert.deepEqual(said(walker), ['formatted src/a.ts\nformatted /projects/b.ts\nformatted c.ts']),
   },
 ]);
+
+test('each way in which a call ends reads differently', () => {
+  const read = (outcome: Parameters<typeof outcomeText>[0]) => outcomeText(outcome, 'user');
+  assert.equal(read({ status: 'ok', text: 'found' }), 'found');
+  assert.equal(read({ status: 'ok', text: '' }), '(no output)');
+  assert.equal(read({ status: 'failed', text: 'no such file' }), 'failed: no such file');
+  assert.equal(read({ status: 'failed', text: '' }), 'failed without output');
+  const late = 'stopped: the deadline of the call was reached; its effects may be incomplete';
+  assert.equal(read({ status: 'timedOut', text: 'half' }), `${late}\nhalf`);
+  assert.equal(read({ status: 'timedOut', text: ' \n' }), late);
+  const stopped = 'stopped while running by the user, effects unknown';
+  assert.equal(read({ status: 'cancelled', text: 'half' }), `${stopped}\nhalf`);
+  assert.equal(read({ status: 'cancelled', text: '', ran: 'no' }), 'not run: cancelled by user');
+  assert.equal(read({ status: 'lost', text: 'half' }), 'outcome unknown after a crash\nhalf');
+});
+
+test('a reason is told where the user gave one', () => {
+  assert.equal(refusedText(' '), 'refused by user');
+  assert.equal(refusedText(' not this file\n'), 'refused by user: not this file');
+});

@@ -36,14 +36,11 @@ const words = {
 const oldId = ({ session }: State, kind: keyof typeof words, current: readonly string[]): string => {
   for (let count = session.counters[kind]; ; count--) {
     const id = `${words[kind]}-${count}`;
-    if (count <= 0 || !(current.includes(id) || session.unaccounted.includes(id))) return id;
+    if (!current.includes(id) && !session.unaccounted.includes(id)) return id;
   }
 };
 
-const currentIds = (state: State): readonly string[] => {
-  const flying = inFlight(state).flatMap((one) => one.split(' '));
-  return state.name === 'ExecutingTools' ? [...flying, state.batchId] : flying;
-};
+const currentIds = (state: State): readonly string[] => inFlight(state).flatMap((one) => one.split(' '));
 
 type Old = (kind: keyof typeof words) => string;
 type Late = { readonly [T in EventType]?: (at: number, old: Old, state: State) => On<T> };

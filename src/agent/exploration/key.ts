@@ -43,7 +43,7 @@ export const keysOf = ({ changes }: Configuration): ((node: Node) => string) => 
     for (const name of changing) key += JSON.stringify(settings[name]);
     key += turnRuns(state) ? `|${turnKey(session, now)}` : `|${betweenTurnsKey(session)}`;
     if (costlyLeft > 0) key += `|${costlyLeft}${billsKey(state, costlyLeft)}`;
-    for (const { state: place, held } of cursors) key += `|${place};${held}`;
+    for (const { state: place } of cursors) key += `|${place}`;
     return key;
   };
 };

@@ -91,7 +91,8 @@ export const returnCompacted = (
 ): Next<'WaitingForUserInput'> => {
   const session = summarised(state, event);
   const asked = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
-  const next = asked === 'rest' && session.queue.length > 0 ? 'sendQueue' : asked;
+  // An empty queue sends nothing.
+  const next = asked === 'sendAgain' ? asked : 'sendQueue';
   return go(
     { name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next },
     doneNotice(state, event),
@@ -152,7 +153,6 @@ export const gatherSteers = (
 ): Next<'GatheringAdditionalMessages'> => {
   const { session } = state;
   const steers = session.queue.filter((item) => item.mode === 'steer');
-  if (steers.length === 0) return go(state);
   const queue = session.queue.filter((item) => item.mode !== 'steer');
   return go({ ...state, session: tellInputs({ ...session, queue }, steers) });
 };

@@ -36,12 +36,13 @@ const callIdsRepeat = (reply: Pick<Reply, 'calls'>): boolean =>
 const isMalformed = (reply: Pick<Reply, 'calls' | 'message'>): boolean =>
   reply.message === null || callIdsRepeat(reply);
 
-const drainedWithoutCalls = (state: Calling, event: Completed): boolean =>
-  state.call.mode === 'draining' && (event.calls.length === 0 || isMalformed(event));
+/** Whether a reply that nobody waits for any more has no calls that must be answered. */
+const answersNothing = (event: Completed): boolean => event.calls.length === 0 || isMalformed(event);
+/** Those for the time limit come first. */
 export const drainedByUser = (state: Calling, event: Completed): boolean =>
-  drainedWithoutCalls(state, event) && state.call.mode === 'draining' && state.call.cause === 'user';
+  state.call.mode === 'draining' && answersNothing(event);
 export const drainedByTime = (state: Calling, event: Completed): boolean =>
-  drainedWithoutCalls(state, event) && state.call.mode === 'draining' && state.call.cause === 'time';
+  state.call.mode === 'draining' && state.call.cause === 'time' && answersNothing(event);
 
 export const emptyMayRetry = (state: Calling, event: Completed): boolean =>
   event.message !== null &&

@@ -16,14 +16,11 @@ const tokensOfImages = (parts: readonly (ResultPart | UserText)[]): number =>
 const sizeOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
 
 /** Adds text to the trailing user message, or begins one. */
-export const tell = (session: Session, origin: TextOrigin, texts: readonly string[]): Session =>
-  texts.length === 0
-    ? session
-    : {
-        ...session,
-        conversation: addTexts(session.conversation, origin, texts),
-        contextTokens: grown(session, sizeOf(texts)),
-      };
+export const tell = (session: Session, origin: TextOrigin, texts: readonly string[]): Session => ({
+  ...session,
+  conversation: addTexts(session.conversation, origin, texts),
+  contextTokens: grown(session, sizeOf(texts)),
+});
 
 /** What the user said and showed joins the trailing user message. */
 export const tellInputs = (session: Session, inputs: readonly QueuedInput[]): Session => {

@@ -22,9 +22,9 @@ export const releaseInput = (
   state: In<'Ready'> | Waiting,
   event: On<'UserInput'>,
 ): Next<'WaitingForUserInput'> => {
-  const reason = state.name === 'Ready' ? ({ kind: 'start' } as const) : state.reason;
   const session: Session = { ...enqueue(state.session, event), mayCompact: 'yes' };
-  return go({ name: 'WaitingForUserInput', session, reason, next: 'sendQueue' });
+  // It does not rest so: the text is sent, or held for a reason of its own.
+  return go({ name: 'WaitingForUserInput', session, reason: { kind: 'start' }, next: 'sendQueue' });
 };
 
 export const ignoreBlank = (state: Waiting): Next<'WaitingForUserInput'> =>
@@ -135,7 +135,7 @@ const perSession = (dimension: string): boolean => dimension === 'usd' || dimens
 
 /** Rest of WaitingForUserInput: the queue is held again, the user is asked. */
 export const promptForInput = (state: Waiting): Next<'WaitingForUserInput'> =>
-  go(state.next === 'rest' ? state : { ...state, next: 'rest' }, { type: 'PromptForInput' });
+  go({ ...state, next: 'rest' }, { type: 'PromptForInput' });
 
 // ---- EndOfTurn ----
 

@@ -38,7 +38,7 @@ const shutdowns = Object.keys(states).map(
 
 const edges = arrowsOf(rows('text', ...table, ...shutdowns));
 
-const begin = { state: 'WaitingForUserInput', held: '' };
+const begin = { state: 'WaitingForUserInput' };
 
 const refused = { event: 'Error', to: 'WaitingForUserInput', action: 'DisplayError' };
 const refusedCall = (event: string) =>

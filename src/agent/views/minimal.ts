@@ -86,7 +86,7 @@ const edges = arrowsOf([
   ...rows('text', ...shutdowns(Object.keys(states))),
 ]);
 
-const begin = { state: 'WaitingForUserInput', held: '' };
+const begin = { state: 'WaitingForUserInput' };
 
 const refused = { event: 'LlmError', to: 'WaitingForUserInput', action: 'DisplayError' };
 

@@ -218,7 +218,6 @@ export const projectPlain = (seed: Plain): View['project'] => {
     if (step.state.name === TOOLS) go(way, seen, pending(seed, seen.ended));
     // A summary was made for a message that is gone, or that a limit holds back.
     if (step.state.name === WAITING) go(way, seen, seed.refusals[way.state] ?? []);
-    const held = seed.hook === 'hidden' && step.state.name === HOOK ? 'ToolCompleted' : '';
-    return { cursor: { state: way.state, held }, steps: way.steps };
+    return { cursor: { state: way.state }, steps: way.steps };
   };
 };

@@ -104,7 +104,7 @@ const stateAfter = (state: string, { from: left, to, as }: Edge): string => {
   }
 };
 
-const begin = { state: 'Ready', held: '' };
+const begin = { state: 'Ready' };
 const find = stepsOf(edges);
 
 const project: View['project'] = (cursor, _before, _event, step) => {
@@ -119,7 +119,7 @@ const project: View['project'] = (cursor, _before, _event, step) => {
     steps.push(find(state, { event: null, to, action: null }));
     state = to;
   }
-  return { cursor: { state, held: '' }, steps };
+  return { cursor: { state }, steps };
 };
 
 /** Sketch: the whole pipeline after tools, a budget that raises itself, patient retries. */

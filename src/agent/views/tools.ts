@@ -102,7 +102,7 @@ const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
 const project = (cursor: ViewCursor, before: State, event: Event, step: Step<State, Action>) => {
   const run = new Run(cursor.state);
   for (const edge of step.path) takeEdge(run, edge, { before, event, step });
-  return { cursor: run.at === cursor.state ? cursor : { state: run.at, held: '' }, steps: run.steps };
+  return { cursor: run.at === cursor.state ? cursor : { state: run.at }, steps: run.steps };
 };
 
 /** Tools mode of seed 004, as a configuration of the agent machine. */
@@ -165,6 +165,6 @@ export const tools: View = {
     formatter: 'off',
     autoCommit: 'off',
   },
-  begin: { state: INIT, held: '' },
+  begin: { state: INIT },
   project,
 };

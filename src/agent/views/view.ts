@@ -32,7 +32,7 @@ export type ViewStep = {
 };
 
 /** Where the seed's machine stands between two steps of ours: small, plain data, so that states can be compared. */
-export type ViewCursor = { readonly state: string; readonly held: string };
+export type ViewCursor = { readonly state: string };
 
 /** The seed's names, each with our words for it. */
 type OurWords = Readonly<Record<string, string>>;

@@ -236,6 +236,25 @@ check(minimal, [
     send: [g.compactionFails],
     then: [GIVES_UP],
   },
+  {
+    title: 'blank text is no text',
+    given: 'C[u]',
+    send: [g.says(' ')],
+    then: [REPLIES, SAYS_NOTHING],
+  },
+  {
+    title: 'blank text that was streamed is no text either',
+    given: 'C[u]',
+    send: [g.delta(' '), g.says(' ')],
+    then: [REPLIES, SAYS_NOTHING],
+  },
+  {
+    title: 'a thought is no text',
+    given: 'C[u]',
+    send: [g.completed({ reasoning: 'hm' })],
+    then: [REPLIES, SAYS_NOTHING],
+  },
+  { title: 'an event that means nothing here is none', given: 'W', send: [g.retryNow], then: [] },
 ]);
 
 test('minimal: each call of a reply is completed once, whatever becomes of it', () => {

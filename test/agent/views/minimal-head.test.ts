@@ -72,4 +72,12 @@ check(minimalHead, [
     send: [g.hookDone()],
     then: [HEAD_GOES_ON, GIVES_UP],
   },
+  {
+    title: 'a warning about a limit, while the hook has none to give, is none of the hook',
+    given: 'C[u]',
+    settings: { limits: { usd: 1 } },
+    send: [g.completed({ calls: [g.edit('1')], usage: g.usage(0.9) }), g.ended('1'), g.hookDone()],
+    then: [HEAD_GOES_ON],
+    does: ['DisplayWarning', 'SendLlmRequest'],
+  },
 ]);

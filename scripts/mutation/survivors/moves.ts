@@ -1,0 +1,88 @@
+import {
+  ASKED,
+  aliveIn,
+  CHAIN,
+  CONDITION,
+  EQUALITY,
+  FIRST,
+  KIND,
+  LOGIC,
+  METHOD,
+  type Survivor,
+} from './survivor.js';
+
+/** In the moves of the agent machine. */
+export const moves: readonly Survivor[] = [
+  ...aliveIn('src/agent/moves/batch.ts', [
+    [
+      'A call that needs to be alone is alone: some that run are so, or all.',
+      [
+        METHOD,
+        'running.some(({ judged }) => isExclusive(judged))',
+        'running.every(({ judged }) => isExclusive(judged))',
+      ],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/cancel.ts', [
+    [
+      ASKED,
+      [CONDITION, 'call === undefined', 'false', 3],
+      [CONDITION, 'call === undefined || !isRunning(call)', 'false'],
+      [LOGIC, 'call === undefined || !isRunning(call)', 'call === undefined && !isRunning(call)'],
+    ],
+    [
+      'Asked before, or else there is no timer whose id could fit.',
+      [CONDITION, "state.phase.mode === 'cancelling'", 'true', 2],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/compaction.ts', [
+    [ASKED, [CONDITION, "state.mode.kind === 'idle'", 'true', 2]],
+  ]),
+  ...aliveIn('src/agent/moves/outcomes.ts', [
+    [
+      ASKED,
+      [CONDITION, "judged.verdict.kind === 'invalid'", 'true'],
+      [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/queue.ts', [[ASKED, [CHAIN, 'old?.inputId', 'old.inputId']]]),
+  ...aliveIn('src/agent/moves/reply.ts', [
+    [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
+    [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
+  ]),
+  ...aliveIn('src/agent/moves/settle.ts', [
+    [KIND, [CONDITION, "state.phase.mode === 'cancelling'", 'true']],
+    [ASKED, [METHOD, 'calls.filter(isEnded)', 'calls']],
+  ]),
+  ...aliveIn('src/agent/moves/stop.ts', [
+    [
+      KIND,
+      [CONDITION, "event.type === 'TimerFired'", 'true'],
+      [CONDITION, "state.call.mode === 'draining'", 'true'],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/streaks.ts', [
+    [
+      'Another number for the same text: a fingerprint only tells texts apart.',
+      [EQUALITY, 'index < text.length', 'index <= text.length'],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/tools.ts', [
+    [
+      ASKED,
+      [CONDITION, 'call === undefined', 'false'],
+      [CONDITION, 'call === undefined || !isRunning(call)', 'false'],
+      [CONDITION, "call?.status !== 'awaitingApproval'", 'false'],
+      [CONDITION, "call?.status !== 'starting'", 'false'],
+      [LOGIC, 'call === undefined || !isRunning(call)', 'call === undefined && !isRunning(call)'],
+      [CHAIN, 'call?.status', 'call.status', 2],
+    ],
+  ]),
+  ...aliveIn('src/agent/moves/turn.ts', [
+    [FIRST, [CONDITION, 'sessionLimit(state.session) !== null', 'true']],
+    [
+      'The state is passed on within the step: nobody sees why it waits.',
+      ['ObjectLiteral', "{ kind: 'start' }", '{}'],
+    ],
+  ]),
+];

@@ -1,0 +1,47 @@
+import { ASKED, aliveIn, CHAIN, CONDITION, KIND, LIST, LOGIC, SHORTCUT, type Survivor } from './survivor.js';
+
+/** In the tables of the seeds and in the check that our steps are steps of theirs. */
+export const views: readonly Survivor[] = [
+  ...aliveIn('src/agent/views/follow.ts', [
+    [
+      SHORTCUT,
+      [
+        'BlockStatement',
+        '{ let { state } = cursor; for (const step of steps) { if (step.from !== state || !isArrow(view, step)) return false; state = step.to; } return true; }',
+        '{}',
+      ],
+      [CONDITION, 'step.from !== state || !isArrow(view, step)', 'true'],
+      ['BooleanLiteral', 'true', 'false'],
+    ],
+  ]),
+  ...aliveIn('src/agent/views/plain.ts', [
+    [
+      ASKED,
+      [CONDITION, "event.type === 'LlmCompleted'", 'true', 2],
+      [CHAIN, 'event.message?.parts', 'event.message.parts'],
+      [CONDITION, 'before.name === CALLING', 'true'],
+      [CONDITION, 'state === HOOK', 'true'],
+      [CONDITION, 'from === WAITING', 'true'],
+      [LIST, '[]', '["Stryker was here"]', 3],
+    ],
+    [
+      KIND,
+      [CONDITION, "action.type === 'DisplayWarning'", 'true'],
+      [CONDITION, "state.name === 'Compacting' && state.mode.kind === 'idle'", 'true'],
+      [CONDITION, "state.name === 'Compacting'", 'true'],
+      [
+        LOGIC,
+        "state.name === 'Compacting' && state.mode.kind === 'idle'",
+        "state.name === 'Compacting' || state.mode.kind === 'idle'",
+      ],
+      [CONDITION, "state.mode.kind === 'idle'", 'true'],
+      [CONDITION, 'before.name !== CALLING', 'false'],
+      [CONDITION, 'action === null', 'false'],
+    ],
+    [
+      'What was not shown does not count as shown: the action needs its witness.',
+      [CONDITION, "event.type === 'TextDelta'", 'true'],
+    ],
+    [SHORTCUT, [CONDITION, 'step.path.length === 0', 'false']],
+  ]),
+];
