@@ -1,7 +1,8 @@
 /**
  * `npm run mutate [-- FILE…]`: tries every mutant of src/kernel and src/agent, or of the files given, and prints the
  * score. A whole run writes docs/mutation.md. Fails under the score we promise, and where survivors and their reasons
- * (scripts/mutation/survivors.ts) do not agree.
+ * (scripts/mutation/survivors.ts) do not agree. `-- --page` tries nothing: it writes the page of the last whole run again,
+ * with the reasons as they are now.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Stryker } from '@stryker-mutator/core';
 import { options } from './mutation/options.js';
 import { figures, page } from './mutation/page.js';
-import { faultsOf, mutationOf, percent, scoresOf, totalOf } from './mutation/score.js';
+import { faultsOf, type Mutation, mutationOf, percent, scoresOf, totalOf } from './mutation/score.js';
 import { survivors } from './mutation/survivors.js';
 
 const PERCENT_MIN = 90;
@@ -19,25 +20,41 @@ process.chdir(root);
 // The processes that Stryker starts load plugins that are written in TypeScript.
 process.env.NODE_OPTIONS = '--import tsx';
 
-const chosen = process.argv.slice(2);
-const startedAt = new Date();
-const mutate = chosen.length > 0 ? { mutate: chosen } : {};
-const results = await new Stryker({ ...options, ...mutate }).runMutationTest();
-const minutes = Math.round((Date.now() - startedAt.getTime()) / 60_000);
+const LAST_RUN = '.stryker/last-run.json';
+type Tried = { readonly at: string; readonly minutes: number; readonly mutations: readonly Mutation[] };
 
-const mutations = results.map((mutant) => {
-  const file = path.relative(root, mutant.fileName).replaceAll(path.sep, '/');
-  return mutationOf(file, readFileSync(file, 'utf8'), mutant);
-});
+const chosen = process.argv.slice(2).filter((word) => word !== '--page');
+const isWhole = chosen.length === 0;
+
+const tryMutants = async (): Promise<Tried> => {
+  const startedAt = new Date();
+  const results = await new Stryker({ ...options, ...(isWhole ? {} : { mutate: chosen }) }).runMutationTest();
+  const mutations = results.map((mutant) => {
+    const file = path.relative(root, mutant.fileName).replaceAll(path.sep, '/');
+    return mutationOf(file, readFileSync(file, 'utf8'), mutant);
+  });
+  const minutes = Math.round((Date.now() - startedAt.getTime()) / 60_000);
+  return { at: startedAt.toISOString(), minutes, mutations };
+};
+
+/** What this script wrote there. */
+const readLastRun = (): Tried => JSON.parse(readFileSync(LAST_RUN, 'utf8')) as Tried;
+
+const last = process.argv.includes('--page') ? readLastRun() : await tryMutants();
+const { mutations } = last;
+if (isWhole) writeFileSync(LAST_RUN, JSON.stringify(last));
 const scores = scoresOf(mutations);
 const tried = new Set(mutations.map(({ file }) => file));
 const faults = [
-  ...faultsOf(mutations, chosen.length > 0 ? survivors.filter(({ file }) => tried.has(file)) : survivors),
+  ...faultsOf(mutations, isWhole ? survivors : survivors.filter(({ file }) => tried.has(file))),
 ];
 if (percent(totalOf(scores)) < PERCENT_MIN) faults.push(`the score is under ${PERCENT_MIN} %`);
 
 console.log(`\n${figures(scores)}\n`);
 for (const fault of faults) console.error(fault);
-if (chosen.length === 0)
-  writeFileSync('docs/mutation.md', page({ at: startedAt, minutes, mutations, scores, survivors }));
+if (isWhole)
+  writeFileSync(
+    'docs/mutation.md',
+    page({ at: new Date(last.at), minutes: last.minutes, mutations, scores, survivors }),
+  );
 process.exitCode = faults.length === 0 ? 0 : 1;
