@@ -7,6 +7,8 @@ import type { Survivor } from './survivors/survivor.js';
 export type Run = {
   readonly at: Date;
   readonly minutes: number;
+  /** Files that were tried again since. */
+  readonly again: readonly string[];
   readonly mutations: readonly Mutation[];
   readonly scores: readonly Score[];
   readonly survivors: readonly Survivor[];
@@ -50,7 +52,7 @@ const hanging = (mutations: readonly Mutation[]): readonly string[] =>
     .filter(({ status }) => status === 'Timeout')
     .map(({ file, was, becomes }) => `| ${file.replace('src/', '')} | ${code(was)} | ${code(becomes)} |`);
 
-export const page = ({ at, minutes, mutations, scores, survivors }: Run): string => {
+export const page = ({ at, minutes, again, mutations, scores, survivors }: Run): string => {
   const [processor] = cpus();
   const ignored = mutations.filter(({ status }) => status === 'Ignored').length;
   return [
@@ -62,6 +64,9 @@ export const page = ({ at, minutes, mutations, scores, survivors }: Run): string
     '`npm run mutate -- src/agent/policy.ts` tries some files.',
     '',
     `Run of ${at.toISOString().slice(0, 10)}, Node ${process.versions.node}, ${cpus().length} cores (${processor?.model ?? 'unknown'}), ${minutes} minutes.`,
+    ...(again.length === 0
+      ? []
+      : [`Tried again after tests were added: ${again.map((file) => file.replace('src/', '')).join(', ')}.`]),
     `Left out: ${ignored} changes of text literals, and of cases that the compiler proves to be never reached.`,
     '',
     figures(scores),

@@ -90,7 +90,7 @@ export const isPrivateHost = (host: string): boolean => {
  */
 export const hostFits = (pattern: string, host: string): boolean => {
   const wanted = pattern.toLowerCase();
-  const named = portOf.test(wanted) || wanted.startsWith('[') ? host : host.replace(portOf, '');
+  const named = portOf.test(wanted) ? host : host.replace(portOf, '');
   if (wanted === '*' || wanted === named || wanted === host.replace(portOf, '')) return true;
   return wanted.startsWith('*.') && named.endsWith(wanted.slice(1));
 };
