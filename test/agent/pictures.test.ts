@@ -83,6 +83,18 @@ test('what a tool shows stands in its result, and a result without any has none'
   assert.equal((sizes[0] ?? 0) - (sizes[1] ?? 0), 1_600);
 });
 
+test('a call that failed shows nothing', () => {
+  const walker = begun();
+  walker.send(g.input('hi'), g.wants(g.grep('1')), g.started('1'));
+  walker.send((state) => {
+    const event = g.eventOf(seen('1', [dog]), state);
+    return event.type === 'ToolCompleted'
+      ? { ...event, outcome: { ...event.outcome, status: 'failed' } }
+      : event;
+  });
+  assert.ok(!('images' in (partsOf(walker)[0] ?? {})));
+});
+
 test('the estimate of messages counts pictures beside letters', () => {
   const message = (images?: readonly Image[]): Message => ({
     role: 'user',
