@@ -9,11 +9,12 @@ import type { Frame } from '../terminal/frame.js';
 import type { Key, Pressed } from '../terminal/key.js';
 import type { LiveArea } from '../terminal/live-area.js';
 import { openPicker, type Picker, pick, pickerFrame } from '../terminal/picker.js';
-import { harmless, type Look, oneLine, paint } from '../terminal/print.js';
+import { harmless, type Look, oneLine, paint, paintTyped } from '../terminal/print.js';
 import { type Question, Questions } from '../terminal/questions.js';
 import { Scroll } from '../terminal/scroll.js';
 import { isBusy, statusRow } from '../terminal/status.js';
-import { type Answer, choices, grantedText, readAnswer } from './approval.js';
+import { indentWords } from '../terminal/width.js';
+import { type Answer, choices, grantedText, isShort, noAnswer, readAnswer } from './approval.js';
 import { readWish, type Wish } from './slash.js';
 
 /** What the desk asks for. Nothing of it is awaited: what comes of it is seen in the steps. */
@@ -210,28 +211,25 @@ export class Desk {
     } else if (/^\s*d(iff)?\s*$/i.test(replied)) {
       this.#questions.clearReply();
       this.print(this.#asked(question, Number.POSITIVE_INFINITY).join('\n'));
-    } else this.print(paint(this.#look, 'dim', `  ${choices(question.call)}`));
+    } else {
+      this.#advise(noAnswer(question.call, replied));
+      if (isShort(replied)) this.#questions.clearReply();
+    }
   }
 
   #composed(composed: Composed): void {
     if (composed.kind !== 'submit') return;
     const wish = readWish(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
-    if (wish.kind === 'nothing') return;
-    if (wish.kind === 'refused') {
-      this.print(paint(this.#look, 'yellow', `${wish.why}\n  Up brings your line back.`));
-      return;
-    }
-    this.#echo(composed.shown);
+    if (wish.kind === 'refused') this.#advise(`${wish.why} Up brings your line back.`);
+    if (wish.kind === 'refused' || wish.kind === 'nothing') return;
+    this.print(paintTyped(this.#look, composed.shown));
     if (wish.kind === 'say') this.#wishes.say(wish.text, wish.mode);
     else this.#wishes.command(wish);
   }
 
-  #echo(text: string): void {
-    const lines = harmless(text.trim()).split('\n');
-    const marked = lines.map((line, index) =>
-      paint(this.#look, 'bold', index === 0 ? `> ${line}` : `  ${line}`),
-    );
-    this.print(['', ...marked].join('\n'));
+  /** Says why nothing came of what was typed. */
+  #advise(why: string): void {
+    this.print(paint(this.#look, 'yellow', indentWords(harmless(why), this.#look.columns)));
   }
 
   #takeBack(texts: readonly string[]): void {

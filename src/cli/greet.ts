@@ -1,8 +1,10 @@
 import { messagesOf } from '../agent/conversation.js';
 import type { State } from '../agent/state.js';
-import { type Look, paint } from '../terminal/print.js';
+import { formatWhen, type Look, oneLine, paint } from '../terminal/print.js';
+import { grantText } from './approval.js';
 import type { Opened } from './open-session.js';
 import { messageLines } from './show-message.js';
+import { storedJournals } from './stored.js';
 import { tornText } from './torn-text.js';
 
 /** Messages of a resumed session that are shown again, and lines of each. */
@@ -39,5 +41,39 @@ export const greeting = (look: Look, { session, settings, resumed }: Opened, sta
   const waits = state.session.queue.length;
   const queue =
     waits === 0 ? [] : [paint(look, 'dim', `${waits} of your texts wait; they go with your next one`)];
-  return [head, ...torn, ...lastMessages(look, session.id, state), ...queue].join('\n');
+  const { grants } = state.session;
+  const allowed =
+    grants.length === 0
+      ? []
+      : [
+          paint(
+            look,
+            'dim',
+            `still allowed: ${grants.map(grantText).join(', ')} (/permissions takes it back)`,
+          ),
+        ];
+  return [head, ...torn, ...lastMessages(look, session.id, state), ...queue, ...allowed].join('\n');
+};
+
+/** Of the newest sessions so many are looked at: what is older is found by `/resume`. */
+const LOOKED_AT = 50;
+
+/** Where a session is new: the last one of this folder that something was said in, and the way back to it. */
+export const tellEarlier = async (look: Look, workspace: string, sessionId: string): Promise<string> => {
+  let left = LOOKED_AT;
+  for await (const info of storedJournals().list()) {
+    const { kind, title, changedAt } = info;
+    const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
+    if (isOther && info.workspace === workspace)
+      return paint(
+        look,
+        'dim',
+        oneLine(
+          `last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume goes on with it`,
+          look.columns,
+        ),
+      );
+    if (--left === 0) return '';
+  }
+  return '';
 };

@@ -3,15 +3,17 @@ import type { Input, Stepped } from '../needs.js';
 import { loadMarkdown } from '../terminal/markdown.js';
 import { paint, warningText } from '../terminal/print.js';
 import { isMoving, SPINNER_MS } from '../terminal/status.js';
+import { indentWords, wrapWords } from '../terminal/width.js';
 import { Asides } from './asides.js';
 import type { Destination, Room } from './commands/room.js';
 import { Desk, type DeskWishes } from './desk.js';
 import { exitCodes } from './exit-codes.js';
 import type { RunFlags } from './flags.js';
 import { foresee } from './foresee.js';
-import { greeting } from './greet.js';
+import { greeting, tellEarlier } from './greet.js';
 import type { Held } from './held.js';
 import type { Opened } from './open-session.js';
+import { keepPictures, picturesNamed } from './pictures.js';
 import type { Seat } from './seat.js';
 import { type Shell, startShell } from './shell.js';
 import { storedBlobs } from './stored.js';
@@ -109,6 +111,9 @@ const createWishes = (room: Room, leaving: Leaving, { seat }: Around): DeskWishe
   const { session } = room;
   const asides = new Asides();
   const own = createOwnCommands(room, asides);
+  /** Texts go in the order in which they were said, also while pictures of one are read. */
+  let said: Promise<void> = Promise.resolve();
+  let looking = 0;
   const send = (input: Input): void => {
     session.send(input).catch(() => undefined); // `session.ended` rejects with the same fault, and is waited for
   };
@@ -116,7 +121,17 @@ const createWishes = (room: Room, leaving: Leaving, { seat }: Around): DeskWishe
   return {
     say(text, mode) {
       seat.history.add(text);
-      send({ type: 'UserInput', text: asides.attach(text), mode });
+      const input = { type: 'UserInput', text: asides.attach(text), mode } as const;
+      const names = picturesNamed(text);
+      if (names.length === 0 && looking === 0) return send(input);
+      looking += 1;
+      said = said.then(async () => {
+        const { images, faults } = await keepPictures(names, room.workspace, session.keepPicture);
+        for (const fault of faults)
+          room.desk.print(paint(room.look, 'yellow', indentWords(fault, room.look.columns)));
+        looking -= 1;
+        send(images.length === 0 ? input : { ...input, images });
+      });
     },
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
@@ -162,7 +177,9 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   if (said !== '') desk.print(paint(look, 'dim', `· ${said}`));
   desk.print(greeting(look, opened, state));
   if (text !== '') composer.setText(text);
-  warnings.hear((warning) => desk.print(paint(look, 'yellow', warningText(warning))));
+  warnings.hear((warning) =>
+    desk.print(paint(look, 'yellow', wrapWords(warningText(warning), look.columns - 1).join('\n'))),
+  );
   const terminate = (): void => leaving.leave({ kind: 'exit', exit: exitCodes.terminated });
   desk.redraw();
   seat.sit({
@@ -173,6 +190,15 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   });
   // After the first paint; what happens meanwhile is held, and so is drawn as it should be.
   await loadMarkdown();
+  let isLeft = false;
+  if (!opened.resumed && said === '') {
+    tellEarlier(look, opened.settings.workspace, session.id).then(
+      (earlier) => {
+        if (earlier !== '' && !isLeft) desk.print(earlier);
+      },
+      () => undefined, // a hint that can't be given; /resume says why
+    );
+  }
   const deaf = steps.hear((stepped) => {
     desk.see(stepped);
     ticking.set(isMoving(stepped.state));
@@ -180,6 +206,7 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   try {
     return await leaving.left;
   } finally {
+    isLeft = true;
     seat.stand();
     deaf();
     ticking.set(false);

@@ -28,6 +28,10 @@ const run = async (flags: RunFlags, prompt: string | undefined): Promise<number>
 const runRoot = async (program: Command, words: readonly string[]): Promise<number> => {
   const flags = program.opts<RunFlags>();
   const [word] = words;
+  if (word === 'help' && words.length === 1 && flags.print === undefined) {
+    program.outputHelp();
+    return exitCodes.done;
+  }
   if (word !== undefined && flags.print === undefined) {
     throw usageStop(
       `unknown command '${word}'.${await suggestFor(program, word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
@@ -36,7 +40,35 @@ const runRoot = async (program: Command, words: readonly string[]): Promise<numb
   return run(flags, await choosePrompt(flags, words));
 };
 
+const KEY_ADVICE = 'A key is given in the environment: export ANTHROPIC_API_KEY=…';
+const MODEL_ADVICE =
+  '--model PROVIDER/NAME takes a model; /model in a session lists those that are known, with prices.';
+
+/** What people look for that is no command here. */
+const advice: Readonly<Record<string, string>> = {
+  login: KEY_ADVICE,
+  auth: KEY_ADVICE,
+  key: KEY_ADVICE,
+  model: MODEL_ADVICE,
+  models: MODEL_ADVICE,
+  continue: 'pawl --continue goes on with the last session of this folder.',
+  resume: 'pawl --resume lists the sessions to go on with.',
+  cost: '/cost in a session shows what it has cost.',
+};
+
+const FIRST_STEPS = `
+First steps:
+  export ANTHROPIC_API_KEY=…       a key; OPENAI_API_KEY or GEMINI_API_KEY for
+                                   their models, none for ollama/NAME
+  pawl                             a session in this folder: /help lists what it
+                                   can, /model the models with their prices,
+                                   Escape stops, Ctrl-D ends
+  pawl --continue                  go on with it tomorrow
+  pawl doctor                      is all set up?
+`;
+
 const suggestFor = async (program: Command, word: string): Promise<string> => {
+  if (Object.hasOwn(advice, word)) return ` ${advice[word]}`;
   const { closestTo } = await import('../suggest.js');
   const close = closestTo(
     word,
@@ -83,6 +115,7 @@ export const buildProgram = (end: End): Command => {
     .enablePositionalOptions()
     .argument('[words...]', 'the prompt, with -p')
     .helpCommand(false)
+    .addHelpText('after', FIRST_STEPS)
     .option('-V, --version', 'print the version')
     .exitOverride()
     .configureOutput({ writeErr: (text) => process.stderr.write(text.replace(/^error: /, 'pawl: ')) })

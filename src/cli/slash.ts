@@ -22,6 +22,7 @@ const commands = [
   ['fork', '[SEQ]', 'go on in a copy of this session, from here or from a line of its journal'],
   ['clear', '', 'begin a new session; this one stays'],
   ['permissions', '[revoke N]', 'what is allowed, and what you allowed: take one back'],
+  ['jobs', '[read N, kill N]', 'commands that the agent left running: what they say, an end to one'],
   ['diff', '', 'what has changed in the files'],
   ['export', 'FILE', 'write the conversation as Markdown'],
   ['retry', '', 'send the last message again; while it waits to try again: now'],
@@ -62,8 +63,9 @@ const noCommand = (name: string): Wish => {
     name,
     commands.map(([known]) => known),
   );
-  const meant = close === undefined ? '' : ` Did you mean /${close}?`;
-  return refused(`There is no /${name}.${meant} There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
+  if (close !== undefined)
+    return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
+  return refused(`There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
 };
 
 const readCommand = (written: string, words: string): Wish => {
@@ -83,10 +85,20 @@ const readCommand = (written: string, words: string): Wish => {
   return { kind: 'command', name, words };
 };
 
+/** Words that, alone in a line, nobody means for a model: it would answer, and be paid. */
+const ALONE: Readonly<Record<string, CommandName>> = {
+  '?': 'help',
+  help: 'help',
+  exit: 'quit',
+  quit: 'quit',
+};
+
 /** A line that begins with a slash and a word is a wish to the terminal; a path like /etc/hosts is text. */
 export const readWish = (typed: string, mode: InputMode): Wish => {
   const text = typed.trim();
   if (text === '') return { kind: 'nothing' };
+  const alone = Object.hasOwn(ALONE, text) ? ALONE[text] : undefined;
+  if (alone !== undefined) return { kind: 'command', name: alone, words: '' };
   // A text of several lines, or one that begins with an image of Markdown, is no command.
   const shell = /^!(?!\[)\s*(.*)$/.exec(text);
   if (shell !== null) {

@@ -156,3 +156,7 @@ export const knownModels = (): readonly string[] =>
   Object.entries(tables).flatMap(([provider, { rows }]) =>
     Object.keys(rows).map((name) => `${provider}/${name}`),
   );
+
+/** Those whose name contains the words. */
+export const modelsLike = (words: string): readonly string[] =>
+  knownModels().filter((id) => id.includes(words.trim().toLowerCase()));

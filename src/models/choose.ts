@@ -4,7 +4,7 @@ import type { Model, ModelFacts } from '../needs.js';
 import type { Environment } from '../net/proxy.js';
 import { addressOf, type Hosted, hosted, keyIn, ollamaHost, serverAt } from './addresses.js';
 import { anthropicModel } from './anthropic.js';
-import { DEFAULT_MODEL, factsOf, thinksByItself } from './catalogue.js';
+import { DEFAULT_MODEL, factsOf, modelsLike, thinksByItself } from './catalogue.js';
 import { compatibleModel } from './compatible.js';
 import { googleModel } from './google.js';
 import { createFetch } from './http.js';
@@ -51,6 +51,18 @@ type Connected = {
   readonly fetch: ReturnType<typeof createFetch>;
 };
 
+/** How many models are offered in place of one that is none. */
+const LIKE_MAX = 3;
+
+const HOSTED: readonly Hosted[] = ['anthropic', 'openai', 'google'];
+
+/** What could be had instead at once: models that there is a key for, else one on this machine. */
+const instead = (environment: Environment): string => {
+  const ready = HOSTED.find((provider) => keyIn(environment, hosted[provider].keys) !== null);
+  if (ready === undefined) return 'ollama/NAME needs no key';
+  return `there is a key for ${modelsLike(`${ready}/`).slice(0, LIKE_MAX).join(', ')}`;
+};
+
 const chooseHosted = (
   provider: Hosted,
   { name, environment, options }: Wanted,
@@ -62,7 +74,8 @@ const chooseHosted = (
   if (apiKey === null) {
     const message = [
       `There is no key for ${id}.`,
-      `Set ${keys[0]} to a key from ${keysFrom}, or choose another model with --model.`,
+      `Set ${keys[0]} to a key from ${keysFrom}: export ${keys[0]}=…`,
+      `Or take another model: --model PROVIDER/NAME (${instead(environment)}).`,
       DEMO,
     ].join('\n');
     return { kind: 'noKey', message };
@@ -192,7 +205,8 @@ const MEANT: readonly (readonly [RegExp, string])[] = [
 
 const unknownProvider = (wanted: string, provider: string): ModelProblem => {
   const meant = MEANT.find(([pattern]) => pattern.test(wanted))?.[1];
-  const question = meant === undefined ? '' : ` Did you mean ${meant}/${wanted}?`;
+  const like = meant === undefined ? modelsLike(wanted).slice(0, LIKE_MAX) : [`${meant}/${wanted}`];
+  const question = like.length === 0 ? '' : ` Did you mean ${like.join(', ')}?`;
   const message = `There is no provider "${provider}". There are ${FORMS}.${question}`;
   return { kind: 'unknownProvider', message };
 };
@@ -215,7 +229,7 @@ export const chooseModel = async (
   if (name === '') {
     return {
       kind: 'noName',
-      message: `"${wanted}" names no model: write it as ${provider}/NAME, e.g. ${DEFAULT_MODEL}`,
+      message: `"${wanted}" names no model: write it as ${provider}/NAME, e.g. ${modelsLike(`${provider}/`)[0] ?? DEFAULT_MODEL}`,
     };
   }
   return choose({ name, environment, options });

@@ -1,6 +1,6 @@
 import { diffRows } from './diff-rows.js';
 import { harmless, type Look, paint } from './print.js';
-import { cutLine, wrapText } from './width.js';
+import { cutLine, wrapWords } from './width.js';
 
 /** What is shown of a call that needs an answer. */
 export type Dialogue = {
@@ -39,6 +39,6 @@ export const dialogueRows = (
     paint(look, 'dim', cutLine(`  ${harmless(why)}`, columns - 1)),
     ...rows,
     ...(left === 0 ? [] : [paint(look, 'dim', `    … ${left} more lines: d shows all`)]),
-    ...wrapText(`  ${choices}${left === 0 ? '' : ' · d all of it'}`, columns - 1),
+    ...wrapWords(`  ${choices}${left === 0 ? '' : ' · d all of it'}`, columns - 1),
   ];
 };

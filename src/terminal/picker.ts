@@ -50,7 +50,7 @@ export const pick = (picker: Picker, pressed: Pressed): Picked => {
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: string) => string): Frame => {
   const row = `${picker.title} ${picker.words}`;
   const offered = picker.offer === null ? ['  nothing fits'] : offerRows(picker.offer, columns, mark);
-  const hint = '  ↑ ↓ choose · Enter takes · Escape leaves';
+  const hint = '  ↑ ↓ choose · letters narrow · Enter takes · Escape leaves';
   return {
     rows: [row.slice(0, columns - 1), ...offered, hint.slice(0, columns - 1)],
     cursor: { row: 0, column: Math.min(row.length, columns - 1) },

@@ -50,6 +50,14 @@ export const oneLine = (text: string, columns: number): string => {
   return line.length <= columns ? line : `${line.slice(0, Math.max(1, columns - 1))}…`;
 };
 
+/** What the user sent, as it stands above the answer. */
+export const paintTyped = (look: Look, text: string): string => {
+  const lines = harmless(text.trim()).split('\n');
+  return ['', ...lines.map((line, index) => paint(look, 'bold', `${index === 0 ? '>' : ' '} ${line}`))].join(
+    '\n',
+  );
+};
+
 /** A unified diff with its added and removed lines coloured. */
 export const paintDiff = (look: Look, diff: string): string =>
   harmless(diff)

@@ -22,7 +22,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
   unreachable: 'Look at the network or the base URL, then /retry.',
   timeout: 'It took too long: /retry.',
   contextOverflow: 'The conversation is larger than the model can read: /compact, then /retry.',
-  auth: 'The provider does not take the key: set another one and go on with --continue.',
+  auth: 'A key is set in the shell: end with Ctrl-D, set it, go on with pawl --continue.',
   badRequest: '/model takes another model; /retry tries again.',
   quotaExhausted: 'The account has nothing left: fill it up or take another /model, then /retry.',
   refused: 'Say it in other words.',

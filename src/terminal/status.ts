@@ -106,10 +106,11 @@ const partsOf = (state: State, now: number): readonly Part[] => {
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : '', rank: 1 },
     { text: queue.length > 0 ? `${queue.length} waiting` : '', rank: 2 },
     { text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS), rank: 5, before: ': ' },
-    { text: settings.model, rank: 7 },
+    { text: settings.model, rank: 8 },
     { text: sayTokens(state), rank: 6 },
     { text: sayMoney(state), rank: 3 },
     { text: sayContext(state), rank: 4 },
+    { text: isMoving(state) ? 'Escape stops' : '', rank: 7 },
   ].filter((part) => part.text !== '');
 };
 

@@ -108,3 +108,9 @@ export const wrapWords = (text: string, columns: number): readonly string[] =>
     }
     return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
   });
+
+/** Lines of words, indented, for a window of `columns`. */
+export const indentWords = (text: string, columns: number): string =>
+  wrapWords(text, columns - 3)
+    .map((row) => `  ${row}`)
+    .join('\n');

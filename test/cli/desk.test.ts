@@ -144,6 +144,16 @@ test('what is no answer leaves the question, and what was typed', () => {
   assert.match(at.drawn(), /\? well$/);
 });
 
+test('a short word that is no answer does not spoil the next one', () => {
+  const at = seat();
+  question(at);
+  at.clock.advance(400);
+  at.type('x\r');
+  assert.match(at.printed.at(-1) ?? '', /'x' is no answer: y once/);
+  at.type('y\r');
+  assert.deepEqual(at.answers, [{ answer: { kind: 'allow' }, scope: 'once' }]);
+});
+
 test('a cancelled turn takes its question away and gives what waited back', () => {
   const at = seat();
   at.type('draft');
@@ -178,7 +188,7 @@ test('an interrupt at rest clears the line; the end key only works on an empty o
 test('an unknown command is explained; it leaves the line, and Up brings it back', () => {
   const at = seat();
   at.type('/halp\r');
-  assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?.*\n.*Up brings/);
+  assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?[\s\S]*Up brings/);
   assert.equal(at.line(), '> ');
   at.type('/cost\r');
   assert.deepEqual(at.asked, ['cost']);
@@ -233,7 +243,7 @@ test('what is allowed for longer is said, with the way back', () => {
   question(at);
   at.clock.advance(400);
   at.type('a\r');
-  assert.equal(at.printed.at(-1), '· allowed in this session: touch x (/permissions)');
+  assert.equal(at.printed.at(-1), '· allowed (/permissions takes it back): touch x');
   assert.equal(at.answers[0]?.scope, 'shape');
 });
 

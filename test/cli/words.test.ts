@@ -40,6 +40,10 @@ for (const [typed, then] of answers) {
 
 const wishes: readonly (readonly [string, string])[] = [
   ['fix it', 'say steer fix it'],
+  ['?', 'command help'],
+  ['quit', 'command quit'],
+  ['help me', 'say steer help me'],
+  ['/jobs kill 1', 'command jobs kill 1'],
   ['/etc/hosts is wrong', 'say steer /etc/hosts is wrong'],
   ['/later and then this', 'say followUp and then this'],
   ['/quit', 'command quit'],
@@ -83,10 +87,8 @@ test('a line that is refused says why: what was meant, and what there is', () =>
     const wish = readWish(typed, 'steer');
     return wish.kind === 'refused' ? wish.why : '';
   };
-  assert.match(
-    why('/halp'),
-    /There is no \/halp\. Did you mean \/help\? There are \/help, .*\/budget \[LIMIT\]/,
-  );
+  assert.match(why('/halp'), /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/);
+  assert.match(why('/xyzzy'), /^There is no \/xyzzy\. There are \/help, .*\/budget \[LIMIT\]/);
   assert.match(why('/help me'), /\/help takes no words/);
 });
 

@@ -31,7 +31,7 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   window.press('two\r');
   await window.sees(/two\n[\s\S]*Done\./);
   window.press('/model\r');
-  await window.sees('Model:');
+  await window.sees('Model (dollars per million tokens):');
   window.press('haiku-4-5');
   await window.sees(/› anthropic\/claude-haiku-4-5/);
   window.press('\r');
@@ -49,6 +49,10 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   await window.sees('Escape leaves');
   window.press(E);
   await window.sees('anthropic/claude-haiku-4-5 answers. Another one');
+  window.press('/model opus-4-8\r');
+  await window.sees(/› anthropic\/claude-opus-4-8 .*\n[^\n]*letters narrow/);
+  window.press('\r');
+  await window.sees('anthropic/claude-opus-4-8 answers from the next call on');
 });
 
 test('/compact makes room, with a wish of what to keep', async (context) => {
@@ -159,7 +163,7 @@ test('/permissions shows rules and what was allowed; what is revoked is asked fo
   window.press('one\r');
   await window.sees('y once');
   window.press('s\r');
-  await window.sees(/allowed in this session: every write \(\/permissions\)/);
+  await window.sees(/allowed \(\/permissions takes it back\): every write/);
   await window.sees('Done.');
   window.press('two\r');
   await window.sees(/Done\.[\s\S]*Done\./);
@@ -262,7 +266,7 @@ test('--plain: whole lines, no escapes; commands and answers work', async (conte
   window.press('y\r');
   await window.sees('Done.');
   window.press('/model\r');
-  await window.sees(/Model:[\s\S]*claude-opus-5/);
+  await window.sees(/Model [\s\S]*claude-opus-5/);
   window.press('/quit\r');
   assert.equal(await window.ended, 0);
   assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));

@@ -28,10 +28,20 @@ test('without a name the default model is chosen', async () => {
 
 const problems: readonly (readonly [string | undefined, Readonly<Record<string, string>>, string, RegExp])[] =
   [
-    [undefined, {}, 'noKey', /^There is no key for .*\n.*ANTHROPIC_API_KEY.*\n.*pawl demo$/],
+    [
+      undefined,
+      {},
+      'noKey',
+      /^There is no key for .*\n.*ANTHROPIC_API_KEY=…\n.*ollama\/NAME needs no key.*\n.*pawl demo$/,
+    ],
     ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
-    ['openai/gpt-6.2-sol', key, 'noKey', /OPENAI_API_KEY.*platform\.openai\.com.*\n.*pawl demo$/],
-    ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*pawl demo$/],
+    [
+      'openai/gpt-6.2-sol',
+      key,
+      'noKey',
+      /OPENAI_API_KEY.*platform\.openai\.com.*\n.*there is a key for anthropic\/.*\n.*pawl demo$/,
+    ],
+    ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
     [
       'mistral/large',
       key,
@@ -40,6 +50,7 @@ const problems: readonly (readonly [string | undefined, Readonly<Record<string, 
     ],
     ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
     ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
+    ['sonnet', key, 'unknownProvider', /Did you mean anthropic\/claude-sonnet-5-5, .*\?$/],
     ['toString/x', key, 'unknownProvider', /There is no provider/],
     ['openai-compatible/qwen3', key, 'noUrl', /--base-url http.*OPENAI_COMPATIBLE_BASE_URL.*\n.*pawl demo$/],
     ['openai-compatible/', key, 'noName', /openai-compatible\/NAME/],

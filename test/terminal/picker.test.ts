@@ -40,6 +40,6 @@ test('a list: what it shows', () => {
     '*› pear       fruit',
     '  plum       fruit',
     '  pineapple  fruit',
-    '  ↑ ↓ choose · Enter takes · Escape leaves',
+    '  ↑ ↓ choose · letters narrow · Enter takes · Escape leaves',
   ]);
 });

@@ -42,8 +42,13 @@ const rows: readonly (readonly [State, number, string])[] = [
   [ready, 3, 're…'],
   [
     calling,
+    140,
+    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context · Escape stops',
+  ],
+  [
+    calling,
     120,
-    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context',
+    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · 12.8k tokens · $0.12 of $0.50 · 12% of context · Escape stops',
   ],
   [calling, 90, '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · $0.12 of $0.50 · 12% of context'],
   [calling, 60, '⠋ thinking · 4.2s · 2 waiting · $0.12 of $0.50'],

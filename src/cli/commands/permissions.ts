@@ -1,4 +1,5 @@
 import type { Grant, Rule } from '../../agent/settings.js';
+import { grantText } from '../approval.js';
 import { type Command, NotNow } from './room.js';
 
 /** What may be done, by rule and by the user's own word. */
@@ -8,9 +9,6 @@ const ruleText = ({ decision, tool, where, touches, why }: Rule): string => {
   const place = { inside: ' in the folder', outside: ' outside the folder', anywhere: '' }[where];
   return `  ${decision.padEnd(5)}  ${does}${place}${tool === '*' ? '' : ` by ${tool}`}: ${why}`;
 };
-
-const grantText = (grant: Grant): string =>
-  grant.scope === 'session' ? `every ${grant.tool}` : `${grant.tool} ${grant.shape}`;
 
 const list = (rules: readonly Rule[], grants: readonly Grant[]): string =>
   [

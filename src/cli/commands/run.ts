@@ -1,8 +1,10 @@
 import { harmless, paint } from '../../terminal/print.js';
+import { indentWords, wrapWords } from '../../terminal/width.js';
 import { endingOfError } from '../exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../slash.js';
 import { diff } from './diff.js';
 import { exportTo } from './export.js';
+import { jobs } from './jobs.js';
 import { model } from './model.js';
 import { budget, cost } from './money.js';
 import { permissions } from './permissions.js';
@@ -11,8 +13,18 @@ import { clear, fork, resume } from './sessions.js';
 
 /** The commands of the terminal, by name. */
 
-const help: Command = ({ desk }) =>
-  desk.print([...slashHelp, ...keyHelp].map(([name, what]) => `  ${name.padEnd(26)} ${what}`).join('\n'));
+const NAMES_COLUMNS = 31;
+
+/** Names beside what they do; in a narrow window above it. */
+const helpRows = (columns: number): readonly string[] =>
+  [...slashHelp, ...keyHelp].flatMap(([name, what]) => {
+    if (columns < 2 * NAMES_COLUMNS)
+      return [`  ${name}`, ...wrapWords(what, columns - 5).map((row) => `    ${row}`)];
+    const rows = wrapWords(what, columns - NAMES_COLUMNS - 1);
+    return rows.map((row, index) => (index === 0 ? `  ${name}` : '').padEnd(NAMES_COLUMNS) + row);
+  });
+
+const help: Command = ({ desk, look }) => desk.print(helpRows(look.columns).join('\n'));
 
 const compact: Command = async ({ session }, words) =>
   void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));
@@ -30,6 +42,7 @@ const commands: Readonly<Record<CommandName, Command>> = {
   fork,
   clear,
   permissions,
+  jobs,
   diff,
   export: exportTo,
   retry,
@@ -42,7 +55,7 @@ export const attemptFor = async ({ desk, look }: Room, work: () => void | Promis
     await work();
   } catch (error) {
     const message = error instanceof NotNow ? error.message : endingOfError(error).message;
-    desk.print(paint(look, 'yellow', `  ${harmless(message).replaceAll('\n', '\n  ')}`));
+    desk.print(paint(look, 'yellow', indentWords(harmless(message), look.columns)));
   }
   desk.redraw();
 };
