@@ -58,6 +58,24 @@ const rows: readonly Row[] = [
     says: 'deny',
   },
   {
+    title: 'one of several patterns is enough for a host',
+    rules: [rule('allow', { hosts: ['a.com', 'b.com'] })],
+    call: reaching('b.com'),
+    says: 'allow',
+  },
+  {
+    title: 'a rule that asks about a host does not fit a call to another one',
+    rules: [rule('ask', { hosts: ['a.com'] }), rule('allow', { hosts: ['b.com'] })],
+    call: reaching('b.com'),
+    says: 'allow',
+  },
+  {
+    title: 'a rule that denies a host does not fit a call that reaches none',
+    rules: [rule('deny', { hosts: ['a.com'] }), rule('allow')],
+    call: reaching(),
+    says: 'allow',
+  },
+  {
     title: 'a rule for hosts does not fit a call that reaches none',
     rules: [rule('allow', { hosts: ['*'] })],
     call: reaching(),

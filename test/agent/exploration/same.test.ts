@@ -22,6 +22,7 @@ const rows: readonly [title: string, one: unknown, other: unknown, same: boolean
   ['a log and a list', Log.from([1]), [1], false],
   ['logs that differ at the end', Log.from([1, 2]), Log.from([1, 3]), false],
   ['logs that differ before the end', Log.from([1, 2]), Log.from([3, 2]), false],
+  ['logs of which one goes on', Log.from([1, 2]), Log.from([1, 2, 3]), false],
   ['logs of different lengths', Log.from([2, 1, 2]), Log.from([1, 2]), false],
 ];
 

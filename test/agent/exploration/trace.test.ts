@@ -70,3 +70,9 @@ test('a path is written as a trace that can be played, with its times', () => {
   assert.deepEqual(rest, ['', '> @500 UserInput "hi" followUp', '', '> CancelTurn', '']);
   assert.match(play(trace).text, /\n> CancelTurn\n- CallingLlm\/CancelTurn\/2 /);
 });
+
+test('what a summary is to keep stands behind the wish for one, and is read back', () => {
+  const wish: Event = { type: 'CompactRequested', at: 0, instructions: 'keep the plan' };
+  assert.equal(eventLine(wish, 0), 'CompactRequested "keep the plan"');
+  assert.deepEqual(eventFrom('CompactRequested "keep the plan"', 0), wish);
+});
