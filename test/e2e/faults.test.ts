@@ -21,13 +21,13 @@ import { call, done, message, text } from './wire-words.js';
 
 const lines = (printed: string): readonly string[] => printed.trimEnd().split('\n');
 
-test('no key: three lines that say what to set and offer the demo', async (context) => {
+test('no key: three lines that say what to set, and one that offers the demo', async (context) => {
   const ended = await runPawl(makePlace(context), ['-p', 'hello']);
   expectCode(ended, 78);
   assert.equal(ended.stdout, '');
-  assert.equal(lines(ended.stderr).length, 3);
-  assert.match(ended.stderr, /ANTHROPIC_API_KEY/);
-  assert.match(ended.stderr, /pawl demo/);
+  assert.equal(lines(ended.stderr).length, 4);
+  assert.match(ended.stderr, /export ANTHROPIC_API_KEY=/);
+  assert.match(ended.stderr, /pawl demo$/m);
 });
 
 const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
