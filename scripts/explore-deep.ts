@@ -16,7 +16,7 @@ const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/explorati
 const STATES_MAX = 20_000_000;
 const STATES_WANTED = 1_000_000;
 
-const bounds = { ...defaultBounds, reads: 3, edits: 1, retries: 3, steers: 2, followUps: 2, budgetStops: 2 };
+const bounds = { ...defaultBounds, reads: 3, edits: 1, retries: 3, steers: 3, followUps: 3, budgetStops: 2 };
 
 const count = (amount: number): string => amount.toLocaleString('en-US');
 

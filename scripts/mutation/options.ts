@@ -11,8 +11,8 @@ export const options: PartialStrykerOptions = {
   coverageAnalysis: 'perTest',
   concurrency: 2,
   // What does not end is counted by its hits; time is for what hangs elsewhere than in its own place.
-  timeoutMS: 20_000,
-  timeoutFactor: 3,
+  timeoutMS: 10_000,
+  timeoutFactor: 1.5,
   reporters: ['progress-append-only', 'event-recorder'],
   eventReporter: { baseDir: '.stryker/events' },
   tempDirName: '.stryker/sandbox',
