@@ -32,7 +32,7 @@ const instructionsOf = async (header: Header<AskTypes>, purpose: CallPurpose): P
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<string> => {
   const last: Sent[] = [];
-  const { inspection } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
+  const { header } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
       const run = action.type === 'CallModel' ? state.nodes[action.node]?.run : undefined;
       if (action.type !== 'CallModel' || run === undefined) continue;
@@ -43,7 +43,6 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<s
   const [sent] = last;
   if (sent === undefined)
     throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
-  const { header } = inspection;
   const { purpose, ...rest } = sent;
   const model = rest.node === ROOT ? header.settings.model : header.settings.subModel;
   const instructions = await instructionsOf(header, purpose);
@@ -58,14 +57,14 @@ const headOf = (header: Header<AskTypes>, look: Look): string => {
 };
 
 const showRoot = async (sessionId: string, at: number | undefined): Promise<string> => {
-  const { inspection, folded } = await foldRun(sessionId, at);
+  const folded = await foldRun(sessionId, at);
   const look = lookOf(process.stdout, process.env);
   const root = folded.state.nodes[ROOT];
   const messages = root === undefined ? [] : messagesOf(root.run.conversation);
   const outcome = outcomeOf(folded.state);
   const end = outcome === null ? [] : [answerOf(outcome) || endingOfOutcome(outcome).message];
   return [
-    headOf(inspection.header, look),
+    headOf(folded.header, look),
     ...messages.map((message) => messageLines(look, message)),
     ...end.map((text) => `${paint(look, 'bold', 'answer')}\n${harmless(text)}`),
   ].join('\n\n');

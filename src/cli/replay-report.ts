@@ -1,7 +1,7 @@
+import type { StoredReplay } from '../journal/inspection.js';
 import type { MachineTypes } from '../needs-machine.js';
 import { writeWhole } from '../terminal/print.js';
 import { exitCodes } from './exit-codes.js';
-import type { Folded } from './stored.js';
 
 const checksText = (count: number): string => {
   if (count === 0) return 'No state hash is recorded up to there, so nothing was compared.';
@@ -13,11 +13,11 @@ const checksText = (count: number): string => {
 /** Prints the path, and what the fold came to; the exit code. */
 export const tellReplay = <M extends MachineTypes>(
   lines: readonly string[],
-  { inspection, folded }: Folded<M>,
+  folded: StoredReplay<M>,
 ): number => {
   writeWhole(1, lines.map((line) => `${line}\n`).join(''));
   const torn =
-    inspection.tornBytes > 0 ? ` ${inspection.tornBytes} bytes of an unfinished last line are ignored.` : '';
+    folded.tornBytes > 0 ? ` ${folded.tornBytes} bytes of an unfinished last line are ignored.` : '';
   process.stderr.write(
     `${folded.seq} entries folded, nothing performed; ends in ${folded.state.name}.${torn}\n`,
   );

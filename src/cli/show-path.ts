@@ -20,10 +20,10 @@ const linesOf = (view: View, stepped: Stepped, steps: readonly ViewStep[]): read
 /** The steps of the seed's machine, up to the entry `at`; what none of its arrows allows is said. */
 export const showPath = async (sessionId: string, at: number | undefined, view: View): Promise<string> => {
   const taken: Stepped[] = [];
-  const { inspection } = await foldStored(sessionId, at, (stepped) => taken.push(stepped));
+  const { header } = await foldStored(sessionId, at, (stepped) => taken.push(stepped));
   const lines: string[] = [];
   let { begin: cursor } = view;
-  let before: Stepped['state'] = initialState(inspection.header.settings);
+  let before: Stepped['state'] = initialState(header.settings);
   for (const stepped of taken) {
     const followed = follow(view, cursor, before, stepped.event, stepped);
     lines.push(

@@ -12,17 +12,17 @@ import { findInfo, foldStored, storedBlobs } from './stored.js';
 type Flags = { readonly at?: string; readonly request?: true; readonly view?: string };
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<string> => {
-  const sent: { readonly seq: number | null; readonly messages: readonly Message[] }[] = [];
-  const { inspection } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
+  const sent: { last: { readonly seq: number | null; readonly messages: readonly Message[] } | null } = {
+    last: null,
+  };
+  const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
       if (action.type !== 'SendLlmRequest') continue;
-      sent.push({ seq, messages: messagesOf(state.session.conversation).slice(0, action.length) });
+      sent.last = { seq, messages: messagesOf(state.session.conversation).slice(0, action.length) };
     }
   });
-  const last = sent.at(-1);
-  if (last === undefined)
-    throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
-  const { header } = inspection;
+  const { last } = sent;
+  if (last === null) throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
   const blobs = storedBlobs();
   const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
   if (instructions === undefined || tools === undefined) {
@@ -57,10 +57,10 @@ const whereItIs = (sessionId: string, { text, seqBefore }: Compaction): string =
 
 const showConversation = async (sessionId: string, at: number | undefined): Promise<string> => {
   const compaction: { last: Compaction | null } = { last: null };
-  const { inspection, folded } = await foldStored(sessionId, at, (stepped) => {
+  const folded = await foldStored(sessionId, at, (stepped) => {
     compaction.last = compactionIn(stepped) ?? compaction.last;
   });
-  const { header } = inspection;
+  const { header } = folded;
   const look = lookOf(process.stdout, process.env);
   const head = `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`;
   const messages = messagesOf(folded.state.session.conversation).map((message) =>

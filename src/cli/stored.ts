@@ -1,12 +1,9 @@
 import type { Settings } from '../agent/settings.js';
 import { fileBlobs } from '../journal/blobs.js';
 import { fileJournals } from '../journal/file.js';
-import { type Replay, replayWith } from '../journal/fold.js';
-import type { InspectableStore, Inspection } from '../journal/inspection.js';
-import type { Machine } from '../journal/machine.js';
-import { agentMachine } from '../journal/replay.js';
+import type { InspectableStore, StoredReplay } from '../journal/inspection.js';
 import type { Blobs, SessionInfo, Watcher } from '../needs.js';
-import type { AgentTypes, MachineTypes } from '../needs-machine.js';
+import type { MachineTypes } from '../needs-machine.js';
 import { exitCodes, Stop } from './exit-codes.js';
 import { stateFolder } from './state-folder.js';
 
@@ -49,23 +46,16 @@ export const findInfo = async (given: string): Promise<SessionInfo> => {
 /** The id of the session that is meant by an id or by its unique beginning. */
 export const findSession = async (given: string): Promise<string> => (await findInfo(given)).sessionId;
 
-export type Folded<M extends MachineTypes> = {
-  readonly inspection: Inspection<M>;
-  readonly folded: Replay<M>;
-};
-
 /** Folds a stored journal up to `at`. Stops on damage before that point. */
 export const foldStoredBy = async <M extends MachineTypes>(
-  machine: Machine<M>,
   store: InspectableStore<M>,
   sessionId: string,
   at: number | undefined,
   visit?: Watcher<M>,
-): Promise<Folded<M>> => {
-  const inspection = await store.inspect(sessionId);
+): Promise<StoredReplay<M>> => {
   const limits = { ...(at === undefined ? {} : { at }), ...(visit === undefined ? {} : { visit }) };
-  const folded = await replayWith(machine, inspection.header, inspection.records, limits);
-  if (inspection.damage !== null && (at === undefined || folded.seq < at)) throw inspection.damage;
+  const folded = await store.replay(sessionId, limits);
+  if (folded.damage !== null && (at === undefined || folded.seq < at)) throw folded.damage;
   if (at !== undefined && folded.seq < at) {
     throw new Stop(
       exitCodes.usage,
@@ -73,7 +63,7 @@ export const foldStoredBy = async <M extends MachineTypes>(
       `--at ${at} lies beyond the end: the last entry is ${folded.seq}.`,
     );
   }
-  return { inspection, folded };
+  return folded;
 };
 
 /** The same, of a session of the agent's. */
@@ -81,7 +71,7 @@ export const foldStored = (
   sessionId: string,
   at: number | undefined,
   visit?: Watcher,
-): Promise<Folded<AgentTypes>> => foldStoredBy(agentMachine, storedJournals(), sessionId, at, visit);
+): Promise<StoredReplay> => foldStoredBy(storedJournals(), sessionId, at, visit);
 
 /** The settings of a session as they were changed last. */
 export const recordedSettings = async (sessionId: string): Promise<Settings> => {

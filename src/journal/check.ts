@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Message } from '../agent/message.js';
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
@@ -11,16 +11,53 @@ import { Log } from '../kernel/log.js';
  * 2. Settings are written out anew only when they are another object: they hardly ever change.
  * 3. Everything else is summed as canonical JSON, keys sorted: the order in which an object was built does not count.
  */
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+export const sha256 = (text: string): string => hash('sha256', text, 'hex');
+
+/** The keys of objects that were built alike, sorted and ready to be written. */
+type Shape = {
+  readonly longer: Map<string, Shape>;
+  fields: readonly { readonly key: string; readonly opening: string }[] | undefined;
+};
+const newShape = (): Shape => ({ longer: new Map(), fields: undefined });
+const known = newShape();
+/** Far more than states have; what a model invents as input of a tool must not fill the memory. */
+const KNOWN_MAX = 2_000;
+let knownCount = 0;
+
+const sortFields = (keys: readonly string[]): NonNullable<Shape['fields']> =>
+  keys.toSorted().map((key) => ({ key, opening: `${JSON.stringify(key)}:` }));
+
+/** States are built in few ways, and checked often: the keys of each way are sorted once. */
+const fieldsOf = (value: object): NonNullable<Shape['fields']> => {
+  const keys = Object.keys(value);
+  let shape = known;
+  for (const key of keys) {
+    let longer = shape.longer.get(key);
+    if (longer === undefined) {
+      if (knownCount === KNOWN_MAX) return sortFields(keys);
+      knownCount += 1;
+      longer = newShape();
+      shape.longer.set(key, longer);
+    }
+    shape = longer;
+  }
+  shape.fields ??= sortFields(keys);
+  return shape.fields;
+};
 
 /** JSON with sorted keys. Like JSON.stringify it leaves out what is undefined. */
 const canonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .sort(([left], [right]) => (left < right ? -1 : 1));
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(',')}}`;
+  let text = '';
+  if (Array.isArray(value)) {
+    for (const item of value) text += text === '' ? canonical(item) : `,${canonical(item)}`;
+    return `[${text}]`;
+  }
+  for (const { key, opening } of fieldsOf(value)) {
+    const field: unknown = (value as Record<string, unknown>)[key]; // one of its keys
+    if (field !== undefined) text += `${text === '' ? '' : ','}${opening}${canonical(field)}`;
+  }
+  return `{${text}}`;
 };
 
 /** Makes checks of one session's states; remembers how far the conversation is summed. */

@@ -1,6 +1,7 @@
 import type { Entry, Header } from '../needs.js';
 import type { AgentTypes, MachineTypes } from '../needs-machine.js';
 import { crc32c } from './crc32c.js';
+import type { Lines } from './lines.js';
 
 /**
  * The lines of a journal: JSON, UTF-8, one line feed after each.
@@ -11,7 +12,6 @@ import { crc32c } from './crc32c.js';
  * 3. A line feed appears at the end of a line only: JSON text has none inside.
  */
 const VERSION = 1;
-export const NEWLINE = 0x0a;
 
 const OPENING = ',"crc":"';
 const TRAILER_BYTES = OPENING.length + 8 + 2;
@@ -43,12 +43,26 @@ export const encodeHeader = <M extends MachineTypes>(header: Header<M>): Line =>
 export const encodeRecord = <M extends MachineTypes>({ entry, check }: Recorded<M>, seed: number): Line =>
   seal(JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }), seed);
 
-/** The sum of a line (without its line feed) if it is what was written after `seed`; otherwise null. */
-const verify = (line: Buffer, seed: number): number | null => {
-  const size = line.length - TRAILER_BYTES;
-  if (size < 1) return null;
-  const crc = crc32c(line.subarray(0, size), seed);
-  return line.toString('latin1', size) === `${OPENING}${hexOf(crc)}"}` ? crc : null;
+const [SPACE, COMMA, BRACE, QUOTE] = [0x20, 0x2c, 0x7d, 0x22];
+const DIGITS = Buffer.from('0123456789abcdef');
+const OPENING_BYTES = Buffer.from(OPENING);
+
+/** Whether the trailer that begins at `at` holds this sum; looked at byte by byte, since there are as many as lines. */
+const isTrailer = (bytes: Buffer, at: number, crc: number): boolean => {
+  for (let index = 0; index < OPENING_BYTES.length; index++)
+    if (bytes[at + index] !== OPENING_BYTES[index]) return false;
+  const digits = at + OPENING_BYTES.length;
+  for (let index = 0; index < 8; index++)
+    if (bytes[digits + index] !== DIGITS[(crc >>> (28 - 4 * index)) & 15]) return false;
+  return bytes[digits + 8] === QUOTE && bytes[digits + 9] === BRACE;
+};
+
+/** The sum of the line from `start` to `end` if it is what was written after `seed`; otherwise null. */
+const verify = (bytes: Buffer, seed: number, start: number, end: number): number | null => {
+  const trailer = end - TRAILER_BYTES;
+  if (trailer <= start) return null;
+  const crc = crc32c(bytes, seed, start, trailer);
+  return isTrailer(bytes, trailer, crc) ? crc : null;
 };
 
 const parse = (text: string): unknown => {
@@ -78,7 +92,7 @@ export const decodeHeader = <M extends MachineTypes>(line: Buffer): DecodedHeade
   if (typeof value.version === 'number' && value.version > VERSION) {
     return { kind: 'newer', version: value.version };
   }
-  const crc = verify(line, 0);
+  const crc = verify(line, 0, 0, line.length);
   if (crc === null) return { kind: 'bad', why: 'the checksum of the header does not fit' };
   const { crc: _sum, ...header } = value;
   // Safe: the sum proves that these are the bytes that encodeHeader made of a Header.
@@ -94,21 +108,96 @@ export const decodeRecord = <M extends MachineTypes>(
   seed: number,
   seq: number,
 ): DecodedRecord<M> => {
-  const crc = verify(line, seed);
+  const crc = verify(line, seed, 0, line.length);
   if (crc === null) {
     return {
       kind: 'bad',
       why: 'its checksum does not fit: it was changed, or lines were cut out, put in or moved',
     };
   }
-  const value = parse(line.toString());
-  if (!isRecord(value) || value.seq !== seq)
-    return { kind: 'bad', why: `it is not the entry with seq ${seq}` };
+  const recorded = recordedOf<M>(parse(line.toString()), seq);
+  if (recorded === null) return { kind: 'bad', why: `it is not the entry with seq ${seq}` };
+  return { kind: 'record', recorded, crc };
+};
+
+/** The value of a line whose sum fits; null if it is not the entry with this seq. */
+const recordedOf = <M extends MachineTypes>(value: unknown, seq: number): Recorded<M> | null => {
+  if (!isRecord(value) || value.seq !== seq) return null;
   const check = typeof value.check === 'string' ? value.check : null;
   // Safe: the sum proves that these are the bytes that encodeRecord made of an Entry.
-  return {
-    kind: 'record',
-    recorded: { entry: { seq, event: value.event as M['event'] }, check },
-    crc,
-  };
+  return { entry: { seq, event: value.event as M['event'] }, check };
+};
+
+/** The good entries of a block from its beginning on, and the sum of the last one; why the next one is bad, if it is. */
+export type DecodedLines<M extends MachineTypes> = {
+  readonly records: readonly Recorded<M>[];
+  readonly crc: number;
+  readonly bad: string | null;
+};
+
+/**
+ * Decodes lines whose first one is the entry `seq`, written after `seed`.
+ *
+ * All of them at once, which is half as dear as one by one; one by one only to find the one that is bad.
+ */
+export const decodeRecords = <M extends MachineTypes>(
+  lines: Lines,
+  seed: number,
+  seq: number,
+): DecodedLines<M> => decodeAtOnce(lines, seed, seq) ?? decodeOneByOne(lines, seed, seq);
+
+/** The entries of lines as one JSON array. Their sums give way to blanks: to parse them would cost a third of the time. */
+const arrayOf = ({ bytes, start, ends }: Lines): string => {
+  const json = Buffer.from(bytes.subarray(start, ends.at(-1)));
+  for (const end of ends) {
+    const trailer = end - start - TRAILER_BYTES;
+    json[trailer] = BRACE;
+    json.fill(SPACE, trailer + 1, end - start);
+    if (end - start < json.length) json[end - start] = COMMA;
+  }
+  return `[${json}]`;
+};
+
+/** null if any line is bad. */
+const decodeAtOnce = <M extends MachineTypes>(
+  lines: Lines,
+  seed: number,
+  seq: number,
+): DecodedLines<M> | null => {
+  const { bytes, start, ends } = lines;
+  let crc = seed;
+  let begin = start;
+  for (const end of ends) {
+    const sum = verify(bytes, crc, begin, end);
+    if (sum === null) return null;
+    crc = sum;
+    begin = end + 1;
+  }
+  const values = ends.length === 0 ? [] : parse(arrayOf(lines));
+  if (!Array.isArray(values) || values.length !== ends.length) return null;
+  const records: Recorded<M>[] = [];
+  for (const value of values) {
+    const recorded = recordedOf<M>(value, seq + records.length);
+    if (recorded === null) return null;
+    records.push(recorded);
+  }
+  return { records, crc, bad: null };
+};
+
+const decodeOneByOne = <M extends MachineTypes>(
+  { bytes, start, ends }: Lines,
+  seed: number,
+  seq: number,
+): DecodedLines<M> => {
+  const records: Recorded<M>[] = [];
+  let crc = seed;
+  let begin = start;
+  for (const end of ends) {
+    const decoded = decodeRecord<M>(bytes.subarray(begin, end), crc, seq + records.length);
+    if (decoded.kind === 'bad') return { records, crc, bad: decoded.why };
+    records.push(decoded.recorded);
+    crc = decoded.crc;
+    begin = end + 1;
+  }
+  return { records, crc, bad: null };
 };

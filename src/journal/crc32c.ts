@@ -31,11 +31,14 @@ const word = (bytes: Uint8Array, index: number): number =>
   (at(bytes, index + 2) << 16) |
   (at(bytes, index + 3) << 24);
 
-/** The checksum of `bytes` as if they followed what gave `seed`: crc32c(b, crc32c(a)) is the sum of a and b. */
-export const crc32c = (bytes: Uint8Array, seed = 0): number => {
+/**
+ * The checksum of `bytes` from `start` to `end`, as if they followed what gave `seed`: crc32c(b, crc32c(a)) is the sum
+ * of a and b.
+ */
+export const crc32c = (bytes: Uint8Array, seed = 0, start = 0, end = bytes.length): number => {
   let crc = ~seed;
-  let index = 0;
-  for (; index + WAYS <= bytes.length; index += WAYS) {
+  let index = start;
+  for (; index + WAYS <= end; index += WAYS) {
     const low = crc ^ word(bytes, index);
     const high = word(bytes, index + 4);
     crc =
@@ -48,6 +51,6 @@ export const crc32c = (bytes: Uint8Array, seed = 0): number => {
       look(1, (high >>> 16) & 0xff) ^
       look(0, high >>> 24);
   }
-  for (; index < bytes.length; index++) crc = (crc >>> 8) ^ look(0, (crc ^ at(bytes, index)) & 0xff);
+  for (; index < end; index++) crc = (crc >>> 8) ^ look(0, (crc ^ at(bytes, index)) & 0xff);
   return ~crc >>> 0;
 };

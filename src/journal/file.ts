@@ -5,9 +5,9 @@ import { fileBlobs } from './blobs.js';
 import { encodeHeader } from './codec.js';
 import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './error.js';
 import { openFileJournal, readEntries } from './file-journal.js';
-import { beginFold, CHECK_EVERY, foldRecords } from './fold.js';
+import { beginFold, CHECK_EVERY, refuseMismatch } from './fold.js';
 import { copyEntries } from './fork.js';
-import { type InspectableStore, inspectFile } from './inspection.js';
+import { type InspectableStore, inspectFile, replayFile } from './inspection.js';
 import { isSessionId, journalPath, lockPath, makeFolder, sessionsFolder, writeWhole } from './layout.js';
 import { listSessions } from './list.js';
 import { acquireLock, type Lock } from './lock.js';
@@ -118,9 +118,9 @@ const peek = async <M extends MachineTypes>(
   sessionId: string,
 ): ReturnType<JournalStore<M>['peek']> => {
   const path = await findJournal(folder, sessionId);
-  const { header, records, damage } = await inspectFile<M>(machine.kind, path);
+  const { header, damage, seq, state, mismatches } = await replayFile(machine, path, {});
   if (damage !== null) throw damage;
-  const { seq, state } = foldRecords(path, header, records, machine);
+  refuseMismatch(path, { mismatches, machine }, header);
   return { header, seq, state };
 };
 
@@ -168,6 +168,8 @@ export const fileJournalsOf = <M extends MachineTypes>(
     read: (sessionId, from) => read(place, sessionId, from),
     list: () => listSessions(folder),
     inspect: async (sessionId) => inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
+    replay: async (sessionId, options = {}) =>
+      replayFile(machine, await findJournal(folder, sessionId), options),
   };
 };
 

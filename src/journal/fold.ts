@@ -1,5 +1,4 @@
-import type { Edge } from '../kernel/step.js';
-import type { Header, Stepped, Watcher } from '../needs.js';
+import type { Header, Watcher } from '../needs.js';
 import type { MachineTypes } from '../needs-machine.js';
 import type { Recorded } from './codec.js';
 import { JournalError } from './error.js';
@@ -44,7 +43,7 @@ export const checkOf = <M extends MachineTypes>(
 export const foldEntry = <M extends MachineTypes>(
   fold: Fold<M>,
   { entry, check }: Recorded<M>,
-): Stepped<M> => {
+): ReturnType<Machine<M>['step']> => {
   const stepped = fold.machine.step(fold.state, entry.event);
   fold.state = stepped.state;
   fold.seq = entry.seq;
@@ -53,7 +52,25 @@ export const foldEntry = <M extends MachineTypes>(
     fold.checks += 1;
     if (computed !== check) fold.mismatches.push({ seq: entry.seq, recorded: check, computed });
   }
-  return { ...stepped, seq: entry.seq, event: entry.event };
+  return stepped;
+};
+
+/** How far to fold, and who looks on. */
+export type ReplayOptions<M extends MachineTypes> = { readonly at?: number; readonly visit?: Watcher<M> };
+
+/** Applies entries up to `at`; `enough` where one lies behind it. */
+export const foldOn = <M extends MachineTypes>(
+  fold: Fold<M>,
+  records: Iterable<Recorded<M>>,
+  { at = Number.POSITIVE_INFINITY, visit }: ReplayOptions<M>,
+): 'more' | 'enough' => {
+  for (const recorded of records) {
+    const { seq, event } = recorded.entry;
+    if (seq > at) return 'enough';
+    const stepped = foldEntry(fold, recorded);
+    visit?.({ ...stepped, seq, event });
+  }
+  return 'more';
 };
 
 /** The fold of whole records; throws `damaged` where it comes to another state than was recorded. */
@@ -64,19 +81,22 @@ export const foldRecords = <M extends MachineTypes>(
   machine: Machine<M>,
 ): Fold<M> => {
   const fold = beginFold(header, machine);
-  for (const recorded of records) foldEntry(fold, recorded);
-  const wrong = fold.mismatches[0];
-  if (wrong === undefined) return fold;
-  throw explainMismatch(path, wrong, header.machine, machine.fingerprint);
+  foldOn(fold, records, {});
+  refuseMismatch(path, fold, header);
+  return fold;
+};
+
+/** Throws `damaged` where a fold came to another state than was recorded. */
+export const refuseMismatch = <M extends MachineTypes>(
+  path: string,
+  { mismatches: [wrong], machine }: Pick<Replay<M>, 'mismatches'> & Pick<Fold<M>, 'machine'>,
+  header: Header<M>,
+): void => {
+  if (wrong !== undefined) throw explainMismatch(path, wrong, header.machine, machine.fingerprint);
 };
 
 /** What it means that a replay came to another state, and what to do. */
-export const explainMismatch = (
-  path: string,
-  { seq }: Mismatch,
-  written: string,
-  current: string,
-): JournalError =>
+const explainMismatch = (path: string, { seq }: Mismatch, written: string, current: string): JournalError =>
   new JournalError(
     'damaged',
     path,
@@ -92,12 +112,14 @@ export type Replay<M extends MachineTypes> = {
   /** Checks that were compared; all of them fitted if there are no mismatches. */
   readonly checks: number;
   readonly mismatches: readonly Mismatch[];
-  /** The edges taken, one list an entry. */
-  readonly paths: readonly (readonly Edge[])[];
 };
 
-/** How far to fold, and who looks on. */
-export type ReplayOptions<M extends MachineTypes> = { readonly at?: number; readonly visit?: Watcher<M> };
+export const replayOf = <M extends MachineTypes>({ state, seq, checks, mismatches }: Fold<M>): Replay<M> => ({
+  state,
+  seq,
+  checks,
+  mismatches,
+});
 
 /**
  * Folds entries without performing anything: the state from before, and the proof that it is.
@@ -108,15 +130,10 @@ export const replayWith = async <M extends MachineTypes>(
   machine: Machine<M>,
   header: Header<M>,
   records: AsyncIterable<Recorded<M>> | Iterable<Recorded<M>>,
-  { at = Number.POSITIVE_INFINITY, visit }: ReplayOptions<M> = {},
+  options: ReplayOptions<M> = {},
 ): Promise<Replay<M>> => {
   const fold = beginFold(header, machine);
-  const paths: (readonly Edge[])[] = [];
-  for await (const recorded of records) {
-    if (recorded.entry.seq > at) break;
-    const stepped = foldEntry(fold, recorded);
-    paths.push(stepped.path);
-    visit?.(stepped);
-  }
-  return { state: fold.state, seq: fold.seq, checks: fold.checks, mismatches: fold.mismatches, paths };
+  if (Symbol.iterator in records) foldOn(fold, records, options);
+  else for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
+  return replayOf(fold);
 };

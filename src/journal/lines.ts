@@ -1,35 +1,51 @@
 import type { FileHandle } from 'node:fs/promises';
-import { NEWLINE } from './codec.js';
 
-/** A line without its line feed. `ended` is `no` of the last line of a file that lacks its line feed. */
-export type RawLine = { readonly bytes: Buffer; readonly ended: 'yes' | 'no' };
+export const NEWLINE = 0x0a;
 
-/** Splits a file into lines, block by block, up to byte `end`; never holds more than a block and one line. */
+/** Lines that lie one behind the other in `bytes`, from `start` on. */
+export type Lines = {
+  readonly bytes: Buffer;
+  readonly start: number;
+  /** Where each ends: the place of its line feed, or of what would be one. */
+  readonly ends: readonly number[];
+  /** `no` of the last line of a file that lacks its line feed; then it is the only one here. */
+  readonly ended: 'yes' | 'no';
+};
+
+/** The lines without the first one, and that one. */
+export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly rest: Lines } => {
+  const [end = lines.start, ...ends] = lines.ends;
+  return { first: lines.bytes.subarray(lines.start, end), rest: { ...lines, start: end + 1, ends } };
+};
+
+/**
+ * Splits a file into lines, block by block, up to byte `end`; never holds much more than a block and one line.
+ *
+ * A line that is longer than a block is read in ever larger pieces: its beginning is not copied again and again.
+ */
 export async function* readLines(
   handle: FileHandle,
   end: number,
   blockBytes: number,
-): AsyncGenerator<readonly RawLine[], undefined> {
-  let begun: Buffer[] = [];
+): AsyncGenerator<Lines, undefined> {
+  let begun: Buffer = Buffer.alloc(0);
   for (let position = 0; position < end; ) {
-    const block = Buffer.allocUnsafe(Math.min(blockBytes, end - position));
-    const { bytesRead } = await handle.read(block, 0, block.length, position);
+    const wanted = Math.min(Math.max(blockBytes, begun.length), end - position);
+    const bytes = Buffer.allocUnsafe(begun.length + wanted);
+    begun.copy(bytes);
+    const { bytesRead } = await handle.read(bytes, begun.length, wanted, position);
     if (bytesRead === 0) break;
     position += bytesRead;
-    const lines: RawLine[] = [];
-    let start = 0;
+    const filled = begun.length + bytesRead;
+    const ends: number[] = [];
     for (
-      let stop = block.indexOf(NEWLINE);
-      stop >= 0 && stop < bytesRead;
-      stop = block.indexOf(NEWLINE, start)
-    ) {
-      const piece = block.subarray(start, stop);
-      lines.push({ bytes: begun.length === 0 ? piece : Buffer.concat([...begun, piece]), ended: 'yes' });
-      begun = [];
-      start = stop + 1;
-    }
-    if (start < bytesRead) begun.push(block.subarray(start, bytesRead));
-    yield lines;
+      let stop = bytes.indexOf(NEWLINE, begun.length);
+      stop >= 0 && stop < filled;
+      stop = bytes.indexOf(NEWLINE, stop + 1)
+    )
+      ends.push(stop);
+    begun = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
+    if (ends.length > 0) yield { bytes, start: 0, ends, ended: 'yes' };
   }
-  if (begun.length > 0) yield [{ bytes: Buffer.concat(begun), ended: 'no' }];
+  if (begun.length > 0) yield { bytes: begun, start: 0, ends: [begun.length], ended: 'no' };
 }

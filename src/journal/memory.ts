@@ -3,7 +3,7 @@ import type { Blobs, Draft, Entry, Header, Journal, SessionInfo } from '../needs
 import type { MachineTypes } from '../needs-machine.js';
 import type { Recorded } from './codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './error.js';
-import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords } from './fold.js';
+import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords, replayWith } from './fold.js';
 import { forkHeader } from './fork.js';
 import { readFrozen } from './frozen.js';
 import type { InspectableStore } from './inspection.js';
@@ -120,6 +120,14 @@ class Sessions<M extends MachineTypes> {
   }
 }
 
+/** Memory is never torn nor damaged. */
+const lookAt = <M extends MachineTypes>(sessionId: string, header: Header<M>) => ({
+  path: pathOf(sessionId),
+  header,
+  damage: null,
+  tornBytes: 0,
+});
+
 const foldSession = <M extends MachineTypes>({ header, records }: Session<M>, machine: Machine<M>): Fold<M> =>
   foldRecords(pathOf(header.sessionId), header, records, machine);
 
@@ -159,7 +167,11 @@ export const memoryJournalsOf = <M extends MachineTypes>(
     },
     inspect: async (sessionId) => {
       const { header, records } = sessions.find(sessionId);
-      return { path: pathOf(sessionId), header, records: [...records], damage: null, tornBytes: 0 };
+      return { ...lookAt(sessionId, header), records: [...records] };
+    },
+    replay: async (sessionId, options) => {
+      const { header, records } = sessions.find(sessionId);
+      return { ...lookAt(sessionId, header), ...(await replayWith(machine, header, records, options)) };
     },
   };
 };

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Header, OpenJournal } from '../needs.js';
 import type { MachineTypes } from '../needs-machine.js';
 import { misnamed } from './error.js';
-import { beginFold, explainMismatch, type Fold, foldEntry } from './fold.js';
+import { beginFold, type Fold, foldOn, refuseMismatch } from './fold.js';
 import type { Machine } from './machine.js';
 import { Scan } from './scan.js';
 import { cutTail } from './torn.js';
@@ -48,11 +48,8 @@ export const recover = async <M extends MachineTypes>(
   const scan = await Scan.beginOf<M>(machine.kind, handle, path, (await handle.stat()).size);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   const fold = beginFold(scan.header, machine);
-  for await (const records of scan.records()) {
-    for (const recorded of records) foldEntry(fold, recorded);
-  }
-  const wrong = fold.mismatches[0];
-  if (wrong !== undefined) throw explainMismatch(path, wrong, scan.header.machine, machine.fingerprint);
+  for await (const records of scan.records()) foldOn(fold, records, {});
+  refuseMismatch(path, fold, scan.header);
   const repaired = await repairEnd(handle, path, scan);
   return { header: scan.header, fold, crc: scan.crc, ...repaired };
 };

@@ -49,7 +49,7 @@ test('a replay leads to the state from before, on the same path, and verifies ev
     return stepped.path.map(({ id }) => id);
   });
   assert.deepEqual(
-    replayed.paths.map((path) => path.map(({ id }) => id)),
+    seen.map(({ path }) => path.map(({ id }) => id)),
     paths,
   );
   assert.deepEqual(
@@ -60,8 +60,9 @@ test('a replay leads to the state from before, on the same path, and verifies ev
 
 test('a replay stops where it is told to', async (context) => {
   const { records } = await (await makeStore(await makeFolder(context))).inspect('a');
-  const { seq, state, paths } = await replay(header, records, { at: 7 });
-  assert.deepEqual([seq, paths.length], [7, 7]);
+  const seen: Stepped[] = [];
+  const { seq, state } = await replay(header, records, { at: 7, visit: (stepped) => seen.push(stepped) });
+  assert.deepEqual([seq, seen.length], [7, 7]);
   assert.deepEqual(plain(state), plain(drafts[6]?.state));
 });
 

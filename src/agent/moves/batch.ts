@@ -3,7 +3,7 @@ import type { Call, JudgedCall } from '../call.js';
 import type { Event } from '../event.js';
 import type { Next, Same } from '../move.js';
 import { go } from '../move.js';
-import { decide } from '../policy.js';
+import { decide, type PolicyDecision } from '../policy.js';
 import type { CancelCause, In, Reply, Session } from '../state.js';
 import { spendingId } from './account.js';
 import { callLimit } from './budget.js';
@@ -103,8 +103,16 @@ type Admitted = { readonly call: Call; readonly ask: string | null; readonly sto
 
 const asItIs = (call: Call): Admitted => ({ call, ask: null, stops: false });
 
-const admit = (session: Session, judged: JudgedCall, requestedAt: number, at: number): Admitted => {
-  const { decision, why } = decide(session.settings, session.grants, judged);
+const policyOf = (session: Session, judged: JudgedCall): PolicyDecision =>
+  decide(session.settings, session.grants, judged);
+
+const admit = (
+  session: Session,
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+  { decision, why } = policyOf(session, judged),
+): Admitted => {
   const denied = (text: string): Admitted => asItIs(neverRan(judged, requestedAt, at, 'denied', text));
   switch (decision) {
     case 'allow':
@@ -161,6 +169,7 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
 
 /** Starts what may start now. Policy is asked again; of a call the user allowed only whether it is denied. */
 export const pump = (batch: Batch, at: number): Same<Batch> => {
+  if (!batch.calls.some(isWaiting)) return go(batch);
   const calls = [...batch.calls];
   const starting: JudgedCall[] = [];
   const asks: Action[] = [];
@@ -230,9 +239,9 @@ export const pumpAgain = (batch: Batch, at: number): Same<Batch> => {
 type Queued = Extract<Call, { readonly status: 'queued' }>;
 
 const recheck = (session: Session, call: Queued, at: number): Admitted => {
-  const now = admit(session, call.judged, call.requestedAt, at);
-  const { decision } = decide(session.settings, session.grants, call.judged);
-  return call.allowed === 'byUser' && decision !== 'deny' ? asItIs(call) : now;
+  const now = policyOf(session, call.judged);
+  if (call.allowed === 'byUser' && now.decision !== 'deny') return asItIs(call);
+  return admit(session, call.judged, call.requestedAt, at, now);
 };
 
 const hasRoom = (session: Session, running: readonly Call[], next: JudgedCall): boolean => {
