@@ -6,8 +6,6 @@ import { initialState, step } from '../../src/agent/machine.js';
 import { fileJournals } from '../../src/journal/file.js';
 import type { InspectableStore } from '../../src/journal/inspection.js';
 import { memoryJournals } from '../../src/journal/memory.js';
-import { replay } from '../../src/journal/replay.js';
-import type { Stepped } from '../../src/needs.js';
 import { collect, eventsOf, headerOf, makeFolder, plain, readEvents, tell, tellFrom } from './story.js';
 
 /** The promises of any store, kept on disk and in memory alike. */
@@ -256,27 +254,6 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
       });
       await lacking.close();
     }
-  },
-
-  'a stored session is replayed as its records are': async ({ store }) => {
-    const journal = await store.create(headerOf('a'));
-    await journal.append(tellFrom(headerOf('a'), 140));
-    await journal.close();
-    const { records, ...look } = await store.inspect('a');
-    for (const at of [undefined, 0, 9, 140, 200]) {
-      const limits = at === undefined ? {} : { at };
-      const direct: Stepped[] = [];
-      const kept: Stepped[] = [];
-      const stored = await store.replay('a', { ...limits, visit: (stepped) => direct.push(stepped) });
-      const replayed = await replay(look.header, records, {
-        ...limits,
-        visit: (stepped) => kept.push(stepped),
-      });
-      assert.equal(JSON.stringify(stored), JSON.stringify({ ...look, ...replayed }));
-      assert.equal(JSON.stringify(direct), JSON.stringify(kept));
-      assert.equal(direct.length, Math.min(at ?? 140, 140));
-    }
-    await assert.rejects(store.replay('nobody'), { kind: 'notFound' });
   },
 
   'the state of a session can be looked at while it is open elsewhere': async ({ store }) => {

@@ -41,9 +41,9 @@ test('a line that is much longer than a block is read in few pieces', async (con
   const handle = await open(path);
   let reads = 0;
   const counting = {
-    read: (...args: Parameters<typeof handle.read>) => {
+    read: (...wish: Parameters<typeof handle.read>) => {
       reads += 1;
-      return handle.read(...args);
+      return handle.read(...wish);
     },
   } as unknown as typeof handle; // readLines calls nothing else
   assert.equal((await collect(readLines(counting, (1 << 20) + 1, 16))).length, 1);

@@ -6,7 +6,9 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/codec.js';
 import { fileJournals } from '../../src/journal/file.js';
+import type { InspectableStore } from '../../src/journal/inspection.js';
 import { fingerprintOf, type Machine } from '../../src/journal/machine.js';
+import { memoryJournals } from '../../src/journal/memory.js';
 import { agentMachine, replay } from '../../src/journal/replay.js';
 import type { Stepped } from '../../src/needs.js';
 import { headerOf, makeFolder, plain, tellFrom } from './story.js';
@@ -117,3 +119,28 @@ test('a fingerprint depends on every edge', () => {
   assert.notEqual(fingerprintOf([edge]), fingerprintOf([{ ...edge, to: 'c' }]));
   assert.notEqual(fingerprintOf([edge]), fingerprintOf([edge, edge]));
 });
+
+const stores: Readonly<Record<string, (folder: string) => InspectableStore>> = {
+  'on disk': (folder) => fileJournals({ folder }),
+  'in memory': () => memoryJournals(),
+};
+for (const [place, storeOf] of Object.entries(stores)) {
+  test(`${place}: a store replays a session as its records are replayed`, async (context) => {
+    const store = storeOf(await makeFolder(context));
+    const journal = await store.create(header);
+    await journal.append(tellFrom(header, 140));
+    await journal.close();
+    const { records, ...look } = await store.inspect('a');
+    for (const at of [undefined, 0, 9, 140, 200]) {
+      const limits = at === undefined ? {} : { at };
+      const direct: Stepped[] = [];
+      const kept: Stepped[] = [];
+      const stored = await store.replay('a', { ...limits, visit: (stepped) => direct.push(stepped) });
+      const replayed = await replay(header, records, { ...limits, visit: (stepped) => kept.push(stepped) });
+      assert.equal(JSON.stringify(stored), JSON.stringify({ ...look, ...replayed }));
+      assert.equal(JSON.stringify(direct), JSON.stringify(kept));
+      assert.equal(direct.length, Math.min(at ?? 140, 140));
+    }
+    await assert.rejects(store.replay('nobody'), { kind: 'notFound' });
+  });
+}
