@@ -74,7 +74,7 @@ export const faultsAfterTools: readonly Fault[] = [
   {
     name: 'after a crash half an answer stands before the whole one',
     file: 'src/agent/moves/resume.ts',
-    edits: [{ from: "({ ...state, session, partial: '' }", to: '({ ...state, session }' }],
+    edits: [{ from: "{ session, partial: '' }", to: '{ session }' }],
     why: 'a cancel keeps text that was never an answer',
     caughtBy: byCase(
       'cases-shutdown',

@@ -78,7 +78,12 @@ export type Call = { readonly judged: JudgedCall; readonly requestedAt: number }
       readonly allowed: 'byPolicy' | 'byUser';
       readonly graceTimerId: string | null;
     }
-  | { readonly status: 'running'; readonly startedAt: number; readonly graceTimerId: string | null }
+  | {
+      readonly status: 'running';
+      readonly allowed: 'byPolicy' | 'byUser';
+      readonly startedAt: number;
+      readonly graceTimerId: string | null;
+    }
   | {
       readonly status: EndedStatus;
       readonly startedAt: number | null;

@@ -79,6 +79,7 @@ export const running = (callId: string, mutating = false): Call => ({
   judged: mutating ? g.edit(callId) : g.grep(callId),
   requestedAt: 1,
   status: 'running',
+  allowed: 'byPolicy',
   startedAt: 1,
   graceTimerId: null,
 });

@@ -28,6 +28,7 @@ const stopping = (callId: string, graceTimerId: string): Call => ({
   judged: g.grep(callId),
   requestedAt: 1,
   status: 'running',
+  allowed: 'byPolicy',
   startedAt: 1,
   graceTimerId,
 });

@@ -1,3 +1,4 @@
+import { changeSession } from '../change.js';
 import type { Event, On } from '../event.js';
 import type { Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
@@ -20,14 +21,14 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
 export const account = (session: Session, id: string, usage: Usage | null): Session => {
   if (usage === null || !session.unaccounted.includes(id)) return session;
   const unaccounted = session.unaccounted.filter((open) => open !== id);
-  return { ...session, unaccounted, usage: addUsage(session.usage, usage) };
+  return changeSession(session, { unaccounted, usage: addUsage(session.usage, usage) });
 };
 
 /** Books the last word on what was used: without usage the id is closed, since nothing can come late. */
 const close = (session: Session, id: string, usage: Usage | null): Session => {
   if (usage !== null) return account(session, id, usage);
   if (!session.unaccounted.includes(id)) return session;
-  return { ...session, unaccounted: session.unaccounted.filter((open) => open !== id) };
+  return changeSession(session, { unaccounted: session.unaccounted.filter((open) => open !== id) });
 };
 
 /** Books a phase of the hooks that completed. One that failed leaves its id open. */

@@ -1,5 +1,6 @@
 import type { Action } from '../action.js';
 import type { Call, JudgedCall } from '../call.js';
+import { changeBatch, changeSession } from '../change.js';
 import type { Event } from '../event.js';
 import type { Next, Same } from '../move.js';
 import { go } from '../move.js';
@@ -47,12 +48,12 @@ export const find = (state: Batch, event: Found): Call | undefined =>
     : undefined;
 
 /** The batch with these calls changed. */
-export const put = (state: Batch, ...changed: readonly Call[]): Batch => ({
-  ...state,
-  calls: state.calls.map(
-    (call) => changed.find((other) => other.judged.callId === call.judged.callId) ?? call,
-  ),
-});
+export const put = (state: Batch, ...changed: readonly Call[]): Batch =>
+  changeBatch(state, {
+    calls: state.calls.map(
+      (call) => changed.find((other) => other.judged.callId === call.judged.callId) ?? call,
+    ),
+  });
 
 export const cancelTimer = (timerId: string | null): readonly Action[] =>
   timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
@@ -189,15 +190,16 @@ export const pump = (batch: Batch, at: number): Same<Batch> => {
       asks.push(requestApproval(batch.batchId, call.judged, ask));
       break;
     }
-    const started: Call = { ...call, status: 'starting', graceTimerId: null };
+    const { judged, requestedAt, allowed } = call;
+    const started: Call = { judged, requestedAt, status: 'starting', allowed, graceTimerId: null };
     calls[index] = started;
     starting.push(call.judged);
     running = [...running, started];
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  if (starting.length === 0) return go({ ...batch, calls, phase }, ...shown, ...asks);
+  if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
   const session = openSpending(batch, starting);
-  return go({ ...batch, session, calls, phase }, ...shown, ...asks, {
+  return go(changeBatch(batch, { session, calls, phase }), ...shown, ...asks, {
     type: 'ExecuteTools',
     batchId: batch.batchId,
     calls: starting,
@@ -210,7 +212,7 @@ const openSpending = ({ session, batchId }: Batch, starting: readonly JudgedCall
     .filter(({ traits }) => traits.spends === 'yes')
     .map(({ callId }) => spendingId(batchId, callId))
     .filter((id) => !session.unaccounted.includes(id));
-  return { ...session, unaccounted: [...session.unaccounted, ...ids] };
+  return changeSession(session, { unaccounted: [...session.unaccounted, ...ids] });
 };
 
 /**
@@ -232,7 +234,7 @@ export const pumpAgain = (batch: Batch, at: number): Same<Batch> => {
     return admitted.call;
   });
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  const pumped = pump({ ...batch, calls, phase }, at);
+  const pumped = pump(changeBatch(batch, { calls, phase }), at);
   return go(pumped.state, ...shown, ...pumped.actions);
 };
 

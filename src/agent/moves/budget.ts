@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeSession, changeTurn } from '../change.js';
 import type { Event, On } from '../event.js';
 import type { Next, Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
@@ -100,11 +101,8 @@ export const spentText = (session: Session, dimension: Dimension, at: number): s
 const setLimit = (session: Session, dimension: Dimension, limit: number): Session => {
   const key = dimension === 'time' ? 'timeMs' : dimension;
   const limits = { ...session.settings.limits, [key]: limit };
-  return {
-    ...session,
-    settings: { ...session.settings, limits },
-    turn: { ...session.turn, warned: session.turn.warned.filter((warned) => warned !== dimension) },
-  };
+  const warned = session.turn.warned.filter((other) => other !== dimension);
+  return changeTurn(changeSession(session, { settings: { ...session.settings, limits } }), { warned });
 };
 
 /** autoRearm: a dollar or token limit that was reached grows by its slice, with a notice. */
@@ -125,10 +123,7 @@ export const rearm = (
 /** Entry of CheckingBudget: one round of the turn is over. */
 export const countRound = (state: In<'CheckingBudget'>): Next<'CheckingBudget'> => {
   const { session } = state;
-  return go({
-    ...state,
-    session: { ...session, turn: { ...session.turn, rounds: session.turn.rounds + 1 } },
-  });
+  return go({ ...state, session: changeTurn(session, { rounds: session.turn.rounds + 1 }) });
 };
 
 export const limitReached = (state: In<'CheckingBudget'>, event: Event): boolean =>
@@ -151,7 +146,7 @@ export const askToFinish = (
   const dimension = reached(session, dimensions, event.at) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
   const told = tell(session, 'note', [`[${spent}: no tool runs any more. Give your final answer now.]`]);
-  const finishing = { ...told, turn: { ...told.turn, finishing: dimension } };
+  const finishing = changeTurn(told, { finishing: dimension });
   return go(
     { name: 'GatheringAdditionalMessages', session: finishing },
     { type: 'DisplayNotice', kind: 'budget', text: `${spent}: the model is asked for its answer` },
@@ -179,8 +174,8 @@ export const warnOfBudget = (
     return { type: 'DisplayWarning', kind: 'budget', text: spentText(session, dimension, event.at) };
   });
   // A limit that was raised meanwhile lets tools run again.
-  const turn = { ...session.turn, finishing: 'no' as const, warned: [...session.turn.warned, ...near] };
-  return go({ name: 'GatheringAdditionalMessages', session: { ...session, turn } }, ...warnings);
+  const warned = changeTurn(session, { finishing: 'no', warned: [...session.turn.warned, ...near] });
+  return go({ name: 'GatheringAdditionalMessages', session: warned }, ...warnings);
 };
 
 /** BudgetExceeded -> WaitingForUserInput; the queue stays held (R69). */

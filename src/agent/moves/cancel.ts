@@ -1,4 +1,5 @@
 import type { Call } from '../call.js';
+import { changeBatch } from '../change.js';
 import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
@@ -52,7 +53,7 @@ export const cancelRunningCall = (state: Batch, event: On<'CancelTool'>): Same =
   if (call === undefined || !isRunning(call)) return ignoreCancel(state);
   const [timerId, session] = nextId(state.session, 'timer');
   const dueAt = event.at + session.settings.graceMs;
-  const stopped = put({ ...state, session }, { ...call, graceTimerId: timerId });
+  const stopped = put(changeBatch(state, { session }), { ...call, graceTimerId: timerId });
   return go(stopped, ...cancelCalls(state, [call], false), { type: 'ScheduleTimer', timerId, dueAt });
 };
 
@@ -123,7 +124,8 @@ export const forceBatch = (state: Batch, event: Event): Same => {
       ? cancelTimer(state.phase.graceTimerId)
       : [];
   const grace = open.flatMap((call) => cancelTimer(call.graceTimerId));
-  const left: Batch = { ...put(state, ...ended), phase: { mode: 'cancelling', graceTimerId: null, cause } };
+  const phase = { mode: 'cancelling', graceTimerId: null, cause } as const;
+  const left = changeBatch(put(state, ...ended), { phase });
   return go(
     left,
     ...timer,

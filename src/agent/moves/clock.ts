@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeTurn } from '../change.js';
 import type { Same } from '../move.js';
 import { go } from '../move.js';
 import type { In, Session, State, StateName } from '../state.js';
@@ -14,11 +15,11 @@ const cancelled = (session: Session): readonly Action[] =>
 /** Schedules the limit that the settings give, counted from the turn's start; none where there is no limit. */
 export const startClock = (before: Session): Clocked => {
   const { timeMs } = before.settings.limits;
-  if (timeMs === 0) return { session: { ...before, turn: { ...before.turn, timeLimit: null } }, actions: [] };
+  if (timeMs === 0) return { session: changeTurn(before, { timeLimit: null }), actions: [] };
   const [timerId, session] = nextId(before, 'timer');
   const timeLimit = { timerId, dueAt: session.turn.startedAt + timeMs };
   return {
-    session: { ...session, turn: { ...session.turn, timeLimit } },
+    session: changeTurn(session, { timeLimit }),
     actions: [{ type: 'ScheduleTimer', ...timeLimit }],
   };
 };
@@ -38,6 +39,6 @@ export const resetClock = (state: State, before: Session, after: Session): Clock
 
 /** Entry of WaitingForUserInput and ShuttingDown: the time limit ends with the turn. */
 export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown'>>(state: S): Same<S> => {
-  const session = { ...state.session, turn: { ...state.session.turn, timeLimit: null } };
+  const session = changeTurn(state.session, { timeLimit: null });
   return go({ ...state, session }, ...cancelled(state.session));
 };

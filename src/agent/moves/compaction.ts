@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeSession } from '../change.js';
 import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
 import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
@@ -33,11 +34,10 @@ export const startCompaction = (
   instructions?: string,
 ): { state: Compacting; actions: readonly Action[] } => {
   const [compactionId, numbered] = nextId(before, 'compaction');
-  const session: Session = {
-    ...numbered,
+  const session = changeSession(numbered, {
     mayCompact: 'no',
     unaccounted: [...numbered.unaccounted, compactionId],
-  };
+  });
   const length = compactableLength(session.conversation);
   const task = { compactionId, length, ...(instructions === undefined ? {} : { instructions }) };
   return {
@@ -74,7 +74,7 @@ const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Sessio
   const conversation = replaceBySummary(session.conversation, state.length, summaryOf(event));
   // At most the summary, one call message and its results are left to measure.
   const contextTokens = estimateTokens(messagesOf(conversation));
-  return { ...session, conversation, contextTokens };
+  return changeSession(session, { conversation, contextTokens });
 };
 
 const doneNotice = (state: Compacting, event: On<'CompactionCompleted'>): Action => ({
@@ -154,7 +154,7 @@ export const gatherSteers = (
   const { session } = state;
   const steers = session.queue.filter((item) => item.mode === 'steer');
   const queue = session.queue.filter((item) => item.mode !== 'steer');
-  return go({ ...state, session: tellInputs({ ...session, queue }, steers) });
+  return go({ ...state, session: tellInputs(changeSession(session, { queue }), steers) });
 };
 
 export const aboveMidThreshold = (state: In<'GatheringAdditionalMessages'>): boolean =>

@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeSession } from '../change.js';
 import type { On } from '../event.js';
 import type { Next } from '../move.js';
 import { go } from '../move.js';
@@ -26,7 +27,7 @@ export const skipHook = (state: Hook): Next<'CheckingBudget'> =>
 /** Rest of PostToolsHook: the phase starts under a new id. */
 export const runHook = (state: Hook): Next<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
-  const session = { ...numbered, unaccounted: [...numbered.unaccounted, hookId] };
+  const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
   return go({ ...state, session, hookId }, hookAction({ ...state, hookId }));
 };
 

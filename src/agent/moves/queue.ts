@@ -1,3 +1,4 @@
+import { changeCounter, changeSession } from '../change.js';
 import type { On, QueuedInput } from '../event.js';
 import type { Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
@@ -13,7 +14,7 @@ export const enqueue = (session: Session, event: On<'UserInput'>): Session => {
   const { text, mode, images } = event;
   const shown = images === undefined ? {} : { images };
   const item = { inputId: `input-${input}`, text, mode, ...shown };
-  return { ...session, queue: [...session.queue, item], counters: { ...session.counters, input } };
+  return changeCounter(changeSession(session, { queue: [...session.queue, item] }), 'input', input);
 };
 
 /** UserInput in a busy state: queued, never dropped (R56). */
@@ -42,5 +43,7 @@ export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Sa
       const old = state.session.queue[index];
       return old?.inputId === item.inputId && old.text === item.text && old.mode === item.mode;
     });
-  return same ? ignore(state, 'the queue is as it was') : go(withSession(state, { ...state.session, queue }));
+  return same
+    ? ignore(state, 'the queue is as it was')
+    : go(withSession(state, changeSession(state.session, { queue })));
 };

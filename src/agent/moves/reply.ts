@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeCalling, changeSession, changeTurn } from '../change.js';
 import type { On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import type { Next } from '../move.js';
@@ -17,7 +18,10 @@ type Processing = In<'ProcessingLlmResponse'>;
 
 /** A piece of text: shown at once, kept until the reply is whole (R8). */
 export const showDelta = (state: Calling, event: On<'TextDelta'>): Next<'CallingLlm'> =>
-  go({ ...state, partial: state.partial + event.text }, { type: 'DisplayText', text: event.text });
+  go(changeCalling(state, { partial: state.partial + event.text }), {
+    type: 'DisplayText',
+    text: event.text,
+  });
 
 /** Reasoning and half calls are shown by whoever looks on; the machine keeps nothing of them (R9). */
 export const showOnly = (state: Calling): Next<'CallingLlm'> => go(state);
@@ -56,12 +60,11 @@ const book = (state: Calling, event: Completed): Session => {
   const { usage } = event;
   const counted = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const session = account(state.session, event.requestId, usage);
-  return {
-    ...session,
+  return changeSession(session, {
     contextTokens: counted > 0 ? counted : session.contextTokens,
     mayCompact: 'yes',
     emptyReplies: isEmpty(event) ? session.emptyReplies + 1 : 0,
-  };
+  });
 };
 
 const replyOf = (state: Calling, event: Completed): Reply => ({
@@ -133,7 +136,7 @@ export const saidNothing = (state: Processing): boolean => isEmpty(state.reply);
 export const storeCalls = (state: Processing): Next<'ToolUseRequested'> => {
   const { reply, session } = state;
   const truncations = reply.stopReason === 'maxTokens' ? session.turn.truncations + 1 : 0;
-  const counted = { ...session, turn: { ...session.turn, truncations } };
+  const counted = changeTurn(session, { truncations });
   const stored = reply.message === null ? counted : store(counted, reply.message);
   return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply));
 };
@@ -165,13 +168,8 @@ const causeOf = (reply: Reply): In<'EndOfTurn'>['cause'] => {
   return isEmpty(reply) ? 'empty' : 'answer';
 };
 
-const untruncated = (state: Processing): Session => ({
-  ...state.session,
-  turn: {
-    ...state.session.turn,
-    truncations: state.reply.stopReason === 'maxTokens' ? state.session.turn.truncations : 0,
-  },
-});
+const untruncated = ({ session, reply }: Processing): Session =>
+  changeTurn(session, { truncations: reply.stopReason === 'maxTokens' ? session.turn.truncations : 0 });
 
 const saidToolUse = (reply: Reply): { readonly late?: string } =>
   reply.stopReason === 'toolUse' ? { late: 'the model said that it would call a tool, and called none' } : {};

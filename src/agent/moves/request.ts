@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeCounter, changeSession } from '../change.js';
 import { lengthOf } from '../conversation.js';
 import type { Purpose } from '../purpose.js';
 import type { In, Session } from '../state.js';
@@ -8,7 +9,7 @@ type Numbered = keyof Session['counters'];
 /** The next id of a kind, e.g. `request-3`, and the session that has used it: replay gives the same ids. */
 export const nextId = (session: Session, kind: Numbered): readonly [string, Session] => {
   const count = session.counters[kind] + 1;
-  return [`${idWords[kind]}-${count}`, { ...session, counters: { ...session.counters, [kind]: count } }];
+  return [`${idWords[kind]}-${count}`, changeCounter(session, kind, count)];
 };
 
 const idWords: Readonly<Record<Numbered, string>> = {
@@ -28,7 +29,7 @@ export const sendRequest = (
   attempt: number,
 ): { readonly state: In<'CallingLlm'>; readonly actions: readonly Action[] } => {
   const [requestId, numbered] = nextId(before, 'request');
-  const session = { ...numbered, unaccounted: [...numbered.unaccounted, requestId] };
+  const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, requestId] });
   const state = {
     name: 'CallingLlm',
     session,

@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeBatch, changeCalling, changeSession } from '../change.js';
 import { lengthOf } from '../conversation.js';
 import type { On } from '../event.js';
 import type { Next, Same } from '../move.js';
@@ -17,7 +18,8 @@ import { keepPartial } from './stop.js';
  * Calls that were running are left to the runtime: it settles each by its effect class, as ordinary events.
  */
 
-const opened = (session: Session, event: On<'Resumed'>): Session => ({ ...session, epoch: event.epoch });
+const opened = (session: Session, event: On<'Resumed'>): Session =>
+  changeSession(session, { epoch: event.epoch });
 
 const clockOf = (session: Session): readonly Action[] =>
   session.turn.timeLimit === null ? [] : [{ type: 'ScheduleTimer', ...session.turn.timeLimit }];
@@ -78,12 +80,17 @@ export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'C
   const { requestId, purpose } = state;
   const session = opened(state.session, event);
   const length = lengthOf(session.conversation);
-  return go({ ...state, session, partial: '' }, ...retract(requestId, state.partial), ...clockOf(session), {
-    type: 'SendLlmRequest',
-    requestId,
-    purpose,
-    length,
-  });
+  return go(
+    changeCalling(state, { session, partial: '' }),
+    ...retract(requestId, state.partial),
+    ...clockOf(session),
+    {
+      type: 'SendLlmRequest',
+      requestId,
+      purpose,
+      length,
+    },
+  );
 };
 /** It was cancelled already: nothing is sent. */
 export const endDrain = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'Cancelled'> => {
@@ -99,7 +106,7 @@ export const endDrainForTime = (state: In<'CallingLlm'>, event: On<'Resumed'>): 
 
 /** It was being cancelled: as if the grace were over; nothing starts. */
 export const endBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> =>
-  forceBatch({ ...state, session: opened(state.session, event) }, event);
+  forceBatch(changeBatch(state, { session: opened(state.session, event) }), event);
 
 /** What has not run is decided anew; a call that was being cancelled ends. */
 export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> => {
@@ -109,7 +116,7 @@ export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'Executi
     .filter(isRunning)
     .filter((call) => call.graceTimerId !== null)
     .map((call) => endRunning(call, event.at, 'cancelled', unknownText('user')));
-  const left = put({ ...state, session }, ...cancelled);
+  const left = put(changeBatch(state, { session }), ...cancelled);
   const pumped = pumpAgain(left, event.at);
   const shown = cancelled.map((call) => showEnd(batchId, call));
   return go(pumped.state, ...clockOf(session), ...shown, ...pumped.actions);

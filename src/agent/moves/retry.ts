@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeSession } from '../change.js';
 import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
@@ -88,7 +89,7 @@ export const sendCutResults = (state: Calling, event: Failure): Next<'CallingLlm
     part.type === 'result' ? { ...part, text: cutResult(part.text, limit) } : part,
   );
   const open: UserMessage = { role: 'user', parts };
-  const cut = { ...session, conversation: { ...session.conversation, open } };
+  const cut = changeSession(session, { conversation: { ...session.conversation, open } });
   const sent = sendRequest(cut, state.purpose, state.attempt);
   const text = 'the conversation is too long for the model: the last results were cut';
   return go(
@@ -109,7 +110,7 @@ export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> =>
   const message = `the conversation is too long for the model: ${event.error.message}`;
   const failed = {
     name: 'Failed',
-    session: { ...session, conversation },
+    session: changeSession(session, { conversation }),
     error: 'contextOverflow',
     message,
   } as const;
@@ -187,7 +188,7 @@ export const giveUp = (state: Calling, event: Failure): Next<'Failed'> => {
 export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): Next<'Error'> => {
   const booked = account(state.session, event.requestId, event.usage);
   const emptyReplies = booked.emptyReplies + 1;
-  const [timerId, numbered] = nextId({ ...booked, emptyReplies, mayCompact: 'yes' }, 'timer');
+  const [timerId, numbered] = nextId(changeSession(booked, { emptyReplies, mayCompact: 'yes' }), 'timer');
   const dueAt = event.at + scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
   const error = { kind: 'empty', message: 'the model sent an empty reply' } as const;
   const text = `${error.message}; asking again in ${duration(dueAt - event.at)}`;

@@ -1,3 +1,4 @@
+import { changeSession } from '../change.js';
 import type { On } from '../event.js';
 import type { Same } from '../move.js';
 import { go, ignore, withSession } from '../move.js';
@@ -17,11 +18,10 @@ export const changeSettings = <S extends State>(state: S, event: On<'SettingsCha
   const settings = { ...state.session.settings, ...event.patch };
   const { usd, tokens } = settings.limits;
   const slices = event.patch.limits === undefined ? state.session.slices : { usd, tokens };
-  const { session, actions } = resetClock(state, state.session, {
-    ...state.session,
-    settings,
-    slices,
-    grants: event.grants ?? state.session.grants,
-  });
+  const { session, actions } = resetClock(
+    state,
+    state.session,
+    changeSession(state.session, { settings, slices, grants: event.grants ?? state.session.grants }),
+  );
   return go(withSession(state, session), ...actions);
 };

@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeCalling, changeSession } from '../change.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import type { Next } from '../move.js';
@@ -36,7 +37,7 @@ export const keepPartial = (
     parts: [{ type: 'text', text: partial }],
   };
   const stored = storePartial(session, message, partial);
-  return { session: { ...stored, notes: [...session.notes, stopNote(cause)] }, actions: [] };
+  return { session: changeSession(stored, { notes: [...session.notes, stopNote(cause)] }), actions: [] };
 };
 
 const abortCall = (state: Calling): Action => ({ type: 'AbortLlmRequest', requestId: state.requestId });
@@ -53,9 +54,9 @@ export const limitMustDrain = (state: Calling, event: On<'TimerFired'>): boolean
 
 /** The provider cannot abort: the reply is awaited, and nothing of it is run (R62). */
 export const drainForUser = (state: Calling): Next<'CallingLlm'> =>
-  go({ ...state, call: { mode: 'draining', cause: 'user' } });
+  go(changeCalling(state, { call: { mode: 'draining', cause: 'user' } }));
 export const drainForTime = (state: Calling): Next<'CallingLlm'> =>
-  go({ ...state, call: { mode: 'draining', cause: 'time' } });
+  go(changeCalling(state, { call: { mode: 'draining', cause: 'time' } }));
 
 export const stopReply = (state: Calling): Next<'Cancelled'> => {
   const { session, actions } = keepPartial(state, 'user');
@@ -85,7 +86,7 @@ export const stopForPolicy = (state: Calling, event: On<'PolicyStopped'>): Next<
   const { session, requestId } = state;
   const unaccounted = session.unaccounted.filter((usageId) => usageId !== requestId);
   return go(
-    { name: 'Cancelled', session: { ...session, unaccounted }, cause: 'policy' },
+    { name: 'Cancelled', session: changeSession(session, { unaccounted }), cause: 'policy' },
     { type: 'DisplayNotice', kind: 'cancelled', text: event.why },
   );
 };
@@ -147,7 +148,7 @@ export const returnAndSendQueue = (state: In<'Cancelled'>): Next<'WaitingForUser
 /** The queue goes back into the editor: nothing typed is lost, nothing is sent unasked. */
 export const returnAndRestoreQueue = (state: In<'Cancelled'>): Next<'WaitingForUserInput'> => {
   const texts = state.session.queue.map((item) => item.text);
-  const session = { ...state.session, queue: [] };
+  const session = changeSession(state.session, { queue: [] });
   return go({ ...waiting(state), session }, notice(state), { type: 'RestoreQueue', texts });
 };
 

@@ -1,3 +1,4 @@
+import { changeTurn } from '../change.js';
 import type { Session } from '../state.js';
 import type { EndedCall } from './outcomes.js';
 
@@ -30,7 +31,7 @@ export const countStreaks = (session: Session, calls: readonly EndedCall[]): Ses
     errors: calls.every(({ outcome }) => outcome.failed) ? before.errors + 1 : 0,
     sameResults: resultsOf(calls) === before.results ? before.sameResults + 1 : 1,
   };
-  return { ...session, turn: { ...session.turn, streaks } };
+  return changeTurn(session, { streaks });
 };
 
 /** At the start of every turn. */

@@ -1,11 +1,11 @@
 import type { Action } from '../action.js';
 import type { Call } from '../call.js';
+import { changeBatch, changeSession } from '../change.js';
 import type { On } from '../event.js';
 import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
 import { decide } from '../policy.js';
 import type { Grant } from '../settings.js';
-import type { Session } from '../state.js';
 import { accountTool } from './account.js';
 import {
   type Batch,
@@ -32,7 +32,9 @@ export const isStarting = (state: Batch, event: On<'ToolStarted'>): boolean =>
 export const markRunning = (state: Batch, event: On<'ToolStarted'>): Same => {
   const call = find(state, event);
   if (call?.status !== 'starting') return ignore(state, 'no such call is starting');
-  return go(put(state, { ...call, status: 'running', startedAt: event.at }));
+  const { judged, requestedAt, allowed, graceTimerId } = call;
+  const startedAt = event.at;
+  return go(put(state, { judged, requestedAt, status: 'running', allowed, startedAt, graceTimerId }));
 };
 export const ignoreStart = (state: Batch): Same => ignore(state, 'no such call is starting');
 
@@ -52,7 +54,7 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
   const images = outcome.status === 'ok' ? outcome.images : undefined;
   const ended = endRunning(call, event.at, outcome.status, text, images);
   const shown = showEnd(state.batchId, ended, outcome.diff ?? null);
-  const booked = { ...put(state, ended), session: accountTool(state.session, event) };
+  const booked = changeBatch(put(state, ended), { session: accountTool(state.session, event) });
   const pumped = pump(booked, event.at);
   return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...pumped.actions);
 };
@@ -61,7 +63,7 @@ export const recordOutcome = (state: Batch, event: On<'ToolCompleted'>): Same =>
 export const countLateOutcome = (state: Batch, event: On<'ToolCompleted'>): Same => {
   const ignored = ignoreOutcome(state, event);
   const session = accountTool(state.session, event);
-  return session === state.session ? ignored : { ...ignored, state: { ...state, session } };
+  return session === state.session ? ignored : { ...ignored, state: changeBatch(state, { session }) };
 };
 
 const ignoreOutcome = (state: Batch, event: Found): Same => {
@@ -91,7 +93,7 @@ export const takeAnswer = (state: Batch, event: On<'ApprovalAnswered'>): Same =>
   }
   const grant = grantOf(call, event);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
-  const session: Session = { ...state.session, grants };
+  const session = changeSession(state.session, { grants });
   const covered = state.calls
     .filter((other) => other !== call && other.status === 'awaitingApproval')
     .filter((other) => decide(session.settings, grants, other.judged).decision === 'allow');
@@ -104,7 +106,7 @@ export const takeAnswer = (state: Batch, event: On<'ApprovalAnswered'>): Same =>
   const withdrawn = covered.map(
     ({ judged }): Action => ({ type: 'WithdrawApproval', batchId: state.batchId, callId: judged.callId }),
   );
-  const pumped = pump(put({ ...state, session }, allow(call), ...covered.map(allow)), event.at);
+  const pumped = pump(put(changeBatch(state, { session }), allow(call), ...covered.map(allow)), event.at);
   return go(pumped.state, ...withdrawn, ...pumped.actions);
 };
 

@@ -1,3 +1,4 @@
+import { changeSession } from '../change.js';
 import type { Event, On } from '../event.js';
 import type { Next } from '../move.js';
 import { go, ignore } from '../move.js';
@@ -113,7 +114,7 @@ export const turnIsReleased = (state: Waiting): boolean => released(state);
 export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
   const noted = tell(state.session, 'note', state.session.notes);
-  const told = tellInputs({ ...noted, notes: [] }, queue);
+  const told = tellInputs(changeSession(noted, { notes: [] }), queue);
   const [turnId, numbered] = nextId(told, 'turn');
   const turn = {
     turnId,
@@ -126,7 +127,7 @@ export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
     warned: numbered.turn.warned.filter(perSession),
   };
   const left = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock({ ...numbered, queue: left, turn, emptyReplies: 0 });
+  const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }));
   const sent = sendRequest(clock.session, 'user', 1);
   return go(sent.state, ...clock.actions, ...sent.actions);
 };

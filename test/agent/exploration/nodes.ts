@@ -57,7 +57,7 @@ export const ended = (status: 'ok' | 'failed', mutating: boolean, words = 'x'): 
 });
 export const started = (graceTimerId: string | null, status: 'starting' | 'running' = 'running'): Call =>
   status === 'running'
-    ? { judged: g.grep('1'), requestedAt: 1, status, startedAt: 1, graceTimerId }
+    ? { judged: g.grep('1'), requestedAt: 1, status, allowed: 'byPolicy', startedAt: 1, graceTimerId }
     : { judged: g.grep('1'), requestedAt: 1, status, allowed: 'byPolicy', graceTimerId };
 export const held = (judged: Call['judged'], allowed: 'byPolicy' | 'byUser' = 'byPolicy'): Call => ({
   judged,
