@@ -92,7 +92,7 @@ export const takeBackInput = (
 const IMAGE_TOKENS = 1_600;
 
 export const imageTokens = (part: Message['parts'][number]): number =>
-  'images' in part ? (part.images?.length ?? 0) * IMAGE_TOKENS : 0;
+  'images' in part ? part.images.length * IMAGE_TOKENS : 0;
 
 /** A rough size in tokens: four characters each. */
 export const estimateTokens = (messages: readonly Message[]): number => {

@@ -24,19 +24,24 @@ const privateV4 = ([a = 0, b = 0, c = 0]: readonly number[]): boolean =>
   (a === 198 && (b === 18 || b === 19));
 
 const readV4 = (text: string): readonly number[] | null => {
-  const numbers = /^\d+\.\d+\.\d+\.\d+$/.test(text) ? text.split('.').map(Number) : [];
-  return numbers.length === 4 && numbers.every((number) => number < 256) ? numbers : null;
+  if (!/^\d+\.\d+\.\d+\.\d+$/.test(text)) return null;
+  const numbers = text.split('.').map(Number);
+  return numbers.every((number) => number < 256) ? numbers : null;
+};
+
+/** An address of IPv6 that ends as one of IPv4, without that: its last two groups as groups. */
+const withoutV4 = (address: string): string => {
+  const groupsEnd = address.lastIndexOf(':') + 1;
+  const tail = readV4(address.slice(groupsEnd));
+  if (tail === null) return address;
+  const [a = 0, b = 0, c = 0, d = 0] = tail;
+  return `${address.slice(0, groupsEnd)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
 };
 
 /** The eight groups of an IPv6 address; null of what is none. */
 const readV6 = (text: string): readonly number[] | null => {
   const [address = ''] = text.split('%');
-  const tail = readV4(address.slice(address.lastIndexOf(':') + 1));
-  const [a = 0, b = 0, c = 0, d = 0] = tail ?? [];
-  const plain =
-    tail === null
-      ? address
-      : `${address.slice(0, address.lastIndexOf(':') + 1)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  const plain = withoutV4(address);
   if (!/^[\da-f:]*:[\da-f:]*$/i.test(plain)) return null;
   const [before = '', after, more] = plain.split('::');
   if (more !== undefined) return null;
@@ -91,6 +96,6 @@ export const isPrivateHost = (host: string): boolean => {
 export const hostFits = (pattern: string, host: string): boolean => {
   const wanted = pattern.toLowerCase();
   const named = portOf.test(wanted) ? host : host.replace(portOf, '');
-  if (wanted === '*' || wanted === named || wanted === host.replace(portOf, '')) return true;
+  if (wanted === '*' || wanted === named) return true;
   return wanted.startsWith('*.') && named.endsWith(wanted.slice(1));
 };

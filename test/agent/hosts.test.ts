@@ -20,6 +20,8 @@ for (const name of [
   '1.2.3.256',
   '1.2.3.4.5',
   'a1.2.3.4',
+  '0x1.2.3.4',
+  '1.2.3.0x4',
   'a:b',
   '',
   '1:2:3',
@@ -39,6 +41,9 @@ const hosts: readonly (readonly [host: string, isPrivate: boolean])[] = [
   ['a.localhost', true],
   ['printer', true],
   ['printer.local', true],
+  ['home.arpa', true],
+  ['router.home.arpa', true],
+  ['myhome.arpa', false],
   ['db.internal:5432', true],
   ['notlocalhost.com', false],
   ['localhost.example.com', false],
@@ -46,6 +51,9 @@ const hosts: readonly (readonly [host: string, isPrivate: boolean])[] = [
   ['[::1]', true],
   ['[::1]:8080', true],
   ['[2606:4700::1111]', false],
+  // Brackets stand around an address, or it is none: what can't be read is not let out.
+  ['2606[:4700::a', true],
+  ['[2606:4700]::a', true],
   ['8.8.8.8', false],
 ];
 for (const [host, isPrivate] of hosts) {

@@ -266,6 +266,8 @@ test('a decision says why', () => {
   const settings = { rules: asks, workspace: '/project' };
   assert.equal(decide(settings, [], edit('1')).why, 'ask it');
   assert.equal(decide({ ...settings, rules: [] }, [], edit('1')).why, 'no rule allows it');
+  const plan = { ...settings, rules: presetRules.plan };
+  assert.match(decide(plan, [], reaching('example.com')).why, /^the preset plan reaches only hosts/);
   const granted = decide(settings, [{ scope: 'session', tool: 'edit' }], edit('1'));
   assert.equal(granted.why, 'you allowed it before');
 });

@@ -25,14 +25,24 @@ check([
     talk: [...asked, u(good('1'), note(/no tool runs any more. Give your final answer now/))],
     also: finishing('rounds'),
   },
-  ...(['repeats', 'errors', 'sameResults'] as const).map((dimension) => ({
+  ...(
+    [
+      ['repeats', 1, 'batch with the same calls'],
+      ['repeats', 2, 'batches with the same calls'],
+      ['errors', 1, 'batch without success'],
+      ['errors', 2, 'batches without success'],
+      ['sameResults', 1, 'batch with the same results'],
+      ['sameResults', 2, 'batches with the same results'],
+    ] as const
+  ).map(([dimension, limit, words]) => ({
     case: 'atLimit',
-    title: `at the limit of ${dimension} the model is asked for its answer`,
+    title: `at the limit of ${limit} ${words} the model is asked for its answer`,
     given: 'C[u]' as const,
-    settings: { ...FINISH, limits: { [dimension]: 1 } },
-    send: [g.wants(grep('1')), g.ended('1', 'failed')],
+    settings: { ...FINISH, limits: { [dimension]: limit } },
+    send: Array.from({ length: limit }, () => [g.wants(grep('1')), g.ended('1', 'failed')]).flat(),
     state: 'C[t]',
     does: ['SendLlmRequest'],
+    shows: [`DisplayNotice budget: ${limit} of ${limit} ${words} used`],
     also: finishing(dimension),
   })),
   {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { agent, initialState } from '../../src/agent/machine.js';
 import { table } from '../../src/agent/table.js';
+import { mermaid } from '../../src/kernel/describe.js';
 import { settingsOf } from './settings.js';
 
 // What the compiler does not see in rows that are made by spreading groups of cells (docs/decisions/0001).
@@ -25,6 +26,15 @@ test('every state that can be left is entered by some arrow, and every event mov
   assert.deepEqual(
     Object.keys(agent.events).filter((event) => !heard.has(event)),
     [],
+  );
+});
+
+test('its picture ends where the session is closed, and nowhere else', () => {
+  assert.deepEqual(
+    mermaid(agent)
+      .split('\n')
+      .filter((line) => line.endsWith('[*]')),
+    ['  ShuttingDown --> [*]'],
   );
 });
 

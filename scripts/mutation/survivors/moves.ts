@@ -45,7 +45,9 @@ export const moves: readonly Survivor[] = [
       [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/queue.ts', [[ASKED, [CHAIN, 'old?.inputId', 'old.inputId']]]),
+  ...aliveIn('src/agent/moves/queue.ts', [
+    [ASKED, [CHAIN, 'old?.inputId', 'old.inputId'], [CHAIN, 'known?.images', 'known.images']],
+  ]),
   ...aliveIn('src/agent/moves/reply.ts', [
     [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
     [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],

@@ -1,7 +1,19 @@
-import { ASKED, aliveIn, CHAIN, CONDITION, KIND, LIST, LOGIC, SHORTCUT, type Survivor } from './survivor.js';
+import {
+  ASKED,
+  aliveIn,
+  CHAIN,
+  CONDITION,
+  KIND,
+  LIST,
+  LOGIC,
+  NOBODYS,
+  SHORTCUT,
+  type Survivor,
+} from './survivor.js';
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
+  ...aliveIn('src/agent/views/arrows.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
   ...aliveIn('src/agent/views/follow.ts', [
     [
       SHORTCUT,
@@ -43,5 +55,23 @@ export const views: readonly Survivor[] = [
       [CONDITION, "event.type === 'TextDelta'", 'true'],
     ],
     [SHORTCUT, [CONDITION, 'step.path.length === 0', 'false']],
+  ]),
+  ...aliveIn('src/agent/views/tools.ts', [
+    [
+      'Asked of steps through BudgetExceeded alone: they come to rest in WaitingForUserInput for a budget.',
+      [CONDITION, "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'", 'true'],
+      [
+        LOGIC,
+        "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'",
+        "step.state.name === 'WaitingForUserInput' || step.state.reason.kind === 'budget'",
+      ],
+      [CONDITION, "step.state.name === 'WaitingForUserInput'", 'true'],
+      [CONDITION, "step.state.reason.kind === 'budget'", 'true'],
+    ],
+    [ASKED, [CONDITION, "seen.before.name === 'CallingLlm'", 'true']],
+    [
+      'A matter of speed: where the seed stays its place is the same object, or one that is equal.',
+      [CONDITION, 'run.at === cursor.state', 'false'],
+    ],
   ]),
 ];

@@ -49,18 +49,15 @@ class Run {
     this.at = to;
   }
 
-  /** Rule 3. */
+  /** Before the first reply there is nothing to say (rule 3), after the end nothing more. */
   stop(event: string): void {
     if (this.at === EXECUTING) this.say(event, DONE);
-    else if (this.at !== DONE) this.at = INIT;
   }
 }
 
-/** No call of the reply was allowed to run: its policy spoke before its tools did. */
-const allSkipped = (calls: number, actions: readonly Action[]): boolean =>
-  calls > 0 &&
-  actions.filter((action) => action.type === 'DisplayToolResult' && action.status === 'skipped').length ===
-    calls;
+/** Some call of the reply came to more than being skipped: its tools spoke before its policy did. */
+const someTried = (actions: readonly Action[]): boolean =>
+  actions.some((action) => action.type === 'DisplayToolResult' && action.status !== 'skipped');
 
 type Seen = { readonly before: State; readonly event: Event; readonly step: Step<State, Action> };
 
@@ -73,20 +70,18 @@ const dimensionOf = ({ step }: Seen): Dimension | 'no' =>
 const takeReply = (run: Run, { before }: Seen): void => {
   const { finishing } = before.session.turn;
   if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);
-  else if (run.at === EXECUTING && finishing !== 'no') run.say(stopOf(finishing), DONE);
-  else if (run.at === EXECUTING) run.say('ToolsExecuted', PROMPTING);
+  else if (finishing === 'no') run.say('ToolsExecuted', PROMPTING);
+  else run.say(stopOf(finishing), DONE);
 };
 
-const takeCalls = (run: Run, { event, step }: Seen): void => {
+const takeCalls = (run: Run, { step }: Seen): void => {
   if (run.at !== PROMPTING) return;
-  const calls = event.type === 'LlmCompleted' ? event.calls.length : 0;
-  const stopped = step.path.some((edge) => edge.to === 'BudgetExceeded') && allSkipped(calls, step.actions);
+  const stopped = step.path.some((edge) => edge.to === 'BudgetExceeded') && !someTried(step.actions);
   if (stopped) run.say('PolicyStop', DONE);
   else run.say('ToolCallsFound', EXECUTING);
 };
 
 const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
-  if (edge.kind === 'stay') return;
   if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
   else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
     // A reply that comes after a cancel is kept, but the run is over.

@@ -1,65 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../../src/agent/machine.js';
-import type { State } from '../../../src/agent/state.js';
-import { follow } from '../../../src/agent/views/follow.js';
 import { tools } from '../../../src/agent/views/tools.js';
-import type { ViewCursor, ViewEdge } from '../../../src/agent/views/view.js';
-import { finishReasonOf } from '../../../src/recursive/tools-mode.js';
+import type { ViewEdge } from '../../../src/agent/views/view.js';
 import * as g from '../given.js';
 import { forAll, roam } from '../random.js';
-import { settingsOf } from '../settings.js';
-import { type Walker, walk } from '../walker.js';
+import { check, INTO_TOOLS, inSeedWords, type Row, round, run } from './tools-rows.js';
 
 // Tools mode of seed 004: its rows, case by case (4.10), and every random walk.
-
-/** The states that a walk goes through in the seed's words; throws at a step that is not in its table. */
-const inSeedWords = (walker: Walker, reached = new Set<ViewEdge>()): readonly string[] => {
-  let cursor: ViewCursor = tools.begin;
-  let before = walker.steps()[0]?.state as State; // a walk has at least its first state
-  const said: string[] = [cursor.state];
-  walker.events().forEach((event, index) => {
-    const step = walker.steps()[index + 1];
-    assert.ok(step !== undefined);
-    const followed = follow(tools, cursor, before, event, step);
-    assert.deepEqual(followed.faults, []);
-    for (const { event: name, to, edge } of followed.steps) {
-      said.push(`${name} ${to}`);
-      if (edge !== null) reached.add(edge);
-    }
-    cursor = followed.cursor;
-    before = step.state;
-  });
-  return said;
-};
-
-const run = (settings: Parameters<typeof settingsOf>[0], ...given: readonly g.Given[]): Walker => {
-  const walker = walk(initialState(settingsOf({ ...settings, hooks: 'never', autoRearm: 'off' })));
-  for (const one of [g.begin, g.input('what is in a.ts?'), ...given]) {
-    walker.send(g.eventOf(one, walker.state()));
-  }
-  return walker;
-};
-
-const finishOf = (walker: Walker): string | null => {
-  const state = walker.state();
-  return state.name === 'WaitingForUserInput' ? finishReasonOf(state) : null;
-};
-
-const round = (callId: string, text = `result ${callId}`): readonly g.Given[] => [
-  g.wants(g.grep(callId)),
-  g.ended(callId, 'ok', text),
-];
-
-type Row = {
-  readonly title: string;
-  readonly settings?: Parameters<typeof settingsOf>[0];
-  readonly given: readonly g.Given[];
-  readonly path: readonly string[];
-  readonly finish: string | null;
-};
-
-const INTO_TOOLS = ['INIT', 'LLMResponseReceived PROMPTING', 'ToolCallsFound EXECUTING_TOOLS'];
 
 const rows: readonly Row[] = [
   {
@@ -179,13 +126,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-for (const { title, settings = {}, given, path, finish } of rows) {
-  test(`seed 004, tools mode: ${title}`, () => {
-    const walker = run(settings, ...given);
-    assert.deepEqual(inSeedWords(walker), path);
-    assert.equal(finishOf(walker), finish);
-  });
-}
+check(rows);
 
 test('seed 004, tools mode: every row of the table is taken by some of these', () => {
   const reached = new Set<ViewEdge>();
