@@ -41,6 +41,8 @@ export type Session = {
    * unknown and dollars are limited: then nothing has changed.
    */
   useModel(wanted: string | Model): Promise<Model>;
+  /** The model that answers the next call. */
+  model(): Promise<Model>;
   /** The commands that it has started in the background, the oldest first: what they said, how they ended, `kill`. */
   jobs(): readonly Job[];
   /**
@@ -104,7 +106,7 @@ export const connect = ({ runtime, blobs, models, id, tornTail, unpriced }: Open
     const picture = await import('../tools/picture.js');
     const kept = await picture.keepPicture(Buffer.from(bytes), blobs);
     if (kept.kind === 'kept') return kept.image;
-    const why = kept.kind === 'tooLarge' ? kept.why : 'it is no PNG, JPEG, GIF or WebP';
+    const why = kept.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : kept.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };
   return {
@@ -114,6 +116,7 @@ export const connect = ({ runtime, blobs, models, id, tornTail, unpriced }: Open
     tornTail,
     ended,
     state,
+    model: async () => models.get((await state()).session.settings.model),
     useModel: (wanted) => whileOpen(() => useModel(wanted)),
     send: (input) => whileOpen(() => runtime.send(id, input)),
     watch: (watcher) => runtime.watch(id, watcher),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeWhole } from '../terminal/print.js';
 import { exitCodes } from './exit-codes.js';
 import { type RunFlags, readSeq, usageStop } from './flags.js';
+import type { Prompt } from './prompt.js';
 import { openStateFolder } from './state-folder.js';
 import { findInfo, storedJournals } from './stored.js';
 
@@ -14,7 +15,7 @@ export const forkSession = async (
   given: string,
   at: string,
   flags: RunFlags,
-  prompt: string | undefined,
+  prompt: Prompt | undefined,
 ): Promise<number> => {
   const seq = readSeq('--at', at);
   const { sessionId, kind } = await findInfo(given);

@@ -1,13 +1,15 @@
 import { messagesOf } from '../agent/conversation.js';
 import type { State } from '../agent/state.js';
 import type { Session } from '../agent-api.js';
-import type { Stepped } from '../needs.js';
+import type { Input, Stepped } from '../needs.js';
 import { costOf } from '../terminal/cost.js';
 import { formatCost, formatTokens, lookOf, warningText, writeWhole } from '../terminal/print.js';
 import { type Ending, endingOf, endingOfError, exitCodes } from './exit-codes.js';
 import { type RunFlags, usageStop } from './flags.js';
 import { createHeld, type Held } from './held.js';
 import { type Opened, openFromFlags } from './open-session.js';
+import { attachPictures, picturesNamed } from './pictures.js';
+import type { Prompt } from './prompt.js';
 import type { JsonRecord } from './record-schema.js';
 import { recordsOf, resultRecord } from './records.js';
 import { listenToSignals } from './signals.js';
@@ -89,13 +91,21 @@ type Turn = { readonly ending: Ending; readonly state: State };
 const TERMINATED: Ending = { exit: exitCodes.terminated, reason: 'terminated', message: '' };
 const INTERRUPTED: Ending = { exit: exitCodes.interrupted, reason: 'cancelled', message: '' };
 
+type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
+
+/** The prompt with the pictures that it names; what does not go with it is said. */
+const inputFrom = async ({ session, settings }: Opened, { text, typed }: Prompt): Promise<UserInput> => {
+  const input = { type: 'UserInput', text, mode: 'steer' } as const;
+  const names = picturesNamed(typed);
+  if (names.length === 0) return input;
+  const { images, faults } = await attachPictures(names, settings.workspace, session);
+  for (const fault of faults) process.stderr.write(`${warningText(fault)}\n`);
+  return images.length === 0 ? input : { ...input, images };
+};
+
 /** Sends the prompt and waits until the session rests. Signals and a closed pipe end it early, settled. */
-const runTurn = async (
-  { session, settings }: Opened,
-  prompt: string,
-  outlet: Outlet,
-  steps: Steps,
-): Promise<Turn> => {
+const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: Steps): Promise<Turn> => {
+  const { session, settings } = opened;
   const unapproved = createUnapproved(settings.workspace);
   let last: State | null = null;
   let early: Ending | null = null;
@@ -122,7 +132,7 @@ const runTurn = async (
     }
   });
   try {
-    await session.send({ type: 'UserInput', text: prompt, mode: 'steer' });
+    await session.send(await inputFrom(opened, prompt));
     await session.idle();
     if (early !== null) await session.ended;
   } catch (fault) {
@@ -157,7 +167,7 @@ type Begun = { readonly opened: Opened; readonly early: Ending | null };
 
 const runOpened = async (
   { opened, early }: Begun,
-  prompt: string,
+  prompt: Prompt,
   outlet: Outlet,
   steps: Steps,
 ): Promise<Ending> => {
@@ -197,8 +207,8 @@ const begin = async (flags: RunFlags, steps: Steps): Promise<Begun> => {
 };
 
 /** `pawl -p`: one turn without a terminal; its exit code. */
-export const runHeadless = async (flags: RunFlags, prompt: string): Promise<number> => {
-  if (prompt.trim() === '') throw usageStop('The prompt is empty.');
+export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<number> => {
+  if (prompt.text.trim() === '') throw usageStop('The prompt is empty.');
   try {
     const steps = createHeld<Stepped>();
     const begun = await begin(flags, steps);

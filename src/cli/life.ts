@@ -13,7 +13,7 @@ import { foresee } from './foresee.js';
 import { greeting, tellEarlier } from './greet.js';
 import type { Held } from './held.js';
 import type { Opened } from './open-session.js';
-import { keepPictures, picturesNamed } from './pictures.js';
+import { attachPictures, picturesNamed } from './pictures.js';
 import type { Seat } from './seat.js';
 import { type Shell, startShell } from './shell.js';
 import { storedBlobs } from './stored.js';
@@ -126,7 +126,7 @@ const createWishes = (room: Room, leaving: Leaving, { seat }: Around): DeskWishe
       if (names.length === 0 && looking === 0) return send(input);
       looking += 1;
       said = said.then(async () => {
-        const { images, faults } = await keepPictures(names, room.workspace, session.keepPicture);
+        const { images, faults } = await attachPictures(names, room.workspace, session);
         for (const fault of faults)
           room.desk.print(paint(room.look, 'yellow', indentWords(fault, room.look.columns)));
         looking -= 1;

@@ -1,20 +1,44 @@
-import { readFile } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Image } from '../agent/message.js';
+import type { Session } from '../agent-api.js';
+import { whyNoImages } from '../runtime/images.js';
+import { loadFile } from '../tools/file-text.js';
 
-/** Pictures that a text names as `@shot.png`: they go with it, and with the same text when it is sent again. */
+/**
+ * Pictures that a text names as `@shot.png` or `@"my shot.png"`: they go with it, and with the same text when it is sent
+ * again. The text itself goes in any case.
+ */
 
-const NAMED = /(?<=^|\s)@(\S+\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)])/gi;
+const NAMED =
+  /(?<=^|\s)@(?:"([^"\n]+\.(?:png|jpe?g|gif|webp))"|([^\s"]\S*\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)]))/gi;
 
 /** Their paths as they are written, each once. */
 export const picturesNamed = (text: string): readonly string[] => [
-  ...new Set([...text.matchAll(NAMED)].map(([, name = '']) => name)),
+  ...new Set([...text.matchAll(NAMED)].map(([, quoted, bare]) => quoted ?? bare ?? '')),
 ];
 
 export type Pictures = {
   readonly images: readonly Image[];
-  /** A line for each that can't go with the text: the model can still be asked to read it. */
+  /** A line for each that the model will not see, and why. */
   readonly faults: readonly string[];
+};
+
+const readPicture = async (file: string): Promise<Uint8Array> => {
+  const real = await realpath(file).catch(() => file); // nothing is there: said below
+  const loaded = await loadFile(real);
+  switch (loaded.kind) {
+    case 'file':
+      return loaded.bytes;
+    case 'absent':
+      throw new Error('there is no such file');
+    case 'folder':
+      throw new Error('it is a folder');
+    case 'unreadable':
+      throw new Error(`it can't be read: ${loaded.why}`);
+    default:
+      return loaded satisfies never;
+  }
 };
 
 /** Keeps those that a text names. Never rejects. */
@@ -25,7 +49,7 @@ export const keepPictures = async (
 ): Promise<Pictures> => {
   const tried = await Promise.all(
     names.map((name) =>
-      readFile(path.resolve(workspace, name))
+      readPicture(path.resolve(workspace, name))
         .then(keep)
         .then(
           (image) => ({ images: [image], faults: [] }),
@@ -42,4 +66,21 @@ export const keepPictures = async (
     images: tried.flatMap(({ images }) => images),
     faults: tried.flatMap(({ faults }) => faults),
   };
+};
+
+/**
+ * The pictures that go with a text of this session; never rejects. What the model that answers now can't be shown goes
+ * along for the one that comes after it.
+ */
+export const attachPictures = async (
+  names: readonly string[],
+  workspace: string,
+  session: Session,
+): Promise<Pictures> => {
+  const kept = await keepPictures(names, workspace, session.keepPicture);
+  if (kept.images.length === 0) return kept;
+  const model = await session.model().catch(() => null); // of a session that has stopped: it says why itself
+  const why = model === null ? null : whyNoImages(model);
+  if (why === null) return kept;
+  return { ...kept, faults: [...kept.faults, `The model is not shown the pictures: ${why}.`] };
 };

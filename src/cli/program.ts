@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { type AskFlags, askFlags } from './ask-flags.js';
 import { exitCodes } from './exit-codes.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
+import type { Prompt } from './prompt.js';
 import { addReaders, type End } from './reader-commands.js';
 import { addSurroundings } from './surroundings-commands.js';
 
@@ -13,13 +14,13 @@ const addRunFlags = (command: Command): Command => {
 };
 
 /** A prompt from `-p TEXT`, from words that follow flags, or from stdin; undefined opens the terminal. */
-const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<string | undefined> => {
+const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
   const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
   if (given.length === 0 && flags.print === undefined) return undefined;
   return (await import('./prompt.js')).readPrompt(given);
 };
 
-const run = async (flags: RunFlags, prompt: string | undefined): Promise<number> => {
+const run = async (flags: RunFlags, prompt: Prompt | undefined): Promise<number> => {
   if (prompt !== undefined) return (await import('./headless.js')).runHeadless(flags, prompt);
   if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
   return (await import('./terminal.js')).runTerminal(flags);

@@ -8,7 +8,14 @@ import { usageStop } from './flags.js';
  * 1. Stdin is read where the user says so, by `-` or by giving no prompt, and never otherwise: scripts, CI and cron
  *    hand down pipes that never end, and loops read their list from it.
  * 2. What is piped in beside a prompt is never ignored in silence.
+ * 3. What is piped in beside words is no prompt but what it is about: it names no pictures of this machine to be sent.
  */
+
+export type Prompt = {
+  readonly text: string;
+  /** The part of it that the user wrote as a prompt. */
+  readonly typed: string;
+};
 
 /** All of standard input as UTF-8 text. */
 const readStdin = async (): Promise<string> => {
@@ -31,13 +38,16 @@ const isPipedIn = (): boolean => {
 };
 
 /** `-` as the first or the last word stands for stdin, which comes after the other words and a blank line. */
-export const readPrompt = async (words: readonly string[]): Promise<string> => {
+export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
   const fromStdin = words.length === 0 || words[0] === '-' || words.at(-1) === '-';
   const given = words
     .filter((word, index) => !(word === '-' && (index === 0 || index === words.length - 1)))
     .join(' ');
-  if (fromStdin) return [given, await readStdin()].filter((text) => text.trim() !== '').join('\n\n');
+  if (fromStdin) {
+    const text = [given, await readStdin()].filter((part) => part.trim() !== '').join('\n\n');
+    return { text, typed: given.trim() === '' ? text : given };
+  }
   if (isPipedIn())
     process.stderr.write('pawl: stdin is not read; to add it to the prompt: pawl -p "prompt" -\n');
-  return given;
+  return { text: given, typed: given };
 };

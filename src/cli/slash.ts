@@ -23,7 +23,7 @@ const commands = [
   ['clear', '', 'begin a new session; this one stays'],
   ['permissions', '[revoke N]', 'what is allowed, and what you allowed: take one back'],
   ['jobs', '[read N, kill N]', 'commands that the agent left running: what they say, an end to one'],
-  ['diff', '', 'what has changed in the files'],
+  ['diff', '[session]', 'what differs from HEAD, whoever changed it; session: what its edits wrote'],
   ['export', 'FILE', 'write the conversation as Markdown'],
   ['retry', '', 'send the last message again; while it waits to try again: now'],
   ['later', 'TEXT', 'say it after this turn (Alt+Enter does the same)'],

@@ -40,7 +40,7 @@ export const checkOf = <M extends MachineTypes>(
 ): string | null => (seq % every === 0 || machine.isAtRest(state) ? check(state) : null);
 
 /** Applies one entry, and compares its check if it has one. */
-export const foldEntry = <M extends MachineTypes>(
+const foldEntry = <M extends MachineTypes>(
   fold: Fold<M>,
   { entry, check }: Recorded<M>,
 ): ReturnType<Machine<M>['step']> => {

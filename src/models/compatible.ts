@@ -57,7 +57,8 @@ export const compatibleModel = (options: CompatibleOptions): Model => {
       });
       return open(name);
     },
-    dialect: { modelId, marksCache: false, keepsCut: false },
+    // Ollama takes PNG, JPEG and WebP only.
+    dialect: { modelId, marksCache: false, keepsCut: false, refusesGif: true },
     stopReason: ({ raw }) => stopReasonOf(raw),
     fromEvent,
   };

@@ -62,7 +62,7 @@ export const googleModel = (options: GoogleOptions): Model => {
       return createGoogleGenerativeAI({ apiKey, baseURL: url, fetch: fetchOf(options) })(name);
     },
     // Calls come whole, each with a signature without which it would be refused: those of a cut reply, too.
-    dialect: { modelId: `google/${options.name}`, marksCache: false, keepsCut: true },
+    dialect: { modelId: `google/${options.name}`, marksCache: false, keepsCut: true, refusesGif: true },
     options: options.facts.thinking === 'yes' ? { providerOptions: thoughts } : {},
     stopReason: ({ raw, unified }) => stopReasonOf(raw, unified),
     fromEvent,

@@ -69,16 +69,29 @@ const pricesIn = (model: Loose): ModelFacts['prices'] => {
   return { input, output, cacheRead, cacheWrite: dollars(listed.input_cache_write) ?? input };
 };
 
-const factsFrom = (model: Loose, source: string): ModelFacts => {
+const nameOf = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
+
+/** OpenRouter says it of each model; llama.cpp in a second list beside, in Ollama's words. Others do not say it. */
+const imagesIn = (model: Loose, listed: Loose | undefined): Pick<ModelFacts, 'images'> => {
+  const modalities = objectIn(model, 'architecture').input_modalities;
+  const capabilities = listed?.capabilities;
+  if (Array.isArray(modalities)) return { images: modalities.includes('image') ? 'yes' : 'no' };
+  if (Array.isArray(capabilities)) return { images: capabilities.includes('multimodal') ? 'yes' : 'no' };
+  return {};
+};
+
+const factsFrom = (model: Loose, listed: Loose | undefined, source: string): ModelFacts => {
+  const images = imagesIn(model, listed);
   const window =
     positive(model.max_model_len) ??
     positive(model.loaded_context_length) ??
     positive(objectIn(model, 'meta').n_ctx) ??
     positive(model.context_length);
-  if (window === null) return UNKNOWN;
+  if (window === null) return { ...UNKNOWN, ...images };
   const output = positive(objectIn(model, 'top_provider').max_completion_tokens) ?? UNKNOWN.outputTokensMax;
   return {
     ...UNKNOWN,
+    ...images,
     windowTokens: window,
     outputTokensMax: Math.min(output, Math.floor(window / 2)),
     prices: pricesIn(model),
@@ -97,8 +110,9 @@ export const askCompatible = async (
   if ('why' in heard)
     return heard.isGone ? { kind: 'nobody', why: heard.why } : { kind: 'ok', facts: UNKNOWN };
   const model = listIn(heard.json.data).find(({ id }) => id === name);
-  const facts = model === undefined ? UNKNOWN : factsFrom(model, `${baseUrl}/models, asked at the start`);
-  return { kind: 'ok', facts };
+  if (model === undefined) return { kind: 'ok', facts: UNKNOWN };
+  const listed = listIn(heard.json.models).find((entry) => nameOf(entry) === name);
+  return { kind: 'ok', facts: factsFrom(model, listed, `${baseUrl}/models, asked at the start`) };
 };
 
 /** What can be assumed of a model that is not loaded and for which no length is set: Ollama decides by its memory. */
@@ -114,7 +128,6 @@ const ollamaWindow = (shown: Loose, loaded: Loose | undefined, isElsewhere: bool
   return known === null ? [Math.min(most, ASSUMED_WINDOW), false] : [Math.min(known, most), true];
 };
 
-const nameOf = ({ name, model }: Loose): string => asText(name) ?? asText(model) ?? '';
 const isNamed = (model: Loose, name: string): boolean => [name, `${name}:latest`].includes(nameOf(model));
 
 /** Asks an Ollama server; `host` without a version. */

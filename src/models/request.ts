@@ -35,6 +35,8 @@ export type Dialect = {
   readonly keepsCut: boolean;
   /** Said of every tool where the wire would assume otherwise: the schema is a promise of ours, not a grammar. */
   readonly strictTools?: false;
+  /** Whether it takes no GIF: a request with one would be refused, and every later one with it. */
+  readonly refusesGif?: true;
 };
 
 type Prompt = LanguageModelV3Prompt;
@@ -55,18 +57,27 @@ const optionsOf = (metadata: ProviderMetadata | undefined): Marked => {
 type UserContent = Extract<Prompt[number], { role: 'user' }>['content'];
 
 /** Pictures that the model takes; not every wire takes them inside a result, so that they come behind all results. */
-const convertImages = ({ images = [] }: ResultPart | UserText): UserContent =>
-  images.flatMap(({ mediaType, base64 }) =>
-    base64 === undefined ? [] : [{ type: 'file', mediaType, data: base64 }],
-  );
+const convertImages = (
+  { images = [] }: ResultPart | UserText,
+  { modelId, refusesGif }: Dialect,
+): UserContent =>
+  images.flatMap(({ mediaType, base64 }): UserContent => {
+    if (base64 === undefined) return [];
+    if (mediaType === 'image/gif' && refusesGif)
+      return [{ type: 'text', text: `[a picture is not shown: ${modelId} takes no GIF]` }];
+    return [{ type: 'file', mediaType, data: base64 }];
+  });
 
 /** What the user says or shows. */
-const convertSaid = (part: Exclude<UserMessage['parts'][number], ResultPart>): UserContent => {
+const convertSaid = (
+  part: Exclude<UserMessage['parts'][number], ResultPart>,
+  dialect: Dialect,
+): UserContent => {
   switch (part.type) {
     case 'text':
       return [
         ...(isBlank(part.text) ? [] : [{ type: 'text' as const, text: part.text }]),
-        ...convertImages(part),
+        ...convertImages(part, dialect),
       ];
     default:
       return part.type satisfies never;
@@ -74,11 +85,16 @@ const convertSaid = (part: Exclude<UserMessage['parts'][number], ResultPart>): U
 };
 
 /** `idOf` gives the id under which a call was sent. */
-const convertUser = ({ parts }: UserMessage, idOf: (callId: string) => string, marked: boolean): Prompt => {
+const convertUser = (
+  { parts }: UserMessage,
+  idOf: (callId: string) => string,
+  marked: boolean,
+  dialect: Dialect,
+): Prompt => {
   const results = parts.filter((part) => part.type === 'result');
   const said = [
-    ...results.flatMap(convertImages),
-    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertSaid(part))),
+    ...results.flatMap((part) => convertImages(part, dialect)),
+    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertSaid(part, dialect))),
   ];
   const prompt: Prompt = [];
   if (results.length > 0) {
@@ -156,7 +172,7 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
   const idOf = (callId: string): string => ids.get(callId) ?? callId;
   for (const [index, message] of messages.entries()) {
     if (message.role === 'user') {
-      append(prompt, convertUser(message, idOf, marked.has(index)));
+      append(prompt, convertUser(message, idOf, marked.has(index), dialect));
       continue;
     }
     const isOurs = message.model === dialect.modelId;

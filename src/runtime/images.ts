@@ -3,10 +3,12 @@ import type { Blobs, Model } from '../needs.js';
 
 /**
  * Pictures in requests: their bytes come from the blobs, for models that take them. What is not shown is said to be not
- * shown. Of many pictures the newest are sent: providers refuse a request with more.
+ * shown. Of many pictures the newest are sent: providers refuse a request with more, or with more bytes.
  */
 
 const IMAGES_MAX = 20;
+/** As base64, of all together: the strictest provider takes 20 MB of a whole request. */
+const CHARACTERS_MAX = 14_000_000;
 
 type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
 
@@ -32,37 +34,49 @@ const showing = (part: Shown, images: readonly Image[], why: string): ResultPart
   return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
 };
 
-/** The newest pictures with their bytes, by their sha256. */
-const loadNewest = async (
-  messages: readonly Message[],
-  blobs: Blobs,
-): Promise<ReadonlyMap<string, string>> => {
-  const named = messages.flatMap(({ parts }) => parts.filter(hasImages).flatMap(({ images }) => images));
-  const newest = new Set(named.slice(-IMAGES_MAX).map(({ sha256 }) => sha256));
-  const loaded = await Promise.all(
-    [...newest].map(async (sha256) => [sha256, await blobs.get(sha256)] as const),
-  );
-  return new Map(loaded.flatMap(([sha256, base64]) => (base64 === undefined ? [] : [[sha256, base64]])));
+/** The newest pictures with their bytes, by their place among all. */
+const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<ReadonlyMap<number, string>> => {
+  const loaded = new Map<number, string>();
+  let left = CHARACTERS_MAX;
+  for (const [place, { sha256 }] of [...named.entries()].reverse()) {
+    const base64 = await blobs.get(sha256);
+    if (base64 === undefined) continue;
+    left -= base64.length;
+    if (left < 0 || loaded.size === IMAGES_MAX) break;
+    loaded.set(place, base64);
+  }
+  return loaded;
 };
 
 /** Whether there is anything for `withImages` to do. */
 export const showsImages = (messages: readonly Message[]): boolean =>
   messages.some(({ parts }) => parts.some(hasImages));
 
+/** Why the model is shown no pictures, or null. */
+export const whyNoImages = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string | null => {
+  if (facts.images === 'yes') return null;
+  return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
+};
+
+const WHY_LEFT = `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of them`;
+
 /** The messages as the model can take them. Rejects when a blob is there and can't be read. */
 export const withImages = async (
   messages: readonly Message[],
-  { id, facts }: Model,
+  model: Model,
   blobs: Blobs,
 ): Promise<readonly Message[]> => {
-  if (facts.images !== 'yes') return mapShown(messages, (part) => showing(part, [], `${id} takes none`));
-  const loaded = await loadNewest(messages, blobs);
+  const why = whyNoImages(model);
+  if (why !== null) return mapShown(messages, (part) => showing(part, [], why));
+  const named = messages.flatMap(({ parts }) => parts.filter(hasImages).flatMap(({ images }) => images));
+  const loaded = await loadNewest(named, blobs);
+  let place = 0;
   return mapShown(messages, (part) => {
     const images = part.images.flatMap((image) => {
-      const base64 = loaded.get(image.sha256);
+      const base64 = loaded.get(place++);
       return base64 === undefined ? [] : [{ ...image, base64 }];
     });
-    return showing(part, images, `only the newest ${IMAGES_MAX} that the journal has are`);
+    return showing(part, images, WHY_LEFT);
   });
 };
 

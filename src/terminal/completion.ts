@@ -8,17 +8,22 @@ export type Stem = {
   /** Where the word begins, its sign (`/`, `@`) included. */
   readonly start: number;
   readonly words: string;
+  /** Whether it was begun with a quote, as `@"my file`: then blanks are part of it. */
+  readonly quoted: boolean;
 };
 
 /** The word that stands before the cursor, if it is one that can be completed. */
 export const stemAt = (text: string, cursor: number): Stem | null => {
   const before = text.slice(0, cursor);
-  const command = /^\/([\w-]*)$/.exec(before);
-  if (command !== null) return { kind: 'command', start: 0, words: command[1] ?? '' };
-  const file = /(?:^|\s)@([^\s@]*)$/.exec(before);
-  return file === null
+  const command = /^\/([\w-]*)$/.exec(before)?.[1];
+  if (command !== undefined) return { kind: 'command', start: 0, words: command, quoted: false };
+  const quoted = /(?:^|\s)@"([^"\n]*)$/.exec(before)?.[1];
+  if (quoted !== undefined)
+    return { kind: 'file', start: cursor - quoted.length - 2, words: quoted, quoted: true };
+  const bare = /(?:^|\s)@([^\s@"][^\s@]*|)$/.exec(before)?.[1];
+  return bare === undefined
     ? null
-    : { kind: 'file', start: cursor - (file[1] ?? '').length - 1, words: file[1] ?? '' };
+    : { kind: 'file', start: cursor - bare.length - 1, words: bare, quoted: false };
 };
 
 const BOUNDARY = /[/\-_. ]/;
@@ -78,10 +83,17 @@ export const completed = (
   { stem, choices, chosen }: Offer,
 ): { readonly text: string; readonly cursor: number } => {
   const word = choices[chosen]?.text ?? '';
-  // A folder is gone on with, anything else is followed by a space.
-  const after = word.endsWith('/') || /^\s/.test(text.slice(cursor)) ? '' : ' ';
-  const put = (stem.kind === 'command' ? '/' : '@') + word + after;
-  return { text: text.slice(0, stem.start) + put + text.slice(cursor), cursor: stem.start + put.length };
+  // A path that holds a quote itself can't be quoted.
+  const quote = stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
+  const begun = (stem.kind === 'command' ? '/' : '@') + quote + word;
+  const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
+  // A folder is gone on with, inside its quotes; anything else is followed by a space.
+  const isFolder = word.endsWith('/');
+  const after = isFolder || /^\s/.test(rest) ? '' : ' ';
+  return {
+    text: text.slice(0, stem.start) + begun + quote + after + rest,
+    cursor: stem.start + begun.length + (isFolder ? 0 : quote.length + after.length),
+  };
 };
 
 /** Whether the text says already what would be put there. */

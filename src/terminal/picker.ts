@@ -13,7 +13,9 @@ export type Picker = {
 
 const offerOf = (all: readonly Choice[], words: string): Offer | null => {
   const choices = ranked(words, all);
-  return choices.length === 0 ? null : { stem: { kind: 'command', start: 0, words }, choices, chosen: 0 };
+  return choices.length === 0
+    ? null
+    : { stem: { kind: 'command', start: 0, words, quoted: false }, choices, chosen: 0 };
 };
 
 export const openPicker = (title: string, all: readonly Choice[]): Picker => ({

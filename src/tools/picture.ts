@@ -55,10 +55,30 @@ const measurePicture = (bytes: Buffer): Picture | null => {
   return null;
 };
 
+/**
+ * Whether its end is there: a picture that breaks off is refused by providers, and every later request with it. A GIF may
+ * end with anything.
+ */
+const isWhole = (bytes: Buffer, mediaType: ImageType): boolean => {
+  switch (mediaType) {
+    case 'image/png':
+      return bytes.includes('IEND', 0, 'latin1');
+    case 'image/jpeg':
+      return bytes.includes('\xff\xd9', 0, 'latin1');
+    case 'image/webp':
+      return bytes.readUInt32LE(4) + 8 <= bytes.length;
+    case 'image/gif':
+      return true;
+    default:
+      return mediaType satisfies never;
+  }
+};
+
 type KeptPicture =
   | { readonly kind: 'kept'; readonly image: Image; readonly picture: Picture }
   | { readonly kind: 'none' }
-  | { readonly kind: 'tooLarge'; readonly why: string };
+  | { readonly kind: 'tooLarge'; readonly why: string }
+  | { readonly kind: 'broken'; readonly why: string };
 
 /** Keeps a picture as a blob, if it is one that models take. Rejects when the blob can't be written. */
 export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPicture> => {
@@ -73,7 +93,8 @@ export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPict
       why: `it has ${width} x ${height} pixels, and models take at most ${SIDE_MAX} a side`,
     };
   if (Math.min(width, height) < 1)
-    return { kind: 'tooLarge', why: 'it does not say how large it is: is it whole?' };
+    return { kind: 'broken', why: 'it does not say how large it is: is it whole?' };
+  if (!isWhole(bytes, mediaType)) return { kind: 'broken', why: 'it breaks off before its end' };
   const sha256 = await blobs.put(bytes.toString('base64'));
   return { kind: 'kept', image: { mediaType, sha256 }, picture };
 };

@@ -100,6 +100,8 @@ const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext):
       return failed(
         `${shown} is a picture that can't be shown: ${kept.why}. Make a smaller copy and read that.`,
       );
+    case 'broken':
+      return failed(`${shown} is a picture that can't be shown: ${kept.why}.`);
     case 'none':
       return failed(`${shown} is a binary file of ${bytes.length} bytes and is not shown.`);
     default:

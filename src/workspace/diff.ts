@@ -5,7 +5,12 @@ import { oneLine, plural } from './words.js';
 
 /** What differs in a working tree from what is committed, for a person to read. */
 
-export type DiffSinceHead = { readonly title: string; readonly diff: string };
+export type DiffSinceHead = {
+  readonly title: string;
+  /** The title where `diff` is empty. */
+  readonly nothing: string;
+  readonly diff: string;
+};
 
 const BYTES_MAX = 2 * 1024 * 1024;
 const NEW_FILES_MAX = 50;
@@ -39,7 +44,8 @@ export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
     const left = names.length - added.length;
     const since = hash === '' ? 'what is committed (nothing yet)' : `HEAD (${hash.slice(0, 7)})`;
     return {
-      title: `differs from ${since}: ${plural(names.length, 'new file')} among it`,
+      title: `differs from ${since}, whoever changed it: ${plural(names.length, 'new file')} among it`,
+      nothing: `Nothing differs from ${since}.`,
       diff: [changed.trimEnd(), ...added, ...(left > 0 ? [`… ${plural(left, 'more new file')}`] : [])]
         .filter((text) => text !== '')
         .join('\n'),

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -177,35 +176,6 @@ test('/permissions shows rules and what was allowed; what is revoked is asked fo
   window.press('three\r');
   await window.sees(/y once[^\n]*\n\?/);
   assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '2\n');
-});
-
-test('/diff shows what has changed since HEAD, new files too', async (context) => {
-  const place = await makeServed(context, []);
-  const git = (...words: readonly string[]): void =>
-    void execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], {
-      cwd: place.workspace,
-      env: { ...place.environment, GIT_CONFIG_GLOBAL: '/dev/null' },
-    });
-  git('init', '-q');
-  writeFileSync(join(place.workspace, 'old.txt'), 'before\n');
-  git('add', '.');
-  git('commit', '-qm', 'one');
-  const window = await openReady(context, place);
-  window.press('/diff\r');
-  await window.sees(/Nothing differs/);
-  writeFileSync(join(place.workspace, 'old.txt'), 'after\n');
-  writeFileSync(join(place.workspace, 'new.txt'), 'fresh\n');
-  window.press('/diff\r');
-  await window.sees(/differs from HEAD \([0-9a-f]{7}\)[\s\S]*-before\n\+after[\s\S]*new\.txt[\s\S]*\+fresh/);
-});
-
-test('/diff without a repository shows what the session wrote', async (context) => {
-  const place = await makeServed(context, [write('a', 'hello\n'), done]);
-  const window = await openReady(context, place, { words: ['--preset', 'auto'] });
-  window.press('one\r');
-  await window.sees('Done.');
-  window.press('/diff\r');
-  await window.sees(/written in this session[\s\S]*\+hello/);
 });
 
 test('/export writes the conversation, and never over a file without being told', async (context) => {

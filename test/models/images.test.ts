@@ -1,16 +1,25 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
-import type { Message } from '../../src/agent/message.js';
+import type { ImageType, Message } from '../../src/agent/message.js';
+import { GIF, makePng } from '../servers/sample-pictures.js';
 import { ask, collect, userSays } from './conversing.js';
 import { wires } from './wires.js';
 
-const BYTES = Buffer.from('a picture').toString('base64');
-const image = { mediaType: 'image/png', sha256: 'f'.repeat(64) } as const;
+/** Pictures as they are sent to the strict servers. */
 
-const talkOf = (modelId: string, base64: { readonly base64?: string }): readonly Message[] => [
+const SHOWN = makePng(1).toString('base64');
+const SAID = makePng(2).toString('base64');
+
+type Picture = { readonly base64?: string; readonly mediaType?: ImageType };
+
+const imageOf = ({ mediaType = 'image/png', ...rest }: Picture) => ({
+  mediaType,
+  sha256: 'f'.repeat(64),
+  ...rest,
+});
+
+/** A tool has shown one picture, and then the user another. */
+const talkOf = (modelId: string, shown: Picture, said: Picture): readonly Message[] => [
   userSays('look'),
   {
     role: 'assistant',
@@ -27,54 +36,53 @@ const talkOf = (modelId: string, base64: { readonly base64?: string }): readonly
         tool: 'read',
         failed: false,
         text: 'the result',
-        images: [{ ...image, ...base64 }],
+        images: [imageOf(shown)],
       },
-      {
-        type: 'text',
-        origin: 'user',
-        text: 'and this',
-        images: [{ ...image, mediaType: 'image/jpeg', ...base64 }],
-      },
+      { type: 'text', origin: 'user', text: 'and this', images: [imageOf(said)] },
     ],
   },
 ];
 
-/** What a provider is sent; it answers that it is broken. */
-const sentTo = async (
-  wire: (typeof wires)[number],
-  base64: { readonly base64?: string },
-): Promise<string> => {
-  let body = '';
-  const server = http.createServer((request, response) => {
-    request.setEncoding('utf8').on('data', (text: string) => {
-      body += text;
-    });
-    request.once('end', () => response.writeHead(500).end());
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on a port
-  const model = wire.model(`http://127.0.0.1:${port}`);
-  await collect(model.stream(ask(...talkOf(model.id, base64)), new AbortController().signal));
-  server.closeAllConnections();
-  server.close();
-  return body;
+/** What a provider is sent, and what it finds wrong with it. */
+const sentTo = async (wire: (typeof wires)[number], shown: Picture, said: Picture) => {
+  const server = await wire.start([{ type: 'message', parts: [{ type: 'text', text: 'seen' }] }]);
+  try {
+    const model = wire.model(server.url);
+    await collect(model.stream(ask(...talkOf(model.id, shown, said)), new AbortController().signal));
+    const [request] = server.requests;
+    return { text: request?.text ?? '', fault: request?.fault };
+  } finally {
+    await server.close();
+  }
 };
 
 for (const wire of wires) {
-  test(`${wire.name}: pictures stand behind the results, each with its kind and its bytes`, async () => {
-    const body = await sentTo(wire, { base64: BYTES });
-    const parts = body.split(BYTES);
-    assert.equal(parts.length, 3, body);
-    assert.match(parts[0] ?? '', /the result/);
-    assert.match(body, /image\/png/);
-    assert.match(body, /image\/jpeg/);
-    assert.match(parts[1] ?? '', /and this/);
+  test(`${wire.name}: pictures stand behind the results, each with its kind and its bytes, and are taken`, async () => {
+    const { text, fault } = await sentTo(wire, { base64: SHOWN }, { base64: SAID });
+    const places = ['the result', SHOWN, 'and this', SAID].map((part) => text.indexOf(part));
+    assert.ok(!places.includes(-1), text);
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+      text,
+    );
+    assert.equal(fault, null);
   });
 
   test(`${wire.name}: a picture without bytes is not sent`, async () => {
-    const body = await sentTo(wire, {});
-    assert.doesNotMatch(body, /image\/|ffff/);
-    assert.match(body, /and this/);
+    const { text, fault } = await sentTo(wire, {}, {});
+    assert.doesNotMatch(text, /image\/|ffff/);
+    assert.match(text, /and this/);
+    assert.equal(fault, null);
+  });
+
+  test(`${wire.name}: a GIF is sent, or the model reads that it is not; either is taken`, async () => {
+    const gif = { mediaType: 'image/gif', base64: GIF.toString('base64') } as const;
+    const { text, fault } = await sentTo(wire, gif, { base64: SAID });
+    assert.equal(fault, null);
+    assert.ok(text.includes(SAID), text);
+    const takesGif = wire.name === 'anthropic' || wire.name === 'openai';
+    assert.equal(text.includes(gif.base64), takesGif);
+    assert.equal(text.includes('[a picture is not shown: '), !takesGif);
   });
 }

@@ -77,7 +77,12 @@ const ollama: readonly {
   {
     title: 'what a model can do is what Ollama says',
     shown: show({ capabilities: ['completion', 'thinking'], parameters: 'num_ctx 8192' }),
-    facts: { tools: 'no', thinking: 'yes' },
+    facts: { tools: 'no', thinking: 'yes', images: 'no' },
+  },
+  {
+    title: 'one that sees is shown pictures',
+    shown: show({ capabilities: ['completion', 'vision'], parameters: 'num_ctx 8192' }),
+    facts: { images: 'yes' },
   },
 ];
 
@@ -124,7 +129,9 @@ test('ollama is found where OLLAMA_HOST or --base-url says, with or without sche
 const listed: readonly {
   readonly title: string;
   readonly model: object;
-  readonly facts: Partial<ModelFacts>;
+  /** In the second list. */
+  readonly beside?: object;
+  readonly facts: { readonly [Name in keyof ModelFacts]?: ModelFacts[Name] | undefined };
 }[] = [
   {
     title: 'vLLM names the window',
@@ -155,16 +162,47 @@ const listed: readonly {
     },
   },
   {
+    title: 'OpenRouter names what goes in: pictures',
+    model: { architecture: { input_modalities: ['text', 'image'] } },
+    facts: { images: 'yes', windowTokens: 128_000 },
+  },
+  {
+    title: 'or text alone',
+    model: { architecture: { input_modalities: ['text'] }, context_length: 8_192 },
+    facts: { images: 'no', windowTokens: 8_192 },
+  },
+  {
+    title: 'llama.cpp says in a list beside it that the model takes pictures',
+    model: { meta: { n_ctx: 16_384 } },
+    beside: { model: 'org/m', capabilities: ['completion', 'multimodal'] },
+    facts: { images: 'yes', windowTokens: 16_384 },
+  },
+  {
+    title: 'or that it does not',
+    model: {},
+    beside: { name: 'org/m', capabilities: ['completion'] },
+    facts: { images: 'no' },
+  },
+  {
+    title: 'what is said beside of another model counts for nothing',
+    model: {},
+    beside: { name: 'other', capabilities: ['completion', 'multimodal'] },
+    facts: { images: undefined },
+  },
+  {
     title: 'a server that says nothing leaves it unknown',
     model: {},
-    facts: { windowTokens: 128_000, source: null },
+    facts: { windowTokens: 128_000, source: null, images: undefined },
   },
 ];
 
-for (const { title, model, facts } of listed) {
+for (const { title, model, beside, facts } of listed) {
   test(`openai-compatible: ${title}`, async (context) => {
     const server = await serve(context, {
-      '/v1/models': { data: [{ id: 'other' }, { id: 'org/m', ...model }] },
+      '/v1/models': {
+        data: [{ id: 'other' }, { id: 'org/m', ...model }],
+        ...(beside === undefined ? {} : { models: [beside] }),
+      },
     });
     const asked = await askCompatible(fetch, `${server.url}/v1`, 'org/m', 'key');
     assert.ok(asked.kind === 'ok');

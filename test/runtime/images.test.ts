@@ -115,9 +115,49 @@ test('of many pictures the newest are shown, and one that the journal has lost i
   const { messages } = on.model.requests[0] ?? {};
   assert.deepEqual(
     shownIn(messages).map(({ base64 }) => base64),
-    images.slice(6).map((_, index) => `picture ${index + 6}`),
+    images.slice(5).map((_, index) => `picture ${index + 5}`),
   );
-  assert.match(textOf(messages), /7 pictures are not shown/);
+  assert.match(textOf(messages), /6 pictures are not shown: only the newest/);
+});
+
+test('a picture that was shown often counts each time', async () => {
+  const on = await play({ model: takes('yes', say('seen')) });
+  const image = { mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) } as const;
+  const images = Array.from({ length: 25 }, () => image);
+  await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images });
+  await on.rest();
+  const { messages } = on.model.requests[0] ?? {};
+  assert.equal(shownIn(messages).length, 20);
+  assert.match(textOf(messages), /5 pictures are not shown/);
+});
+
+test('of large pictures as many of the newest are shown as fit into a request', async () => {
+  const on = await play({ model: takes('yes', say('seen')) });
+  const put = async (letter: string): Promise<Image> => ({
+    mediaType: 'image/png',
+    sha256: await on.journals.blobs.put(letter.repeat(5_000_000)),
+  });
+  const images = [await put('a'), await put('b'), await put('c')];
+  await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images });
+  await on.rest();
+  const { messages } = on.model.requests[0] ?? {};
+  assert.deepEqual(
+    shownIn(messages).map(({ base64 }) => base64?.[0]),
+    ['b', 'c'],
+  );
+  const [text] = (messages?.[0]?.parts ?? []).map((part) => (part.type === 'text' ? part.text : ''));
+  assert.match(text ?? '', /a picture is not shown: only the newest .* 14 MB/);
+});
+
+test('a model of which nobody knows whether it takes pictures is shown none, and told so', async () => {
+  const model = testModel(say('blind'));
+  const on = await play({ model });
+  const images = [{ mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) }] as const;
+  await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images });
+  await on.rest();
+  const { messages } = on.model.requests[0] ?? {};
+  assert.deepEqual(shownIn(messages), []);
+  assert.match(textOf(messages), /a picture is not shown: test\/one is not known to take any/);
 });
 
 test('a summary is made of words alone', async () => {

@@ -32,7 +32,9 @@ test('another model answers from the next call on, with its own window and price
     return [settings.windowTokens, reply?.role === 'assistant' && reply.model];
   };
   assert.deepEqual(await turn('hi'), [100_000, 'test/one']);
+  assert.equal(await session.model(), one);
   assert.equal(await session.useModel('two'), two);
+  assert.equal(await session.model(), two);
   assert.deepEqual(await turn('hi'), [50_000, 'test/two']);
   await session.useModel('test/two');
   await session.useModel('test/one');

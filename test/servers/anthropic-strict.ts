@@ -1,3 +1,6 @@
+import { demandPicture, demandWeight } from './pictures.js';
+import { demand, faultOf, isObject, type Loose } from './strict.js';
+
 /**
  * What Anthropic's Messages API rejects, and a little more: everything that a well-behaved client never sends.
  *
@@ -5,9 +8,8 @@
  * 2. Each call of an assistant message has exactly one result in the next message, before any text.
  * 3. Calls, results and a choice of tools only with tools.
  * 4. No field that the wire does not know.
+ * 5. Pictures are the user's, or stand in a result that is no error; no request has too many bytes.
  */
-
-type Loose = { readonly [key: string]: unknown };
 
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   body: [
@@ -33,21 +35,19 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   redacted_thinking: ['type', 'data'],
   tool_use: ['type', 'id', 'name', 'input', 'cache_control'],
   tool_result: ['type', 'tool_use_id', 'content', 'is_error', 'cache_control'],
+  image: ['type', 'source', 'cache_control'],
 };
 
 const TYPES_BY_ROLE: Readonly<Record<string, readonly string[]>> = {
-  user: ['text', 'tool_result'],
+  user: ['text', 'image', 'tool_result'],
   assistant: ['text', 'tool_use', 'thinking', 'redacted_thinking'],
 };
 
-class Fault extends Error {}
-
-const isObject = (value: unknown): value is Loose =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const demand: (holds: boolean, fault: string) => asserts holds = (holds, fault) => {
-  if (!holds) throw new Fault(fault);
-};
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
+/** Of one picture, as base64. */
+const IMAGE_BYTES_MAX = 5 * 1024 * 1024;
+const IMAGES_MAX = 100;
+const REQUEST_BYTES_MAX = 32 * 1024 * 1024;
 
 const checkFields = (value: Loose, kind: string, at: string): void => {
   const extra = Object.keys(value).find((key) => !FIELDS[kind]?.includes(key));
@@ -59,6 +59,7 @@ const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.
 type Seen = {
   readonly callIds: Set<string>;
   markers: number;
+  images: number;
   readonly thoughts: ReadonlyMap<string, string>;
 };
 
@@ -85,15 +86,35 @@ const checkCall = (block: Loose, seen: Seen, at: string): void => {
   demand(isObject(input), `${at}.input: Input should be a valid dictionary`);
 };
 
-const checkResult = (block: Loose, at: string): void => {
+const checkImage = ({ source }: Loose, seen: Seen, at: string): void => {
+  demand(isObject(source), `${at}.source: Field required`);
+  const { type, media_type: mediaType, data: base64, ...rest } = source;
+  demand(Object.keys(rest).length === 0, `${at}.source: Extra inputs are not permitted`);
+  demand(type === 'base64', `${at}.source.type: this server takes base64`);
+  demandPicture(mediaType, base64, IMAGE_TYPES, `${at}.source.base64`);
+  demand(String(base64).length <= IMAGE_BYTES_MAX, `${at}.source.base64: image exceeds 5 MB maximum`);
+  seen.images++;
+  demand(seen.images <= IMAGES_MAX, `Too many images: ${seen.images} > ${IMAGES_MAX}`);
+};
+
+const checkResult = (block: Loose, seen: Seen, at: string): void => {
   const { content, is_error: isError, tool_use_id: callId } = block;
   demand(typeof callId === 'string' && callId !== '', `${at}.tool_use_id: Field required`);
-  demand(typeof content === 'string', `${at}.content: this server takes text only`);
   demand(isError === undefined || typeof isError === 'boolean', `${at}.is_error: should be a boolean`);
+  if (Array.isArray(content)) {
+    for (const [index, part] of content.entries()) {
+      const here = `${at}.content.${index}`;
+      demand(isObject(part) && part.type !== 'tool_result', `${here}: should be a text or an image`);
+      demand(!(isError === true && part.type !== 'text'), `${here}: all content must be text if is_error`);
+      checkBlock(part, 'user', seen, here);
+    }
+    return;
+  }
+  demand(typeof content === 'string', `${at}.content: should be a text or a list`);
   demand(!(isError === true && isBlank(content)), `${at}: content cannot be empty if is_error is true`);
 };
 
-const checkBlock = (block: unknown, role: string, seen: Seen, at: string): void => {
+function checkBlock(block: unknown, role: string, seen: Seen, at: string): void {
   demand(isObject(block), `${at}: Input should be a valid dictionary`);
   const { type } = block;
   demand(
@@ -104,7 +125,8 @@ const checkBlock = (block: unknown, role: string, seen: Seen, at: string): void 
   checkMarker(block, seen, at);
   if (type === 'text') demand(!isBlank(block.text), `${at}: text content blocks must be non-empty`);
   if (type === 'tool_use') checkCall(block, seen, at);
-  if (type === 'tool_result') checkResult(block, at);
+  if (type === 'image') checkImage(block, seen, at);
+  if (type === 'tool_result') checkResult(block, seen, at);
   if (type === 'thinking') {
     const known = seen.thoughts.get(String(block.signature));
     demand(
@@ -112,7 +134,7 @@ const checkBlock = (block: unknown, role: string, seen: Seen, at: string): void 
       `${at}: Invalid \`signature\` in \`thinking\` block`,
     );
   }
-};
+}
 
 type Message = { readonly role: string; readonly blocks: readonly Loose[] };
 
@@ -136,9 +158,9 @@ const checkResults = (before: Message | undefined, { blocks }: Message, at: stri
   const results = blocks
     .filter(({ type }) => type === 'tool_result')
     .map((block) => String(block.tool_use_id));
-  const firstText = blocks.findIndex(({ type }) => type === 'text');
+  const firstOther = blocks.findIndex(({ type }) => type !== 'tool_result');
   const lastResult = blocks.findLastIndex(({ type }) => type === 'tool_result');
-  demand(firstText === -1 || firstText > lastResult, `${at}: tool_result blocks must come before text`);
+  demand(firstOther === -1 || firstOther > lastResult, `${at}: tool_result blocks must come before text`);
   const unexpected = results.find((id) => !calls.includes(id));
   demand(
     unexpected === undefined,
@@ -180,6 +202,7 @@ const checkToolsThere = ({ tools, tool_choice: choice }: Loose, messages: readon
 
 const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void => {
   demand(isObject(body), 'the body must be an object');
+  demandWeight(body, REQUEST_BYTES_MAX);
   checkFields(body, 'body', 'body');
   const { model, max_tokens: outputTokensMax, stream, messages, system, tools } = body;
   demand(typeof model === 'string' && model !== '', 'model: Field required');
@@ -189,10 +212,13 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
     'max_tokens: should be at least 1',
   );
   demand(stream === true, 'stream: this server only streams');
-  const seen: Seen = { callIds: new Set(), markers: 0, thoughts };
+  const seen: Seen = { callIds: new Set(), markers: 0, images: 0, thoughts };
   if (system !== undefined && typeof system !== 'string') {
     demand(Array.isArray(system) && system.length > 0, 'system: must not be empty');
-    system.forEach((block: unknown, index) => void checkBlock(block, 'user', seen, `system.${index}`));
+    for (const [index, block] of system.entries()) {
+      demand(isObject(block) && block.type === 'text', `system.${index}.type: should be text`);
+      checkBlock(block, 'user', seen, `system.${index}`);
+    }
   }
   checkTools(tools, seen);
   demand(Array.isArray(messages) && messages.length > 0, 'messages: at least one message is required');
@@ -213,15 +239,5 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
 };
 
 /** What is wrong with a request body, or null. `thoughts` are the thinking texts that the server gave, by signature. */
-export const findFault = (
-  body: unknown,
-  thoughts: ReadonlyMap<string, string> = new Map(),
-): string | null => {
-  try {
-    checkBody(body, thoughts);
-    return null;
-  } catch (error) {
-    if (error instanceof Fault) return error.message;
-    throw error;
-  }
-};
+export const findFault = (body: unknown, thoughts: ReadonlyMap<string, string> = new Map()): string | null =>
+  faultOf(() => checkBody(body, thoughts));

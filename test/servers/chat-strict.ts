@@ -1,3 +1,4 @@
+import { demandDataUrl } from './pictures.js';
 import {
   demand,
   demandArguments,
@@ -15,9 +16,13 @@ import {
  * 1. The system message first, then user and assistant in turn; the last is the user's, or a result.
  * 2. Each call is answered once, by tool messages right behind it; no tool message answers anything else.
  * 3. Thoughts go back only to the model that had them, word for word.
+ * 4. Pictures are the user's alone: no result holds one.
  */
 
 const BODY = ['model', 'messages', 'tools', 'tool_choice', 'stream', 'stream_options', 'max_tokens'];
+
+/** Ollama takes no GIF. */
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp'];
 
 type Thoughts = ReadonlySet<string>;
 
@@ -28,9 +33,17 @@ const checkContent = (content: unknown, at: string): void => {
   }
   demandList(content, at);
   for (const [index, part] of content.entries()) {
-    demandFields(part, ['type', 'text'], `${at}.${index}`);
-    demand(part.type === 'text', `${at}.${index}.type: this server takes text only`);
-    demandText(part.text, `${at}.${index}.text`);
+    const here = `${at}.${index}`;
+    if (part.type === 'image_url') {
+      demandFields(part, ['type', 'image_url'], here);
+      demandObject(part.image_url, `${here}.image_url`);
+      demandFields(part.image_url, ['url', 'detail'], `${here}.image_url`);
+      demandDataUrl(part.image_url.url, IMAGE_TYPES, `${here}.image_url.url`);
+      continue;
+    }
+    demandFields(part, ['type', 'text'], here);
+    demand(part.type === 'text', `${here}.type: ${part.type}`);
+    demandText(part.text, `${here}.text`);
   }
 };
 

@@ -114,22 +114,30 @@ const fail = ({ status, ...error }: Told, retryAfterS?: number): Answer => ({
   ...(retryAfterS === undefined ? {} : { headers: { 'retry-after': String(retryAfterS) } }),
 });
 
-const findWrongCall = (incoming: http.IncomingMessage, key: string | undefined): Answer | null => {
+type ChatOptions = {
+  /** A request without it is refused. */
+  readonly key?: string;
+  /** What is said of the models that are asked for; nothing, if not given. */
+  readonly listed?: readonly object[];
+};
+
+const findWrongCall = (incoming: http.IncomingMessage, { key, listed }: ChatOptions): Answer | null => {
+  if (incoming.url === '/v1/models' && listed !== undefined)
+    return { type: 'error', status: 200, body: { data: listed } };
   if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions')
     return fail({ status: 404, message: `${incoming.method} ${incoming.url}` });
   if (key === undefined || incoming.headers.authorization === `Bearer ${key}`) return null;
   return fail(FAILURES.auth);
 };
 
-/** With `key`, a request without it is refused. */
 export const startChatServer = (
   replies: Replies<ChatBody, WireReply>,
-  { key }: { readonly key?: string } = {},
+  options: ChatOptions = {},
 ): Promise<WireServer<ChatBody>> => {
   /** By model. */
   const thoughts = new Map<string, Set<string>>();
   const speech: Speech<ChatBody, WireReply> = {
-    findWrongCall: (incoming) => findWrongCall(incoming, key),
+    findWrongCall: (incoming) => findWrongCall(incoming, options),
     findFault: (body) => findFault(body, thoughts.get(body.model)),
     reject: (message) => fail({ status: 400, type: 'invalid_request_error', message }),
     answer: (reply, { model }) => {

@@ -1,3 +1,4 @@
+import { demandPicture, demandWeight } from './pictures.js';
 import { demand, demandFields, demandList, demandObject, demandText, faultOf, type Loose } from './strict.js';
 
 /**
@@ -7,13 +8,34 @@ import { demand, demandFields, demandList, demandObject, demandText, faultOf, ty
  * 2. The first call of every reply since the user last said something has the signature that this model gave it, or
  *    the one that stands for none.
  * 3. No field that the wire does not know.
+ * 4. Pictures are the user's, or stand in a function response; no request has too many bytes.
  */
 
 const BODY = ['contents', 'systemInstruction', 'tools', 'toolConfig', 'generationConfig'];
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 
+/** It takes no GIF. */
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/heic', 'image/heif'];
+const REQUEST_BYTES_MAX = 20 * 1024 * 1024;
+
 /** What the server gave as this model. */
 export type Signatures = ReadonlySet<string>;
+
+const checkInline = (part: Loose, at: string): void => {
+  demandFields(part, ['inlineData'], at);
+  demandObject(part.inlineData, `${at}.inlineData`);
+  demandFields(part.inlineData, ['mimeType', 'data'], `${at}.inlineData`);
+  demandPicture(part.inlineData.mimeType, part.inlineData.data, IMAGE_TYPES, `${at}.inlineData`);
+};
+
+const checkResponse = (response: unknown, at: string): void => {
+  demandObject(response, at);
+  demandFields(response, ['id', 'name', 'response', 'parts'], at);
+  demandObject(response.response, `${at}.response`);
+  if (response.parts === undefined) return;
+  demandList(response.parts, `${at}.parts`);
+  for (const [index, part] of response.parts.entries()) checkInline(part, `${at}.parts.${index}`);
+};
 
 const checkPart = (part: Loose, role: unknown, signatures: Signatures, at: string): void => {
   const { thoughtSignature: signature } = part;
@@ -30,9 +52,10 @@ const checkPart = (part: Loose, role: unknown, signatures: Signatures, at: strin
     demandObject(part.functionCall.args, `${at}.functionCall.args`);
   } else if (part.functionResponse !== undefined) {
     demandFields(part, ['functionResponse'], at);
-    demandObject(part.functionResponse, `${at}.functionResponse`);
-    demandFields(part.functionResponse, ['id', 'name', 'response'], `${at}.functionResponse`);
-    demandObject(part.functionResponse.response, `${at}.functionResponse.response`);
+    checkResponse(part.functionResponse, `${at}.functionResponse`);
+  } else if (part.inlineData !== undefined) {
+    demand(role === 'user', `${at}.inlineData: the model shows no pictures`);
+    checkInline(part, at);
   } else {
     demandFields(part, ['text', 'thought', 'thoughtSignature'], at);
     demandText(part.text, `${at}.text`);
@@ -95,13 +118,26 @@ const checkTools = (tools: unknown): void => {
   }
 };
 
+const checkInstructions = (instructions: unknown): void => {
+  if (instructions === undefined) return;
+  demandObject(instructions, 'systemInstruction');
+  demandFields(instructions, ['parts'], 'systemInstruction');
+  demandList(instructions.parts, 'systemInstruction.parts');
+  for (const part of instructions.parts) {
+    demandFields(part, ['text'], 'systemInstruction.parts');
+    demandText(part.text, 'systemInstruction.parts.text');
+  }
+};
+
 /** What is wrong with a request body, or null. */
 export const findFault = (body: unknown, signatures: Signatures = new Set()): string | null =>
   faultOf(() => {
     demandObject(body, 'body');
     demandFields(body, BODY, 'body');
+    demandWeight(body, REQUEST_BYTES_MAX);
     demandObject(body.generationConfig, 'generationConfig');
     demandFields(body.generationConfig, ['maxOutputTokens', 'thinkingConfig'], 'generationConfig');
+    checkInstructions(body.systemInstruction);
     checkTools(body.tools);
     demandList(body.contents, 'contents');
     const contents = body.contents.map((content, index) =>

@@ -1,3 +1,4 @@
+import { demandDataUrl, demandWeight } from './pictures.js';
 import {
   demand,
   demandArguments,
@@ -15,6 +16,7 @@ import {
  * 1. Nothing is stored, so nothing is referred to; what a model thinks is asked for, encrypted.
  * 2. Encrypted thoughts hold for the model that had them, and stand before what they led to.
  * 3. Each call has exactly one output, behind it and before anything that is said.
+ * 4. Pictures are the user's, or stand in an output; no request has too many bytes.
  */
 
 const BODY = [
@@ -29,10 +31,25 @@ const BODY = [
   'max_output_tokens',
 ];
 
+const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'];
+const REQUEST_BYTES_MAX = 50 * 1024 * 1024;
+
 type Seen = { readonly open: Set<string>; readonly called: Set<string>; thought: boolean };
 
 /** By model: what the server gave, encrypted. */
 export type Secrets = ReadonlySet<string>;
+
+/** What the user says or shows; of an output, too. */
+const checkGiven = (part: Loose, at: string): void => {
+  if (part.type === 'input_image') {
+    demandFields(part, ['type', 'image_url', 'detail'], at);
+    demandDataUrl(part.image_url, IMAGE_TYPES, `${at}.image_url`);
+    return;
+  }
+  demandFields(part, ['type', 'text'], at);
+  demand(part.type === 'input_text', `${at}.type: ${part.type} of user`);
+  demandText(part.text, `${at}.text`);
+};
 
 const checkSaid = (item: Loose, at: string): void => {
   const { role, content } = item;
@@ -43,11 +60,15 @@ const checkSaid = (item: Loose, at: string): void => {
     return;
   }
   demandList(content, `${at}.content`);
-  const type = role === 'user' ? 'input_text' : 'output_text';
   for (const [index, part] of content.entries()) {
-    demandFields(part, ['type', 'text'], `${at}.content.${index}`);
-    demand(part.type === type, `${at}.content.${index}.type: ${part.type} of ${role}`);
-    demandText(part.text, `${at}.content.${index}.text`);
+    const here = `${at}.content.${index}`;
+    if (role === 'user') {
+      checkGiven(part, here);
+      continue;
+    }
+    demandFields(part, ['type', 'text'], here);
+    demand(part.type === 'output_text', `${here}.type: ${part.type} of ${role}`);
+    demandText(part.text, `${here}.text`);
   }
   demand(
     item.id === undefined || /^msg_/.test(String(item.id)),
@@ -79,7 +100,12 @@ const checkOutput = (item: Loose, seen: Seen, at: string): void => {
   demandFields(item, ['type', 'call_id', 'output'], at);
   const id = String(item.call_id);
   demand(seen.open.delete(id), `No tool call found for function call output with call_id ${id}.`);
-  demandText(item.output, `${at}.output`);
+  if (typeof item.output === 'string') {
+    demandText(item.output, `${at}.output`);
+    return;
+  }
+  demandList(item.output, `${at}.output`);
+  for (const [index, part] of item.output.entries()) checkGiven(part, `${at}.output.${index}`);
 };
 
 const checkItem = (item: Loose, seen: Seen, secrets: Secrets, at: string): void => {
@@ -122,6 +148,7 @@ export const findFault = (body: unknown, secrets: Secrets = new Set()): string |
   faultOf(() => {
     demandObject(body, 'body');
     demandFields(body, BODY, 'body');
+    demandWeight(body, REQUEST_BYTES_MAX);
     demandText(body.model, 'model');
     demand(body.stream === true, 'stream: this server only streams');
     demand(body.store === false, 'store: this server keeps nothing');

@@ -4,7 +4,7 @@ export type Loose = { readonly [key: string]: unknown };
 
 class Fault extends Error {}
 
-const isObject = (value: unknown): value is Loose =>
+export const isObject = (value: unknown): value is Loose =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export const demand: (holds: boolean, fault: string) => asserts holds = (holds, fault) => {

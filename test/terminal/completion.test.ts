@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completed, ranked, stemAt } from '../../src/terminal/completion.js';
+import { completed, isSaid, ranked, stemAt } from '../../src/terminal/completion.js';
 
 const stems: readonly (readonly [text: string, stem: string | null])[] = [
   ['/', 'command:'],
@@ -14,12 +14,21 @@ const stems: readonly (readonly [text: string, stem: string | null])[] = [
   ['me@home', null],
   ['line\n@x', 'file:x'],
   ['@x ', null],
+  ['see @"', 'quoted file:'],
+  ['see @"my fi', 'quoted file:my fi'],
+  ['@"a@b c', 'quoted file:a@b c'],
+  ['@"my file.ts"', null],
+  ['@"my file.ts" and @so', 'file:so'],
+  ['me@"home', null],
+  ['@"a\nb', null],
+  ['@a"b', 'file:a"b'],
 ];
 
 for (const [text, then] of stems) {
   test(`before the cursor in ${JSON.stringify(text)} stands ${then ?? 'nothing to complete'}`, () => {
     const stem = stemAt(text, text.length);
-    assert.equal(stem === null ? null : `${stem.kind}:${stem.words}`, then);
+    const shown = stem === null ? null : `${stem.quoted ? 'quoted ' : ''}${stem.kind}:${stem.words}`;
+    assert.equal(shown, then);
   });
 }
 
@@ -44,13 +53,52 @@ test('without letters the order stays', () => {
   assert.deepEqual(rank('', 'b', 'a'), ['b', 'a']);
 });
 
-test('what is put there replaces the stem; a folder is gone on with', () => {
-  const offer = (word: string) => ({
-    stem: { kind: 'file' as const, start: 4, words: 'ma' },
-    choices: [{ text: word, about: '' }],
-    chosen: 0,
+/** `|` is the cursor. */
+const puts: readonly (readonly [title: string, before: string, word: string, after: string])[] = [
+  ['a file is followed by a blank', 'see @ma|', 'main.ts', 'see @main.ts |'],
+  ['but not by two', 'see @ma| too', 'main.ts', 'see @main.ts| too'],
+  ['a folder is gone on with', 'see @ma|', 'src/', 'see @src/|'],
+  ['a path with blanks is quoted', 'see @no|', 'my notes.txt', 'see @"my notes.txt" |'],
+  ['in the middle of a text too', 'see @no| too', 'my notes.txt', 'see @"my notes.txt"| too'],
+  ['a folder with blanks is gone on with inside its quotes', '@do|', 'my docs/', '@"my docs/|"'],
+  [
+    'what is inside quotes is replaced with them',
+    '@"my docs/a|" too',
+    'my docs/a b.ts',
+    '@"my docs/a b.ts"| too',
+  ],
+  ['a folder inside a folder', '@"my docs/|"', 'my docs/more of it/', '@"my docs/more of it/|"'],
+  ['a quote that was typed is closed', 'see @"ma|', 'main.ts', 'see @"main.ts" |'],
+  ['a path that holds a quote stands as it is', '@a|', 'a "b".ts', '@a "b".ts |'],
+  ['a tab is a blank', '@a|', 'a\tb.ts', '@"a\tb.ts" |'],
+  ['a command is never quoted', '/bu|', 'budget', '/budget |'],
+];
+
+const offerAt = (marked: string, word: string) => {
+  const cursor = marked.indexOf('|');
+  const text = marked.replace('|', '');
+  const stem = stemAt(text, cursor);
+  assert.ok(stem);
+  return { text, cursor, offer: { stem, choices: [{ text: word, about: '' }], chosen: 0 } };
+};
+
+for (const [title, before, word, after] of puts) {
+  test(`completing: ${title}`, () => {
+    const { text, cursor, offer } = offerAt(before, word);
+    const put = completed(text, cursor, offer);
+    assert.equal(`${put.text.slice(0, put.cursor)}|${put.text.slice(put.cursor)}`, after);
   });
-  assert.deepEqual(completed('see @ma', 7, offer('main.ts')), { text: 'see @main.ts ', cursor: 13 });
-  assert.deepEqual(completed('see @ma too', 7, offer('main.ts')), { text: 'see @main.ts too', cursor: 12 });
-  assert.deepEqual(completed('see @ma', 7, offer('src/')), { text: 'see @src/', cursor: 9 });
-});
+}
+
+for (const [marked, word, said] of [
+  ['see @main.ts|', 'main.ts', true],
+  ['see @main|', 'main.ts', false],
+  ['see @"my docs/|"', 'my docs/', true],
+  ['see @"my notes.txt|"', 'my notes.txt', true],
+  ['see @"my notes|"', 'my notes.txt', false],
+] as const) {
+  test(`the text ${marked} ${said ? 'says' : 'does not yet say'} ${word}`, () => {
+    const { text, cursor, offer } = offerAt(marked, word);
+    assert.equal(isSaid(text, cursor, offer), said);
+  });
+}

@@ -5,20 +5,22 @@ import { makePlace } from './context.js';
 
 /** The smallest files of their kind that say how large they are. */
 const png = (width: number, height: number): Buffer => {
-  const bytes = Buffer.alloc(40);
+  const bytes = Buffer.alloc(44);
   bytes.write('\x89PNG\r\n\x1a\n', 'latin1');
   bytes.writeUInt32BE(width, 16);
   bytes.writeUInt32BE(height, 20);
+  bytes.write('IEND', 40, 'latin1');
   return bytes;
 };
 const gif = Buffer.concat([Buffer.from('GIF89a\x03\0\x02\0', 'latin1'), Buffer.alloc(30)]);
 const jpeg = Buffer.concat([
   Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 4, 1, 2, 0xff, 0xc0, 0, 11, 8, 0, 5, 0, 6]),
   Buffer.alloc(30),
+  Buffer.from([0xff, 0xd9]),
 ]);
 const webp = (kind: 'VP8X' | 'VP8L' | 'VP8 ', body: readonly number[]): Buffer => {
   const bytes = Buffer.alloc(48);
-  bytes.write(`RIFF\0\0\0\0WEBP${kind}`, 'latin1');
+  bytes.write(`RIFF\x28\0\0\0WEBP${kind}`, 'latin1');
   Buffer.from(body).copy(bytes, 20);
   return bytes;
 };
@@ -53,9 +55,16 @@ for (const [title, bytes, why] of [
   [
     'too many bytes',
     Buffer.concat([png(1, 1), Buffer.alloc(3_750_000)]),
-    /3750040 bytes, and models take at most 3750000/,
+    /3750044 bytes, and models take at most 3750000/,
   ],
-  ['no size', png(0, 0), /does not say how large it is/],
+  ['no size', png(0, 0), /does not say how large it is: is it whole\?\.$/],
+  ['no end', png(3, 2).subarray(0, 40), /can't be shown: it breaks off before its end\.$/],
+  ['no end, a JPEG', jpeg.subarray(0, -2), /breaks off before its end/],
+  [
+    'no end, a WebP',
+    webp('VP8X', [0, 0, 0, 0, 2, 0, 0, 1, 0, 0]).subarray(0, -1),
+    /breaks off before its end/,
+  ],
   [
     'a JPEG that breaks off',
     Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0]), Buffer.alloc(30)]),
