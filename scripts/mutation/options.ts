@@ -12,7 +12,7 @@ export const options: PartialStrykerOptions = {
   concurrency: 2,
   // What does not end is counted by its hits; time is for what hangs elsewhere than in its own place.
   timeoutMS: 10_000,
-  timeoutFactor: 1.5,
+  timeoutFactor: 2,
   reporters: ['progress-append-only', 'event-recorder'],
   eventReporter: { baseDir: '.stryker/events' },
   tempDirName: '.stryker/sandbox',

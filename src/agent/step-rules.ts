@@ -17,18 +17,15 @@ import type { Usage } from './usage.js';
 type Taken = Step<State, Action>;
 
 /** What a step breaks, each as a sentence that begins with the rule's number; empty where all hold. */
-export const ruleFaults = (before: State, event: Event, step: Taken): readonly string[] => {
-  const eventFaults = [...staleFaults(before, event, step), ...usageFaults(before, event, step.state)];
-  if (step.state === before && step.actions.length === 0) return eventFaults;
-  return [
-    ...eventFaults,
-    ...restFaults(before, event, step),
-    ...orderFaults(step),
-    ...heardFaults(before, event, step),
-    ...budgetFaults(event, step),
-    ...flightFaults(before, event, step),
-  ];
-};
+export const ruleFaults = (before: State, event: Event, step: Taken): readonly string[] => [
+  ...staleFaults(before, event, step),
+  ...usageFaults(before, event, step.state),
+  ...restFaults(before, event, step),
+  ...orderFaults(step),
+  ...heardFaults(before, event, step),
+  ...budgetFaults(event, step),
+  ...flightFaults(before, event, step),
+];
 
 // ---- R0a ----
 
@@ -69,7 +66,6 @@ const staleFaults = (
 ): readonly string[] => {
   if (!isStale(before, event)) return [];
   const faults = diagnostics.length === 0 ? [`R0a: a stale ${event.type} left no diagnostic`] : [];
-  if (state === before && actions.length === 0) return faults;
   const changed =
     differs(before, state, ['session']) || differs(before.session, state.session, ['usage', 'unaccounted']);
   return changed || actions.length > 0
@@ -150,9 +146,7 @@ const reasonFaults = (
   path: readonly Edge[],
   reason: WaitReason,
 ): readonly string[] => {
-  const place = path.findLastIndex(
-    (edge) => edge.from !== 'WaitingForUserInput' && edge.to === 'WaitingForUserInput',
-  );
+  const place = path.findLastIndex((edge) => edge.from !== 'WaitingForUserInput');
   const into = path[place];
   const stop = path[place - 1];
   if (into === undefined) return [];
@@ -225,9 +219,7 @@ const heardFaults = (before: State, event: Event, { path }: Taken): readonly str
   if (!goesOn) return [];
   if (before.name === 'ExecutingTools' && before.phase.mode !== 'running')
     return [`R66: a batch that is ${before.phase.mode} goes on`];
-  return before.name === 'PostToolsHook' && event.type === 'HookCompleted' && !event.proceed
-    ? ['R46: the turn goes on against a hook']
-    : [];
+  return event.type === 'HookCompleted' && !event.proceed ? ['R46: the turn goes on against a hook'] : [];
 };
 
 // ---- R31, R50, R0f ----

@@ -22,10 +22,9 @@ const labelOf = (edges: readonly Edge[]): string => {
 export const mermaid = (machine: Described): string => {
   const pairs = groupEdges(machine.edges);
   const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
-  for (const edges of pairs.values()) {
-    const [first] = edges;
+  for (const [line, edges] of pairs) {
     const label = labelOf(edges);
-    if (first !== undefined) lines.push(`  ${first.from} --> ${first.to}${label === '' ? '' : `: ${label}`}`);
+    lines.push(`  ${line}${label === '' ? '' : `: ${label}`}`);
   }
   for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
   if (machine.transient.length > 0)
@@ -33,13 +32,14 @@ export const mermaid = (machine: Described): string => {
   return lines.join('\n');
 };
 
+/** Arrows that lead from one state to another stand on one line: `From --> To`. */
 const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]> => {
   const groups = new Map<string, Edge[]>();
   for (const edge of edges) {
     if (edge.kind === 'stay') continue;
-    const key = `${edge.from} ${edge.to}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [edge]);
+    const line = `${edge.from} --> ${edge.to}`;
+    const group = groups.get(line);
+    if (group === undefined) groups.set(line, [edge]);
     else group.push(edge);
   }
   return groups;

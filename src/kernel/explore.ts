@@ -160,11 +160,5 @@ class Search<N, L> {
   }
 }
 
-const marksOf = <N, L>(goals: readonly Goal<N, L>[], wanted: (goal: Goal<N, L>) => boolean): number => {
-  let marks = 0;
-  for (let number = 0; number < goals.length; number++) {
-    const goal = goals[number];
-    if (goal !== undefined && wanted(goal)) marks |= 1 << number;
-  }
-  return marks;
-};
+const marksOf = <N, L>(goals: readonly Goal<N, L>[], wanted: (goal: Goal<N, L>) => boolean): number =>
+  goals.reduce((marks, goal, number) => (wanted(goal) ? marks | (1 << number) : marks), 0);

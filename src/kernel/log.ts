@@ -37,7 +37,7 @@ export class Log<T> {
 
   /** The item at `index` (from 0), or undefined outside the view. */
   at(index: number): T | undefined {
-    if (index < 0 || index >= this.length) return undefined;
+    if (index >= this.length) return undefined;
     let log: Log<T> = this;
     while (index < log.#base && log.#parent !== undefined) log = log.#parent;
     return log.#buffer[index - log.#base];
@@ -45,7 +45,6 @@ export class Log<T> {
 
   /** Whether `older` is a beginning of this view, known by identity and not by comparing items. */
   continues(older: Log<T>): boolean {
-    if (older.length > this.length) return false;
     let log: Log<T> | undefined = this;
     while (log !== undefined && log.#buffer !== older.#buffer) log = log.#parent;
     return log !== undefined && older.length <= log.length;
@@ -55,11 +54,11 @@ export class Log<T> {
   toArray(start = 0): T[] {
     const items = new Array<T>(Math.max(0, this.length - start));
     let end = this.length;
-    for (let log: Log<T> | undefined = this; log !== undefined && end > start; log = log.#parent) {
+    for (let log: Log<T> | undefined = this; log !== undefined; log = log.#parent) {
       for (let index = Math.max(start, log.#base); index < end; index++) {
         items[index - start] = log.#buffer[index - log.#base] as T; // inside the view by rule 1
       }
-      end = Math.min(end, log.#base);
+      end = log.#base;
     }
     return items;
   }

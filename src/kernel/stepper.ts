@@ -47,7 +47,7 @@ const settle = <S extends Named, E extends Typed, A>(
   while (arrow !== undefined) {
     if (path.length > passesMax) return endless(before, event, path);
     if (arrow.exit !== undefined) actions.push(...arrow.exit(state, event));
-    const moved: Next<S, A> = arrow === first && path.length === 0 ? next : arrow.move(state, event);
+    const moved: Next<S, A> = arrow === first ? next : arrow.move(state, event);
     if (moved.late !== undefined) diagnostics.push(lateIn(state, event, moved.late));
     path.push(arrow.edge);
     actions.push(...moved.actions);

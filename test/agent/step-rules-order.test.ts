@@ -3,7 +3,7 @@ import type { In, Session } from '../../src/agent/state.js';
 import type { Edge } from '../../src/kernel/step.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
-import { checkSteps, NOTICE, path, type StepRow, stopped, W } from './step-rows.js';
+import { checkSteps, LATE, NOTICE, path, type StepRow, stopped, W } from './step-rows.js';
 
 // R31, R33, R50, R0f and R80, each broken by hand; what looks like a breach and is none has to pass.
 
@@ -27,6 +27,20 @@ checkSteps('R33', [
     after: batch([queued('1'), running('2'), queued('3')]),
     actions: [go],
     says: ['R33: 2 runs before a call that was asked for first'],
+  },
+  {
+    title: 'a call starts before one that waits, and the user is told something',
+    before: batch([queued('1'), queued('2')]),
+    after: batch([queued('1'), running('2')]),
+    actions: [go, NOTICE],
+    says: ['R33: 2 runs before a call that was asked for first'],
+  },
+  {
+    title: 'a call starts that no state knows',
+    before: batch([queued('2')]),
+    after: waiting(),
+    actions: [go],
+    says: ['2.14: call batch-1 2 goes on, and WaitingForUserInput does not know it'],
   },
   {
     title: 'a call starts before one that awaits an answer',
@@ -79,6 +93,11 @@ checkSteps('R31', [
   {
     title: 'calls of a new batch at the limit',
     ...runs(used, [go]),
+    says: ['R31: calls of a new batch start at a limit'],
+  },
+  {
+    title: 'calls of a new batch at the limit, and the user is told something',
+    ...runs(used, [go, NOTICE]),
     says: ['R31: calls of a new batch start at a limit'],
   },
   {
@@ -207,6 +226,13 @@ checkSteps('R46', [
     actions: [{ ...hooked, hookId: 'hook-2' }],
     path: path('PostToolsHook', 'PostToolsHook'),
     says: ['R46: the turn goes on against a hook'],
+  },
+  {
+    title: 'a hook that is over says stop, and nothing happens',
+    before: hooking('hook-1'),
+    event: g.hookDone({ hookId: 'hook-0', proceed: false }),
+    path: path('PostToolsHook', 'PostToolsHook!'),
+    diagnostics: [LATE],
   },
   {
     title: 'a hook says stop, and the turn ends',

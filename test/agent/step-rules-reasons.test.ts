@@ -98,6 +98,7 @@ checkRests([
     path: path('ExecutingTools', 'Cancelled', W),
     after: stopped('user'),
   },
+  { title: 'a cancel that begins with the stop itself', path: path('Cancelled', W), after: stopped('user') },
   {
     title: 'a cancel on the way through tools that were never begun',
     event: progress,

@@ -13,6 +13,7 @@ const START: WaitReason = { kind: 'start' };
 const BUDGET: WaitReason = { kind: 'budget', dimension: 'usd' };
 const COMPACTED: WaitReason = { kind: 'compacted' };
 const BROKEN: WaitReason = { kind: 'error', error: 'tools', message: 'broken' };
+const SILENT: State = stopped('user');
 
 // ---- Asked once, told why, at rest ----
 
@@ -52,6 +53,26 @@ checkRests([
     path: path('Error', 'Cancelled', W),
     actions: [NOTICE],
     says: ['R0g: the user is asked 0 times'],
+  },
+  {
+    title: 'nobody is asked, after an event that stayed at first',
+    path: path('Error', 'Error!', 'Cancelled', W),
+    actions: [NOTICE],
+    says: ['R0g: the user is asked 0 times'],
+  },
+  {
+    title: 'nothing is said at all',
+    path: path('Error', 'Cancelled', W),
+    actions: [],
+    says: ['R0g: Cancelled was passed, and the user is not told', 'R0g: the user is asked 0 times'],
+  },
+  {
+    title: 'nothing is said or changed',
+    before: SILENT,
+    after: SILENT,
+    path: path('Error', 'Cancelled', W),
+    actions: [],
+    says: ['R0g: Cancelled was passed, and the user is not told', 'R0g: the user is asked 0 times'],
   },
   {
     title: 'the user is asked twice',

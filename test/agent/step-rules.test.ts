@@ -196,4 +196,8 @@ test('R0b what is counted before stays, sums of prices need not be exact, a call
     countFaults(before, g.input('hi'), having(0.2, 3)),
     miscounted('UserInput', '$0 and 0', '$0.1 and 0'),
   );
+  assert.deepEqual(
+    countFaults(waiting(), g.input('hi'), having(1e-9, 0)),
+    miscounted('UserInput', '$0 and 0', '$1e-9 and 0'),
+  );
 });

@@ -32,3 +32,18 @@ test('the middle of a long chain can be reached from what stands before it', () 
 test('over arcs of another mark nothing but the node itself can be reached', () => {
   assert.equal(reached(LENGTH - 1, 2), 1);
 });
+
+test('an arc leaves its own node alone, not the one before it', () => {
+  const arcs = new Arcs();
+  arcs.leave();
+  arcs.leave();
+  arcs.add(2, 1);
+  arcs.leave();
+  assert.deepEqual([...arcs.reaching(3, (node) => node === 2, 1)], [0, 1, 1]);
+});
+
+test('nothing is asked about a node that is not there', () => {
+  const asked: number[] = [];
+  new Arcs().reaching(2, (node) => asked.push(node) > 2, 1);
+  assert.deepEqual(asked, [0, 1]);
+});

@@ -42,13 +42,30 @@ describe('transitions without an event', () => {
       (error) => {
         assert.ok(error instanceof EndlessTransitions);
         assert.deepEqual([error.state, error.event], ['Locked', 'Turn']);
-        assert.match(error.message, /^Turn in Locked: 100 states .*Open -> Closed/);
+        const last = 'Open -> Closed -> Open -> Closed -> Open -> Closed';
+        assert.ok(
+          error.message.startsWith(
+            `Turn in Locked: 100 states passed without coming to rest: … ${last}; a guard `,
+          ),
+          error.message,
+        );
         return true;
       },
     );
     assert.deepEqual(pad, { said: ['before'], count: 0 });
     assert.throws(() => machine.enter('Open', pad), /to begin in Open: 100 states/);
   });
+});
+
+it('a hundred transitions without an event may follow one another, and no more', () => {
+  const climb = (rounds: number) =>
+    door()
+      .transition('Closed', 'Push', 'Open')
+      .always('Open', 'Open', { guard: ({ count }) => count < rounds, action: say('round') })
+      .build('Closed')
+      .step('Closed', notes, push());
+  assert.equal(climb(100).context.count, 100);
+  assert.throws(() => climb(101), EndlessTransitions);
 });
 
 describe('a callback that throws', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { stateMachine } from '../../src/kernel/build.js';
 import { markdownTable, mermaid } from '../../src/kernel/describe.js';
-import { door, type Notes } from './door.js';
+import { door, type Notes, type Push } from './door.js';
 
 /** What is known of a built machine without running it. */
 
@@ -107,6 +108,14 @@ describe('what is known of a built machine', () => {
         ['lifeguard', 'actionable'],
         ['guard', ''],
       ],
+    );
+  });
+
+  it('knows a state by whatever name it has, even none', () => {
+    const unnamed = stateMachine<'' | 'Open', Push, Notes>().transition('*', 'Push', 'Open').build('');
+    assert.deepEqual(
+      unnamed.edges.map(({ id }) => id),
+      ['/Push/0', 'Open/Push/0'],
     );
   });
 

@@ -44,10 +44,23 @@ test('the diagram of the lamp', () => {
   );
 });
 
-test('more than four words on a line are counted, not listed', () => {
-  const edges = lamp.edges.filter((edge) => edge.id === 'Off/Press/0');
-  const many = ['A', 'B', 'C', 'D', 'E', 'F'].flatMap((event) => edges.map((edge) => ({ ...edge, event })));
+const onOneLine = (...events: readonly string[]) =>
+  lamp.edges
+    .filter((edge) => edge.id === 'Off/Press/0')
+    .flatMap((edge) => events.map((event) => ({ ...edge, event })));
+
+test('up to four words stand on a line, more than that are counted', () => {
+  const four = onOneLine('A', 'B', 'C', 'D');
+  assert.match(mermaid({ ...lamp, edges: four }), /Off --> Checking: A, B, C, D\n/);
+  const many = onOneLine('A', 'B', 'C', 'D', 'E', 'F');
   assert.match(mermaid({ ...lamp, edges: many }), /Off --> Checking: A, B, C, … 3 more\n/);
+});
+
+test('an arrow that has no word takes no place on a line that it shares', () => {
+  const [press, other] = onOneLine('A', 'B');
+  assert.ok(press !== undefined && other !== undefined);
+  const edges = [{ ...press, event: null, when: '', then: '' }, other];
+  assert.match(mermaid({ ...lamp, edges }), /Off --> Checking: B\n/);
 });
 
 test('the table has a row for each arrow in order, and one for each pair that is ignored', () => {

@@ -64,17 +64,21 @@ test('nodes of one key are one node', () => {
   });
 });
 
-test('a step that leads to the very same node is looked at, and leads nowhere', () => {
+test('a step that leads to the very same node is looked at, leads nowhere, and asks for no key', () => {
+  const asked: string[] = [];
   const standing: Model<{ readonly name: string }, string> = {
     initial: { name: 'a' },
     labels: () => ['stand', 'fall'],
     next: (node, label) => ({ node, faults: label === 'fall' ? ['it fell'] : [] }),
-    keyOf: () => assert.fail('asked for the key of a node that is known'),
+    keyOf: ({ name }) => {
+      asked.push(name);
+      return name;
+    },
     faultsOf: () => [],
     goals: [],
   };
-  const first = { ...standing, keyOf: ({ name }: { readonly name: string }) => name };
-  assert.deepEqual(explore(first, ALL).violation, { faults: ['it fell'], path: ['fall'] });
+  assert.deepEqual(explore(standing, ALL).violation, { faults: ['it fell'], path: ['fall'] });
+  assert.deepEqual(asked, ['a']);
 });
 
 test('what is wrong with a node is asked once, by the step that found it', () => {
@@ -145,6 +149,30 @@ test('a large model is told of on the way', () => {
   assert.deepEqual([found.states, found.steps, found.complete], [40_000, 80_000, true]);
   assert.equal(told.length, 4);
   assert.ok(told.every((states, index) => states > 10_000 * index));
+});
+
+const LONG = 12_000;
+/** A way of as many nodes, one behind the other; `last` is where it leads from its end. */
+const way = (last: number, own: Partial<Model<number, number>> = {}): Model<number, number> => ({
+  initial: 0,
+  labels: (node) => [node],
+  next: (node) => ({ node: node + 1 < LONG ? node + 1 : last, faults: [] }),
+  keyOf: String,
+  faultsOf: () => [],
+  goals: [],
+  ...own,
+});
+
+test('the path to a violation is whole, however long it is', () => {
+  const far = way(0, { faultsOf: (node) => (node === LONG - 1 ? ['the end'] : []) });
+  const path = Array.from({ length: LONG - 1 }, (_, node) => node);
+  assert.deepEqual(explore(far, { statesMax: LONG }).violation, { faults: ['the end'], path });
+});
+
+test('where a goal holds is known, however far it is, and nobody needs to watch', () => {
+  const goals = [{ name: 'the end', holds: (node: number) => node === LONG - 1, via: () => true }];
+  const found = explore(way(LONG - 1, { goals }), { statesMax: LONG });
+  assert.deepEqual([found.states, found.complete, found.violation], [LONG, true, null]);
 });
 
 test('a goal is out of reach exactly where a search from every node says so', () => {

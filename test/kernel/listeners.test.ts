@@ -54,6 +54,9 @@ describe('listeners', () => {
 
   it('that throw and that nobody asks about are dropped in silence', async () => {
     const running = startMachine(machine, notes, clock);
+    const loud: unknown[] = [];
+    const hear = (reason: unknown): void => void loud.push(reason);
+    process.on('unhandledRejection', hear);
     let told = 0;
     running.listen(() => {
       told += 1;
@@ -63,7 +66,8 @@ describe('listeners', () => {
     await settled();
     running.send(pull);
     await settled();
-    assert.equal(told, 1);
+    process.off('unhandledRejection', hear);
+    assert.deepEqual([told, loud], [1, []]);
   });
 
   it('may send events themselves', async () => {

@@ -1,12 +1,14 @@
-import { aliveIn, LIST, NOBODYS, type Survivor } from './survivor.js';
+import { aliveIn, CONDITION, EQUALITY, LIST, NOBODYS, SHORTCUT, type Survivor } from './survivor.js';
 
 /** In the exploration of the agent machine. */
 export const exploration: readonly Survivor[] = [
   ...aliveIn('src/agent/exploration/check.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
-  ...aliveIn('src/agent/exploration/replies.ts', [
+  ...aliveIn('src/agent/exploration/key.ts', [
     [
-      'The letters that calls are written in stand in the configurations: there is none that is not known.',
-      [LIST, '[]', '["Stryker was here"]'],
+      SHORTCUT,
+      [CONDITION, 'text.length * 4 > bytes', 'true'],
+      [EQUALITY, 'text.length * 4 > bytes', 'text.length * 4 >= bytes'],
     ],
+    ['No request has the empty id, and none has no id.', [CONDITION, "default: return '';", 'default:']],
   ]),
 ];

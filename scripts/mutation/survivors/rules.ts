@@ -27,5 +27,19 @@ export const rules: readonly Survivor[] = [
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
   ]),
+  ...aliveIn('src/agent/spec.ts', [
+    [
+      'Only its type is looked at: from it the compiler takes the names of the events that have a default row.',
+      [LIST, "['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed']", '[]'],
+    ],
+  ]),
+  ...aliveIn('src/agent/step-rules.ts', [
+    [
+      KIND,
+      [CONDITION, "before.name !== 'CallingLlm'", 'false'],
+      [CONDITION, "before.name !== 'ExecutingTools'", 'false'],
+      [CONDITION, "state.name === 'ExecutingTools'", 'true'],
+    ],
+  ]),
   ...aliveIn('src/agent/request.ts', [[KIND, [CONDITION, "message.role === 'user'", 'false']]]),
 ];

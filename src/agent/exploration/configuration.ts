@@ -62,7 +62,7 @@ export type ReplyKind = {
 /** `heldBack`: the user's stopping policy did not let the call be sent. */
 export type FailureWord = 'passing' | 'final' | 'tooLong' | 'waitTooLong' | 'heldBack';
 export type HookWord = 'clean' | 'dirty' | 'changed' | 'committed' | 'veto' | 'failed';
-export type OutcomeWord = 'ok' | 'long' | 'failed' | 'stopped';
+export type OutcomeWord = 'ok' | 'long' | 'failed';
 
 /** Settings as a trace has them: a preset, and what differs from the defaults. */
 export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };

@@ -1,5 +1,5 @@
 import type { Bounds, Configuration, ReplyKind } from './configuration.js';
-import { answer, fullAnswer, largest, narrow, patched, quiet, single, within } from './narrow.js';
+import { answer, fullAnswer, largest, narrow, patched, quiet, within } from './narrow.js';
 import { aboutCalls } from './narrow-calls.js';
 import { aboutTools } from './narrow-tools.js';
 import { tokensLimit, usdLimit } from './replies.js';
@@ -45,7 +45,7 @@ const budget = (bounds: Bounds): Configuration =>
   narrow(
     bounds,
     { name: 'budget', about: 'dollars, with a warning before the limit', replies: spending },
-    { ...quiet, ...single, followUps: 0, late: bounds.late, budgetStops: bounds.budgetStops + 1 },
+    { ...quiet, followUps: 0, late: bounds.late, budgetStops: bounds.budgetStops + 1 },
     { limits: { usd: usdLimit } },
   );
 
@@ -57,7 +57,7 @@ const rearming = (bounds: Bounds): Configuration =>
       about: 'tokens, and a limit that grows by itself',
       replies: spending,
     },
-    { ...quiet, ...single, budgetStops: bounds.budgetStops + 1 },
+    { ...quiet, budgetStops: bounds.budgetStops + 1 },
     { autoRearm: 'on', limits: { tokens: tokensLimit } },
   );
 

@@ -169,8 +169,8 @@ const turnRuns = (state: State): boolean => {
   }
 };
 
-/** Up to the limit: no count is read beyond it. */
-const upTo = (count: number, limit: number): number => (limit > 0 ? Math.min(count, limit) : 0);
+/** Up to the limit: no count is read beyond it, and none where the limit is 0, which is none. */
+const upTo = (count: number, limit: number): number => Math.min(count, limit);
 
 const turnKey = ({ turn, settings, emptyReplies }: Session, now: number): string => {
   const { limits } = settings;

@@ -1,5 +1,5 @@
 import type { Bounds, Configuration, ReplyKind } from './configuration.js';
-import { answer, fullAnswer, largest, narrow, quiet, single } from './narrow.js';
+import { answer, fullAnswer, largest, narrow, quiet } from './narrow.js';
 
 /** Configurations about calls of the model. */
 
@@ -107,7 +107,7 @@ const policies = (bounds: Bounds): Configuration =>
       failures: ['passing', 'heldBack'],
       outcomes: ['ok', 'failed'],
     },
-    { ...quiet, ...single, followUps: 0 },
+    { ...quiet, followUps: 0 },
     {
       atLimit: 'finish',
       userPolicy: 'ask',

@@ -33,7 +33,6 @@ export const quiet = {
   late: 0,
   duplicates: 0,
 } satisfies Partial<Bounds>;
-export const single = { reads: 1, edits: 0 } satisfies Partial<Bounds>;
 
 /** What a bound of 0 rules out does not happen. */
 export const within = (configuration: Configuration): Configuration => {
@@ -41,7 +40,7 @@ export const within = (configuration: Configuration): Configuration => {
   const fills = ({ spending }: ReplyKind): boolean => spending === 'filling' || spending === 'overfull';
   return {
     ...configuration,
-    preset: bounds.approvals === 0 && preset === 'careful' ? 'auto' : preset,
+    preset: bounds.approvals === 0 ? 'auto' : preset,
     replies: bounds.compactions > 0 ? replies : replies.filter((reply) => !fills(reply)),
     failures: bounds.compactions > 0 ? failures : failures.filter((word) => word !== 'tooLong'),
   };

@@ -86,7 +86,6 @@ const outcomes: Readonly<Record<OutcomeWord, CallOutcome>> = {
   ok: { status: 'ok', text: 'done' },
   long: { status: 'ok', text: longText },
   failed: { status: 'failed', text: 'broken' },
-  stopped: { status: 'cancelled', text: 'half' },
 };
 
 const toolAnswers = (

@@ -56,14 +56,14 @@ const answerWords = ({ batchId, callId, answer, scope }: On<'ApprovalAnswered'>)
 /** What stands behind the name of an event. */
 const wordsOf = (event: Event): readonly string[] => {
   switch (event.type) {
+    case 'CompactRequested':
+      return event.instructions === undefined ? [] : [quoted(event.instructions)];
     case 'Start':
     case 'RetryLast':
     case 'RetryNow':
     case 'CancelTurn':
     case 'ShutdownRequested':
       return [];
-    case 'CompactRequested':
-      return event.instructions === undefined ? [] : [quoted(event.instructions)];
     case 'UserInput':
       return [quoted(event.text), ...(event.mode === 'followUp' ? ['followUp'] : [])];
     case 'EditQueue':

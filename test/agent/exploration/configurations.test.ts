@@ -16,3 +16,25 @@ test('where no call may be made, none is asked for', () => {
     ['', '', 'E', 'R'],
   );
 });
+
+test('there is a configuration for each thing that is looked at in depth', () => {
+  assert.deepEqual(
+    configurationsOf(smallBounds).map(({ name }) => name),
+    [
+      ...['everything', 'replies', 'drain', 'time', 'drain out of time', 'compaction', 'policies'],
+      ...['queue goes on', 'queue goes back', 'nobody to ask: deny', 'nobody to ask: stop', 'rules change'],
+      ...['hooks', 'no hooks', 'budget', 'budget that raises itself', 'misplaced'],
+    ],
+  );
+});
+
+test('hooks answer as each configuration wants them to, and cleanly where it does not say', () => {
+  const wanted: Readonly<Record<string, readonly string[]>> = {
+    everything: ['clean', 'changed', 'veto', 'failed'],
+    time: ['changed', 'veto'],
+    'queue goes on': ['clean', 'veto'],
+    hooks: ['clean', 'dirty', 'changed', 'committed', 'veto', 'failed'],
+  };
+  for (const { name, hooks } of configurationsOf(smallBounds))
+    assert.deepEqual(hooks, wanted[name] ?? ['clean'], name);
+});

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Action } from '../../../src/agent/action.js';
 import type { Call } from '../../../src/agent/call.js';
 import { modelOf } from '../../../src/agent/exploration/model.js';
 import { fate, type Label, type Node, user, world } from '../../../src/agent/exploration/node.js';
 import { agent } from '../../../src/agent/machine.js';
 import type { State } from '../../../src/agent/state.js';
+import { loom } from '../../../src/agent/views/loom.js';
+import { minimal } from '../../../src/agent/views/minimal.js';
+import type { View } from '../../../src/agent/views/view.js';
 import { views } from '../../../src/agent/views/views.js';
+import type { Step } from '../../../src/kernel/step.js';
 import { batch, failed, llm, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';
+import { LATE, NOTICE } from '../step-rows.js';
 import { configurationNamed } from './small.js';
 
 /** The world around the machine as the exploration sees it: what counts as a goal, and what counts as moving. */
@@ -71,4 +77,60 @@ test('an event that moves the machine moves the views with it', () => {
   const { node: called } = model.next(node, user({ type: 'UserInput', at: 0, text: 'hi', mode: 'steer' }));
   assert.equal(called.state.name, 'CallingLlm');
   assert.notDeepEqual(called.cursors, node.cursors);
+});
+
+// ---- What the views are asked about ----
+
+/** A view whose seed takes a step whenever it is asked. */
+const restless: View = {
+  ...loom,
+  project: ({ state }) => ({ cursor: { state: `${state}+` }, steps: [] }),
+};
+const still: View = { ...minimal, project: (cursor) => ({ cursor, steps: [] }) };
+
+/** A machine that always answers with this one step, and what comes of it where nothing happens. */
+const answering = (step: Partial<Step<State, Action>>, seen: readonly View[]): Node => {
+  const one = { state: resting.state, actions: [], path: [], diagnostics: [], ...step };
+  const { model: own } = modelOf(
+    configurationNamed('everything'),
+    { step: () => one, ignored: agent.ignored },
+    seen,
+  );
+  return own.next({ ...own.initial, state: resting.state }, stale).node;
+};
+const moved = waiting(session({ notes: ['x'] }));
+const steps: readonly (readonly [title: string, step: Partial<Step<State, Action>>, isAsked: boolean])[] = [
+  ['was refused', { diagnostics: [LATE] }, false],
+  ['was taken in silence', {}, true],
+  ['was refused and changed something', { state: moved, diagnostics: [LATE] }, true],
+  ['was refused and did something', { actions: [NOTICE], diagnostics: [LATE] }, true],
+  ['changed something', { state: moved }, true],
+  ['did something', { actions: [NOTICE] }, true],
+];
+for (const [title, step, isAsked] of steps) {
+  test(`a view is ${isAsked ? '' : 'not '}asked about an event that ${title}`, () => {
+    const [cursor] = answering(step, [restless]).cursors;
+    assert.equal(cursor?.state, isAsked ? `${loom.begin.state}+` : loom.begin.state);
+  });
+}
+
+test('an event that changes nothing but where one view of two stands leads on', () => {
+  for (const seen of [
+    [restless, still],
+    [still, restless],
+  ])
+    assert.deepEqual(
+      answering({}, seen).cursors.map(({ state }) => state),
+      seen.map(({ begin, name }) => (name === restless.name ? `${begin.state}+` : begin.state)),
+    );
+});
+
+// ---- What the world owes ----
+
+test('a batch that is cancelled waits for its timer, where it has one', () => {
+  const timersOf = (graceTimerId: string | null) =>
+    model
+      .labels(at({ ...batch([]), phase: { mode: 'cancelling', graceTimerId, cause: 'user' } }))
+      .flatMap(({ by, event }) => (by === 'world' && event.type === 'TimerFired' ? [event.timerId] : []));
+  assert.deepEqual([timersOf(null), timersOf('timer-7')], [[], ['timer-7']]);
 });

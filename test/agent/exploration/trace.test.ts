@@ -7,6 +7,7 @@ import { modelOf, settingsOf } from '../../../src/agent/exploration/model.js';
 import { eventLine, traceOf } from '../../../src/agent/exploration/trace.js';
 import { agent } from '../../../src/agent/machine.js';
 import { explore } from '../../../src/kernel/explore.js';
+import { usage } from '../given.js';
 import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
 import { smallBounds } from './small.js';
@@ -75,4 +76,19 @@ test('what a summary is to keep stands behind the wish for one, and is read back
   const wish: Event = { type: 'CompactRequested', at: 0, instructions: 'keep the plan' };
   assert.equal(eventLine(wish, 0), 'CompactRequested "keep the plan"');
   assert.deepEqual(eventFrom('CompactRequested "keep the plan"', 0), wish);
+});
+
+test('of a reply what it says is told, and not what it thinks or asks for', () => {
+  const event: Event = {
+    ...{ type: 'LlmCompleted', at: 0, requestId: 'req-1', calls: [], stopReason: 'end' },
+    usage: usage(0, 7),
+    message: {
+      ...{ role: 'assistant', model: 'test/model', cut: false },
+      parts: [
+        { type: 'reasoning', text: 'hm' },
+        { type: 'text', text: 'yes' },
+      ],
+    },
+  };
+  assert.equal(eventLine(event, 0), 'LlmCompleted req-1 says "yes" tokens=7+1 cost=0');
 });
