@@ -40,7 +40,9 @@ export const faultsInTurns: readonly Fault[] = [
   {
     name: 'messages that steer are told and stay in the queue',
     file: 'src/agent/moves/compaction.ts',
-    edits: [{ from: 'tellInputs(changeSession(session, { queue }), steers)', to: 'tellInputs(session, steers)' }],
+    edits: [
+      { from: 'tellInputs(changeSession(session, { queue }), steers)', to: 'tellInputs(session, steers)' },
+    ],
     why: 'the model is told everything twice',
     caughtBy: byCase(
       'rules-budget',

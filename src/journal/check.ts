@@ -47,6 +47,7 @@ const fieldsOf = (value: object): NonNullable<Shape['fields']> => {
 
 /** JSON with sorted keys. Like JSON.stringify it leaves out what is undefined. */
 const canonical = (value: unknown): string => {
+  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   let text = '';
   if (Array.isArray(value)) {

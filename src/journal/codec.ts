@@ -1,7 +1,6 @@
 import type { Entry, Header } from '../needs.js';
 import type { AgentTypes, MachineTypes } from '../needs-machine.js';
 import { crc32c } from './crc32c.js';
-import type { Lines } from './lines.js';
 
 /**
  * The lines of a journal: JSON, UTF-8, one line feed after each.
@@ -14,7 +13,7 @@ import type { Lines } from './lines.js';
 const VERSION = 1;
 
 const OPENING = ',"crc":"';
-const TRAILER_BYTES = OPENING.length + 8 + 2;
+export const TRAILER_BYTES = OPENING.length + 8 + 2;
 
 /** An entry with the state check written beside it, if there is one. */
 export type Recorded<M extends MachineTypes = AgentTypes> = {
@@ -43,7 +42,7 @@ export const encodeHeader = <M extends MachineTypes>(header: Header<M>): Line =>
 export const encodeRecord = <M extends MachineTypes>({ entry, check }: Recorded<M>, seed: number): Line =>
   seal(JSON.stringify(check === null ? entry : { seq: entry.seq, event: entry.event, check }), seed);
 
-const [SPACE, COMMA, BRACE, QUOTE] = [0x20, 0x2c, 0x7d, 0x22];
+const [BRACE, QUOTE] = [0x7d, 0x22];
 const DIGITS = Buffer.from('0123456789abcdef');
 const OPENING_BYTES = Buffer.from(OPENING);
 
@@ -58,14 +57,15 @@ const isTrailer = (bytes: Buffer, at: number, crc: number): boolean => {
 };
 
 /** The sum of the line from `start` to `end` if it is what was written after `seed`; otherwise null. */
-const verify = (bytes: Buffer, seed: number, start: number, end: number): number | null => {
+export const verify = (bytes: Buffer, seed: number, start: number, end: number): number | null => {
   const trailer = end - TRAILER_BYTES;
   if (trailer <= start) return null;
   const crc = crc32c(bytes, seed, start, trailer);
   return isTrailer(bytes, trailer, crc) ? crc : null;
 };
 
-const parse = (text: string): unknown => {
+/** undefined of what is no JSON. */
+export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -126,78 +126,4 @@ const recordedOf = <M extends MachineTypes>(value: unknown, seq: number): Record
   const check = typeof value.check === 'string' ? value.check : null;
   // Safe: the sum proves that these are the bytes that encodeRecord made of an Entry.
   return { entry: { seq, event: value.event as M['event'] }, check };
-};
-
-/** The good entries of a block from its beginning on, and the sum of the last one; why the next one is bad, if it is. */
-export type DecodedLines<M extends MachineTypes> = {
-  readonly records: readonly Recorded<M>[];
-  readonly crc: number;
-  readonly bad: string | null;
-};
-
-/**
- * Decodes lines whose first one is the entry `seq`, written after `seed`.
- *
- * All of them at once, which is half as dear as one by one; one by one only to find the one that is bad.
- */
-export const decodeRecords = <M extends MachineTypes>(
-  lines: Lines,
-  seed: number,
-  seq: number,
-): DecodedLines<M> => decodeAtOnce(lines, seed, seq) ?? decodeOneByOne(lines, seed, seq);
-
-/** The entries of lines as one JSON array. Their sums give way to blanks: to parse them would cost a third of the time. */
-const arrayOf = ({ bytes, start, ends }: Lines): string => {
-  const json = Buffer.from(bytes.subarray(start, ends.at(-1)));
-  for (const end of ends) {
-    const trailer = end - start - TRAILER_BYTES;
-    json[trailer] = BRACE;
-    json.fill(SPACE, trailer + 1, end - start);
-    if (end - start < json.length) json[end - start] = COMMA;
-  }
-  return `[${json}]`;
-};
-
-/** null if any line is bad. */
-const decodeAtOnce = <M extends MachineTypes>(
-  lines: Lines,
-  seed: number,
-  seq: number,
-): DecodedLines<M> | null => {
-  const { bytes, start, ends } = lines;
-  let crc = seed;
-  let begin = start;
-  for (const end of ends) {
-    const sum = verify(bytes, crc, begin, end);
-    if (sum === null) return null;
-    crc = sum;
-    begin = end + 1;
-  }
-  const values = ends.length === 0 ? [] : parse(arrayOf(lines));
-  if (!Array.isArray(values) || values.length !== ends.length) return null;
-  const records: Recorded<M>[] = [];
-  for (const value of values) {
-    const recorded = recordedOf<M>(value, seq + records.length);
-    if (recorded === null) return null;
-    records.push(recorded);
-  }
-  return { records, crc, bad: null };
-};
-
-const decodeOneByOne = <M extends MachineTypes>(
-  { bytes, start, ends }: Lines,
-  seed: number,
-  seq: number,
-): DecodedLines<M> => {
-  const records: Recorded<M>[] = [];
-  let crc = seed;
-  let begin = start;
-  for (const end of ends) {
-    const decoded = decodeRecord<M>(bytes.subarray(begin, end), crc, seq + records.length);
-    if (decoded.kind === 'bad') return { records, crc, bad: decoded.why };
-    records.push(decoded.recorded);
-    crc = decoded.crc;
-    begin = end + 1;
-  }
-  return { records, crc, bad: null };
 };

@@ -7,6 +7,7 @@ import { codeOf } from './error.js';
  *
  * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... what was cut off its end
  * sessions/ID.lock          who has it open
+ * sessions/ID/              pictures that the user pasted into it, as files
  * blobs/ab/abcdef...        text by its sha256, shared by all sessions
  *
  * Files are made with mode 0600, folders with 0700.
@@ -20,6 +21,8 @@ export const journalPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}${SUFFIX}`);
 export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
+export const pastedFolder = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), sessionId);
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);
 

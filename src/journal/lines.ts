@@ -18,6 +18,17 @@ export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly res
   return { first: lines.bytes.subarray(lines.start, end), rest: { ...lines, start: end + 1, ends } };
 };
 
+/** The same lines in pieces of at most `count`; one empty piece of none. */
+export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefined> {
+  let [start, index] = [lines.start, 0];
+  do {
+    const ends = lines.ends.slice(index, index + count);
+    yield { ...lines, start, ends };
+    start = (ends.at(-1) ?? start) + 1;
+    index += count;
+  } while (index < lines.ends.length);
+}
+
 /**
  * Splits a file into lines, block by block, up to byte `end`; never holds much more than a block and one line.
  *

@@ -1,13 +1,15 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Header } from '../needs.js';
 import type { MachineTypes } from '../needs-machine.js';
-import { decodeHeader, decodeRecord, decodeRecords, type Recorded } from './codec.js';
+import { decodeRecords } from './at-once.js';
+import { decodeHeader, decodeRecord, type Recorded } from './codec.js';
 import { damaged, type JournalError, newerVersion, otherMachine } from './error.js';
-import { type Lines, readLines, splitFirst } from './lines.js';
+import { type Lines, piecesOf, readLines, splitFirst } from './lines.js';
 import { kindOf } from './machine.js';
 
-/** What is parsed at once: larger blocks are not faster. */
-const BLOCK_BYTES = 1 << 16;
+/** What is read at once, and how many lines of it are parsed at once: what is parsed lives until it is folded. */
+const BLOCK_BYTES = 1 << 20;
+const LINES_AT_ONCE = 256;
 
 /**
  * How a journal ends. `whole`: as it was written. `unended`: the last entry is whole, only its line feed is missing.
@@ -100,12 +102,15 @@ export class Scan<M extends MachineTypes> {
     }
   }
 
-  /** The entries in order, a block at a time. */
+  /** The entries in order, some at a time. */
   async *records(): AsyncGenerator<readonly Recorded<M>[], undefined> {
-    yield this.#decode(this.#first);
-    for await (const lines of this.#rest) {
-      if (this.ending.kind !== 'whole') break;
-      yield this.#decode(lines);
+    yield* this.#decodeAll(this.#first);
+    for await (const lines of this.#rest) yield* this.#decodeAll(lines);
+  }
+
+  *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
+    for (const piece of piecesOf(lines, LINES_AT_ONCE)) {
+      if (this.ending.kind === 'whole') yield this.#decode(piece);
     }
   }
 

@@ -3,9 +3,10 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import fc from 'fast-check';
-import { decodeRecord, decodeRecords, encodeRecord, type Recorded } from '../../src/journal/codec.js';
+import { decodeRecords } from '../../src/journal/at-once.js';
+import { decodeRecord, encodeRecord, type Recorded } from '../../src/journal/codec.js';
 import { crc32c } from '../../src/journal/crc32c.js';
-import { type Lines, readLines, splitFirst } from '../../src/journal/lines.js';
+import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/lines.js';
 import { collect, makeFolder } from './story.js';
 
 const linesIn = ({ bytes, start, ends }: Lines): readonly string[] =>
@@ -61,10 +62,21 @@ test('the first line and the others', () => {
   assert.deepEqual([first.toString(), linesIn(rest)], ['ab', ['cd']]);
 });
 
+test('lines in pieces are the same lines, and no lines are one piece', () => {
+  const bytes = Buffer.from('head\na\nbc\n\ndef\n');
+  const lines: Lines = { bytes, start: 5, ends: [6, 9, 10, 14], ended: 'yes' };
+  for (const count of [1, 2, 3, 4, 9]) {
+    const pieces = [...piecesOf(lines, count)].map(linesIn);
+    assert.deepEqual(pieces.flat(), ['a', 'bc', '', 'def']);
+    assert.equal(pieces.length, Math.ceil(4 / count));
+  }
+  assert.deepEqual([...piecesOf({ ...lines, ends: [] }, 2)].map(linesIn), [[]]);
+});
+
 const SEED = 7;
 const recordedOf = (text: string, seq: number): Recorded => ({
   entry: { seq, event: { type: 'UserInput', at: 5, text, mode: 'steer' } },
-  check: seq % 2 === 0 ? 'cafe' : null,
+  check: seq % 2 === 0 ? 'ca'.repeat(32) : null,
 });
 
 /** Lines as they lie in a file behind others, and what was written. */
