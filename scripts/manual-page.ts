@@ -1,7 +1,8 @@
 import { type DescribedFlag, describeProgram } from '../src/cli/described.js';
 import { exitCodes } from '../src/cli/exit-codes.js';
 import { buildProgram } from '../src/cli/program.js';
-import { providers, settings } from '../src/config/table.js';
+import { providers } from '../src/config/providers.js';
+import { settings } from '../src/config/table.js';
 
 /** man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
 

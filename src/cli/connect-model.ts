@@ -4,7 +4,7 @@ import { chooseModel, type ModelProblem } from '../models/choose.js';
 import type { Model } from '../needs.js';
 import type { Configured } from './configured.js';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
-import type { RunFlags } from './flags.js';
+import { picturesOf, type RunFlags } from './flags.js';
 
 /** From flags and environment to a model: what every command needs that asks one. */
 
@@ -19,16 +19,20 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badScript: exitCodes.badInput,
 };
 
+/** The model with what the user knows of it. */
+const withPictures = (model: Model, pictures: 'auto' | 'yes' | 'no'): Model =>
+  pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
+
 /** The model of that name, or the default one. A relative script lies in `folder`. */
 export const connectModel = async (
   wanted: string | undefined,
-  flags: Pick<RunFlags, 'baseUrl'> & Pick<Configured, 'variables'>,
+  flags: Pick<RunFlags, 'baseUrl' | 'pictures'> & Pick<Configured, 'variables'>,
   folder: string,
 ): Promise<Model> => {
   const options = flags.baseUrl === undefined ? { folder } : { folder, baseUrl: flags.baseUrl };
   const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
-  return chosen.model;
+  return withPictures(chosen.model, picturesOf(flags));
 };
 
 const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));

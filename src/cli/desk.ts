@@ -28,6 +28,8 @@ export type DeskWishes = {
   stopShell(): boolean;
   /** The texts that came back from the queue, as they were typed. */
   takenBack(texts: readonly string[]): readonly string[];
+  /** The picture in the clipboard is to stand in the line. */
+  paste(): void;
   /** The last input is to be edited. */
   editLast(): void;
   /** What a call would change, or null. */
@@ -218,6 +220,7 @@ export class Desk {
   }
 
   #composed(composed: Composed): void {
+    if (composed.kind === 'paste') this.#wishes.paste();
     if (composed.kind !== 'submit') return;
     const wish = readWish(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
     if (wish.kind === 'refused') this.#advise(`${wish.why} Up brings your line back.`);

@@ -34,6 +34,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
     'hooks',
     'formatter',
   ].map(flagOf),
+  flagOf('pictures'),
   flagOf('explore'),
   flagOf('auto_commit'),
   ['--no-auto-commit', 'do not commit, in a session that was started so'],
@@ -61,6 +62,7 @@ export type RunFlags = {
   readonly onAsk?: string;
   readonly hooks?: string;
   readonly formatter?: string;
+  readonly pictures?: string;
   readonly autoCommit?: boolean;
   readonly profile?: string;
   readonly explore?: true;
@@ -104,6 +106,11 @@ export const presetOf = (flags: RunFlags): Preset | null =>
 
 export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
+
+export const picturesOf = ({ pictures }: Pick<RunFlags, 'pictures'>): 'auto' | 'yes' | 'no' =>
+  pictures === undefined
+    ? 'auto'
+    : chooseWord<'auto' | 'yes' | 'no'>('--pictures', pictures, ['auto', 'yes', 'no']);
 
 /** Hosts that may be read from without asking; null where nothing is said. */
 export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {

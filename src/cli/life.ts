@@ -107,6 +107,21 @@ type Around = {
   arrive(to: Destination): Promise<Arrival>;
 };
 
+/** Reads the clipboard once at a time; a second wish meanwhile is the same one. */
+const createPaste = (room: () => Room, { composer }: Seat, signal: AbortSignal) => {
+  let pasting: Promise<void> | null = null;
+  const paste = async (): Promise<void> => {
+    const { pastePicture } = await import('./paste.js');
+    await pastePicture(room(), composer, signal);
+  };
+  return (): Promise<void> => {
+    pasting ??= paste().finally(() => {
+      pasting = null;
+    });
+    return pasting;
+  };
+};
+
 const createWishes = (room: Room, leaving: Leaving, { seat }: Around): DeskWishes => {
   const { session } = room;
   const asides = new Asides();
@@ -142,6 +157,7 @@ const createWishes = (room: Room, leaving: Leaving, { seat }: Around): DeskWishe
     },
     stopShell: () => own.stop(),
     takenBack: (texts) => texts.map((text) => asides.detach(text)),
+    paste: () => void room.paste(),
     editLast() {
       void Promise.all([commands(), import('./commands/sessions.js')]).then(
         ([{ attemptFor }, { editLast }]) =>
@@ -162,12 +178,14 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   const { session } = opened;
   const { look, clock, composer, screen } = seat;
   const leaving = createLeaving(session);
+  const leftBehind = new AbortController();
   const state = await session.state();
   const room: Room = {
     ...{ session, workspace: opened.settings.workspace, flags, look },
     get desk() {
       return desk;
     },
+    paste: createPaste(() => room, seat, leftBehind.signal),
     move: async (to) => leaving.leave({ kind: 'move', arrival: await around.arrive(to) }),
     quit: () => leaving.leave({ kind: 'exit', exit: exitCodes.done }),
   };
@@ -190,11 +208,10 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   });
   // After the first paint; what happens meanwhile is held, and so is drawn as it should be.
   await loadMarkdown();
-  let isLeft = false;
   if (!opened.resumed && said === '') {
     tellEarlier(look, opened.settings.workspace, session.id).then(
       (earlier) => {
-        if (earlier !== '' && !isLeft) desk.print(earlier);
+        if (earlier !== '' && !leftBehind.signal.aborted) desk.print(earlier);
       },
       () => undefined, // a hint that can't be given; /resume says why
     );
@@ -206,7 +223,7 @@ export const live = async (arrival: Arrival, around: Around): Promise<Departure>
   try {
     return await leaving.left;
   } finally {
-    isLeft = true;
+    leftBehind.abort();
     seat.stand();
     deaf();
     ticking.set(false);

@@ -27,6 +27,7 @@ import {
   allowedHostsOf,
   limitsOf,
   onAskOf,
+  picturesOf,
   presetOf,
   profileOf,
   type RunFlags,
@@ -125,7 +126,8 @@ const rulesFrom = (
 
 /** What is wrong on the command line is said before what is wrong around it. */
 const refuseBadFlags = (flags: RunFlags): void => {
-  for (const read of [limitsOf, onAskOf, presetOf, allowedHostsOf, afterToolsOf, profileOf]) read(flags);
+  for (const read of [limitsOf, onAskOf, picturesOf, presetOf, allowedHostsOf, afterToolsOf, profileOf])
+    read(flags);
 };
 
 const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {

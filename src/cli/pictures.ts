@@ -18,6 +18,10 @@ export const picturesNamed = (text: string): readonly string[] => [
   ...new Set([...text.matchAll(NAMED)].map(([, quoted, bare]) => quoted ?? bare ?? '')),
 ];
 
+/** How a text names a picture of that path; null of what is none by its name, or can't be named. */
+export const mentionOf = (file: string): string | null =>
+  [`@${file}`, `@"${file}"`].find((text) => picturesNamed(text)[0] === file) ?? null;
+
 export type Pictures = {
   readonly images: readonly Image[];
   /** A line for each that the model will not see, and why. */
@@ -81,6 +85,7 @@ export const attachPictures = async (
   if (kept.images.length === 0) return kept;
   const model = await session.model().catch(() => null); // of a session that has stopped: it says why itself
   const why = model === null ? null : whyNoImages(model);
-  if (why === null) return kept;
-  return { ...kept, faults: [...kept.faults, `The model is not shown the pictures: ${why}.`] };
+  if (model === null || why === null) return kept;
+  const advice = model.facts.images === undefined ? ' If it sees, say so: --pictures yes.' : '';
+  return { ...kept, faults: [...kept.faults, `The model is not shown the pictures: ${why}.${advice}`] };
 };

@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import type { Clock } from '../needs.js';
 import { systemClock } from '../runtime/clock.js';
 import { Composer } from '../terminal/composer.js';
@@ -6,6 +7,7 @@ import { type Look, lookOf, writeIfThere } from '../terminal/print.js';
 import { type Background, watchBackground } from '../terminal/theme.js';
 import { type HistoryFile, openHistory } from './history-file.js';
 import { readKeyboard, readLines } from './keyboard.js';
+import { namePastesIn } from './pasted-path.js';
 import { type Screen, suspend } from './screen.js';
 import { listenToSignals } from './signals.js';
 import { commandChoices } from './slash.js';
@@ -92,7 +94,10 @@ export const takeSeat = (screen: Screen, plain: boolean, workspace: string): Sea
     else happened(sitting);
   };
   const files = createWorkspaceFiles(workspace);
-  const composer = new Composer({ commands: commandChoices, files }, () => sitting?.redraw());
+  // In a plain terminal every line arrives as a paste.
+  const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
+  const completer = { commands: commandChoices, files };
+  const composer = new Composer(completer, () => sitting?.redraw(), namePaste);
   const history = openHistory(openStateFolder(process.env), workspace);
   composer.precede(history.read());
   const disconnect = connect(screen, plain, happens, background.hear);

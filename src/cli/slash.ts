@@ -27,6 +27,7 @@ const commands = [
   ['export', 'FILE', 'write the conversation as Markdown'],
   ['retry', '', 'send the last message again; while it waits to try again: now'],
   ['later', 'TEXT', 'say it after this turn (Alt+Enter does the same)'],
+  ['paste', '', 'the picture in the clipboard, into your line (Ctrl-V does the same)'],
   ['quit', '', 'end; the session can be resumed'],
 ] as const;
 
@@ -47,6 +48,7 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Alt+Enter', 'send for after this turn'],
   ['Ctrl-J, Shift+Enter, \\ Enter', 'a new line'],
   ['@', 'a file of this folder; Tab takes it'],
+  ['Ctrl-V', 'the picture in the clipboard; a file that you drag here is named, too'],
   ['!COMMAND', 'run it here; the model reads the output with your next message'],
   ['Escape, Ctrl-C', 'stop the turn; what waits comes back to be edited'],
   ['Escape twice', 'at rest: edit your last input, in a copy of the session'],

@@ -1,3 +1,5 @@
+import { providers } from './providers.js';
+
 /**
  * Every setting that can be given outside the program, as data: config files, environment, flags, help, completion, the
  * man page and docs/configuration.md are made from this list.
@@ -44,23 +46,6 @@ export type Setting = {
   /** Whether a session that is resumed keeps what it began with, unless a flag says otherwise. */
   readonly frozen: boolean;
 };
-
-/** Providers whose address and key a user's file may name, with the variables that win over it. */
-export const providers = [
-  { name: 'anthropic', keyVariables: ['ANTHROPIC_API_KEY'], urlVariable: 'ANTHROPIC_BASE_URL' },
-  { name: 'openai', keyVariables: ['OPENAI_API_KEY'], urlVariable: 'OPENAI_BASE_URL' },
-  {
-    name: 'google',
-    keyVariables: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY'],
-    urlVariable: 'GOOGLE_GEMINI_BASE_URL',
-  },
-  {
-    name: 'openai-compatible',
-    keyVariables: ['OPENAI_COMPATIBLE_API_KEY'],
-    urlVariable: 'OPENAI_COMPATIBLE_BASE_URL',
-  },
-  { name: 'ollama', keyVariables: ['OLLAMA_API_KEY'], urlVariable: 'OLLAMA_HOST' },
-] as const;
 
 const wholeNumber = { type: 'number', whole: true } as const;
 const anyNumber = { type: 'number', whole: false } as const;
@@ -168,6 +153,16 @@ const common: readonly Setting[] = [
     builtIn: 'false',
     tightest: false,
     help: 'give the model a tool that answers questions about files too large to read, by programs and further model calls (pawl ask); what it spends counts',
+  }),
+  row({
+    key: 'pictures',
+    kind: words('no', 'auto', 'yes'),
+    project: 'tighten',
+    flag: '--pictures <auto|yes|no>',
+    builtIn: 'auto',
+    tightest: 'auto',
+    frozen: false,
+    help: 'whether the model is shown pictures: auto (default: if it is known to take them), yes (it does, though its server does not say so) or no',
   }),
   row({
     key: 'auto_commit',

@@ -55,7 +55,9 @@ const digitAt = (bytes: Buffer, at: number): number => (bytes[at] ?? 0) - ZERO;
 const checkOf = (bytes: Buffer, trailer: number): string | null | undefined => {
   if (bytes[trailer - 1] === BRACE) return null;
   const start = trailer - 1 - CHECK_LENGTH;
-  return stands(CHECK, bytes, start - CHECK.length) ? bytes.toString('latin1', start, trailer - 1) : undefined;
+  return stands(CHECK, bytes, start - CHECK.length)
+    ? bytes.toString('latin1', start, trailer - 1)
+    : undefined;
 };
 
 const checkBytes = (check: string | null): number => (check === null ? 0 : CHECK.length + CHECK_LENGTH + 1);

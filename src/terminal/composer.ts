@@ -14,11 +14,13 @@ import {
   type Editor,
   emptyEditor,
   pasted,
+  pastedAs,
   sent,
   shownText,
   typed,
   wholeText,
   withText,
+  withWord,
 } from './editor.js';
 import { editorFrame, movedByRow } from './editor-rows.js';
 import type { Frame } from './frame.js';
@@ -35,9 +37,14 @@ export type Completer = {
 /** What a key asked for beyond the text itself. */
 export type Composed =
   | { readonly kind: 'submit'; readonly text: string; readonly shown: string; readonly mode: 'now' | 'later' }
+  /** What the clipboard holds and terminals do not paste: a picture. */
+  | { readonly kind: 'paste' }
   | { readonly kind: 'none' };
 
 const NONE: Composed = { kind: 'none' };
+
+/** The word that stands for a paste, as `@shot.png` for a path, or null; `before` is what the line holds before it. */
+export type NamePaste = (pasted: string, before: string) => string | null;
 
 type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
 
@@ -50,6 +57,7 @@ type Search = { readonly words: string; readonly index: number | null; readonly 
 export class Composer {
   readonly #completer: Completer;
   readonly #changed: () => void;
+  readonly #namePaste: NamePaste;
   #editor: Editor = emptyEditor;
   #history: History = historyOf([]);
   #offer: Offer | null = null;
@@ -58,9 +66,10 @@ export class Composer {
   #columns = 80;
 
   /** `changed` is called when something came that no key asked for: a list of files. */
-  constructor(completer: Completer, changed: () => void) {
+  constructor(completer: Completer, changed: () => void, namePaste: NamePaste = () => null) {
     this.#completer = completer;
     this.#changed = changed;
+    this.#namePaste = namePaste;
   }
 
   /** All that was typed, pastes whole. */
@@ -83,6 +92,13 @@ export class Composer {
     this.#editor = withText(this.#editor, text);
   }
 
+  /** Puts a word where the cursor stands. */
+  putWord(word: string): void {
+    this.#close();
+    this.#editor = withWord(this.#editor, word);
+    this.#history = atEnd(this.#history);
+  }
+
   /** Texts from before this session. */
   precede(texts: readonly string[]): void {
     this.#history = preceded(this.#history, texts);
@@ -100,8 +116,7 @@ export class Composer {
   take(pressed: Pressed): Composed {
     if (pressed.kind === 'paste') {
       this.#close();
-      this.#editor = pasted(this.#editor, pressed.text);
-      this.#history = atEnd(this.#history);
+      this.#paste(pressed.text);
       return NONE;
     }
     const { key } = pressed;
@@ -132,7 +147,14 @@ export class Composer {
     this.#search = null;
   }
 
+  #paste(text: string): void {
+    const word = this.#namePaste(text, this.#editor.text.slice(0, this.#editor.cursor));
+    this.#editor = word === null ? pasted(this.#editor, text) : pastedAs(this.#editor, text, word);
+    this.#history = atEnd(this.#history);
+  }
+
   #takeKey(key: Key): Composed {
+    if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
     if (key.name === 'enter') return this.#enter(key);
     if (key.name === 'tab') {
       this.#complete();

@@ -203,6 +203,13 @@ export const broken = (editor: Editor): Editor => {
   return changed(editor, text, start + 1);
 };
 
+/** A word where the cursor stands, with blanks around it where there are none. */
+export const withWord = (editor: Editor, word: string): Editor => {
+  const [left, right] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
+  const begun = `${left}${/\S$/.test(left) ? ' ' : ''}${word}${/^\s/.test(right) ? '' : ' '}`;
+  return changed(editor, begun + right, begun.length);
+};
+
 /** Pasted text goes in as it is, control characters left out; a long one stands as a mark. */
 export const pasted = (editor: Editor, given: string): Editor => {
   const text = withoutControls(given);
@@ -211,4 +218,10 @@ export const pasted = (editor: Editor, given: string): Editor => {
   if (!long || number >= MARKS) return text === '' ? editor : insert(editor, text);
   const folded = { ...editor, folds: [...editor.folds, text] };
   return insert(folded, String.fromCharCode(MARK_FIRST + number));
+};
+
+/** A paste for which a word stands. Undone once it is text as it came, twice it is gone. */
+export const pastedAs = (editor: Editor, given: string, word: string): Editor => {
+  const raw = pasted(editor, given);
+  return { ...withWord(editor, word), folds: raw.folds, past: remember(raw) };
 };

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Finding git and repositories without starting anything. */
+/** Finding programs and repositories without starting anything. */
 
 export const isWithin = (inner: string, outer: string): boolean => {
   const relative = path.relative(outer, inner);
@@ -49,6 +49,9 @@ export const safeSearchPath = (searchPath: string, home: string, workspace: stri
   });
 };
 
+/** Absolute path of a program, or null. */
+export const findProgram = (folders: readonly string[], name: string): string | null =>
+  folders.map((folder) => path.join(folder, name)).find(isProgram) ?? null;
+
 /** Absolute path of git, or null. */
-export const findGit = (folders: readonly string[]): string | null =>
-  folders.map((folder) => path.join(folder, 'git')).find(isProgram) ?? null;
+export const findGit = (folders: readonly string[]): string | null => findProgram(folders, 'git');

@@ -53,6 +53,7 @@ const seat = () => {
     command: (wish) => void asked.push(wish.kind === 'shell' ? `!${wish.command}` : wish.name),
     stopShell: () => false,
     takenBack: (texts) => texts,
+    paste: () => undefined,
     editLast: () => void asked.push('edit last'),
     foresee: () => null,
     suspend: () => void asked.push('suspend'),

@@ -71,6 +71,7 @@ const room = () => {
       ),
     stopShell: () => false,
     takenBack: (texts) => texts.map((text) => asides.detach(text)),
+    paste: () => undefined,
     editLast: () => undefined,
     foresee: () => null,
     suspend: () => undefined,

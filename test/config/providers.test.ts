@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { providers } from '../../src/config/table.js';
+import { providers } from '../../src/config/providers.js';
 import { hosted } from '../../src/models/addresses.js';
 
 test('the variables of providers are those that the models read', () => {

@@ -193,3 +193,96 @@ test('pasted text opens no list', () => {
   at.press('paste /cost', 'enter');
   assert.deepEqual(at.sent, ['now /cost']);
 });
+
+for (const [title, typed, cursor, lines] of [
+  ['into an empty line', '', [], ['@a.png ', '/w/a.png', '']],
+  ['behind a word, with a blank between', 'see', [], ['see @a.png ', 'see/w/a.png', 'see']],
+  [
+    'between words, with one blank on each side',
+    'see now',
+    ['A-b'],
+    ['see @a.png now', 'see /w/a.pngnow', 'see now'],
+  ],
+  [
+    'before a blank that is there',
+    'see now',
+    ['A-b', 'left'],
+    ['see @a.png now', 'see/w/a.png now', 'see now'],
+  ],
+] as const) {
+  test(`a paste that is named goes ${title}; undo makes it what was pasted, then takes it away`, () => {
+    const asked: string[] = [];
+    const composer = new Composer(
+      { commands, files: async () => [] },
+      () => undefined,
+      (pasted, before) => {
+        asked.push(before);
+        return pasted === '/w/a.png' ? '@a.png' : null;
+      },
+    );
+    const press = (short: string) => composer.take({ kind: 'key', key: keyOf(short) });
+    for (const letter of typed) press(`'${letter}'`);
+    for (const key of cursor) press(key);
+    composer.take({ kind: 'paste', text: '/w/a.png' });
+    const seen = [composer.text];
+    for (const key of ['C-_', 'C-_']) {
+      press(key);
+      seen.push(composer.text);
+    }
+    assert.deepEqual(seen, lines);
+    assert.equal(typed.startsWith(asked[0] ?? 'nobody asked'), true);
+    composer.setText('');
+    composer.take({ kind: 'paste', text: 'any other' });
+    assert.equal(composer.text, 'any other');
+  });
+}
+
+test('a named paste stands beside a folded one: both are sent whole', () => {
+  const composer = new Composer(
+    { commands, files: async () => [] },
+    () => undefined,
+    (pasted) => (pasted === '/w/a.png' ? '@a.png' : null),
+  );
+  const long = Array.from({ length: 20 }, (_, line) => `line ${line}`).join('\n');
+  composer.take({ kind: 'paste', text: long });
+  composer.take({ kind: 'paste', text: '/w/a.png' });
+  composer.take({ kind: 'paste', text: long });
+  assert.equal(composer.text, `${long} @a.png ${long}`);
+});
+
+test('a path that is long enough to be folded is whole again after an undo', () => {
+  const composer = new Composer(
+    { commands, files: async () => [] },
+    () => undefined,
+    () => '@a.png',
+  );
+  const long = `/${'a'.repeat(2_000)}.png`;
+  composer.take({ kind: 'paste', text: long });
+  composer.take({ kind: 'key', key: keyOf('C-_') });
+  assert.equal(composer.text, long);
+});
+
+test('a word that comes to an older text makes it the text at hand: Down does not leave it', () => {
+  const at = seat();
+  at.press("'old'", 'enter', 'up');
+  at.composer.putWord('@a.png');
+  at.press('down');
+  assert.equal(at.composer.text, 'old @a.png ');
+});
+
+test('a word that comes late goes where the cursor stands, and one undo takes it away', () => {
+  const at = seat();
+  at.press("'see'", "' '", "'n'", 'left');
+  at.composer.putWord('@a.png');
+  assert.equal(at.composer.text, 'see @a.png n');
+  at.press('C-_');
+  assert.equal(at.composer.text, 'see n');
+});
+
+test('Ctrl-V asks for what the clipboard holds, and leaves the line as it is', () => {
+  const at = seat();
+  at.press("'see'");
+  assert.deepEqual(at.composer.take({ kind: 'key', key: keyOf('C-v') }), { kind: 'paste' });
+  assert.deepEqual(at.composer.take({ kind: 'key', key: keyOf('C-A-v') }), { kind: 'none' });
+  assert.equal(at.composer.text, 'see');
+});

@@ -25,6 +25,8 @@ export type Room = {
   readonly desk: Desk;
   /** Opens the other session, then leaves this one; rejects, and nothing has changed, where it can't be opened. */
   move(to: Destination): Promise<void>;
+  /** Puts the picture in the clipboard into the line; one at a time. */
+  paste(): Promise<void>;
   quit(): void;
 };
 

@@ -46,6 +46,7 @@ const commands: Readonly<Record<CommandName, Command>> = {
   diff,
   export: exportTo,
   retry,
+  paste: ({ paste }) => paste(),
   quit: ({ quit }) => quit(),
 };
 

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
+import { providers } from '../../config/providers.js';
 import { refusedOf } from '../../config/resolve.js';
-import { providers, settings } from '../../config/table.js';
+import { settings } from '../../config/table.js';
 import { showValue } from '../../config/value.js';
 import { attempt } from '../../runtime/wall.js';
 import { closestTo } from '../../suggest.js';

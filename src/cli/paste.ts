@@ -1,0 +1,46 @@
+import { createHash, randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { Session } from '../agent-api.js';
+import { makeFolder, pastedFolder, writeWhole } from '../journal/layout.js';
+import { attempt } from '../runtime/wall.js';
+import type { Composer } from '../terminal/composer.js';
+import { harmless, paint } from '../terminal/print.js';
+import { indentWords } from '../terminal/width.js';
+import { readClipboard } from './clipboard.js';
+import type { Room } from './commands/room.js';
+import { mentionOf } from './pictures.js';
+import { stateFolder } from './state-folder.js';
+
+/** Of the hash in a file's name: enough for the pictures of one session, and short to look at. */
+const NAME_DIGITS = 12;
+
+/** Keeps what the clipboard holds beside the session; how a text names it. Rejects with why there is nothing to name. */
+const keepClipboard = async (session: Session, workspace: string, signal: AbortSignal): Promise<string> => {
+  const bytes = await readClipboard({
+    ...{ platform: process.platform, environment: process.env, workspace, signal },
+  });
+  await session.keepPicture(bytes); // what no model takes is said now, not when it is sent
+  const folder = pastedFolder(stateFolder(process.env), session.id);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
+  const mention = mentionOf(file);
+  if (mention === null) throw new Error(`a text can't name ${file}, which holds blanks and quotes`);
+  await makeFolder(folder);
+  await writeWhole(file, `${file}.${randomUUID()}`, [bytes]);
+  return mention;
+};
+
+/** Puts the picture of the clipboard into the line, or says why there is none. Never rejects. */
+export const pastePicture = async (room: Room, composer: Composer, signal: AbortSignal): Promise<void> => {
+  const { session, workspace, desk, look } = room;
+  const kept = await attempt(() => keepClipboard(session, workspace, signal));
+  if (signal.aborted) return; // nobody sits there any more
+  if (kept.kind === 'fault') {
+    const text = `No picture is pasted: ${kept.fault.message}. Or save one as a file and name it: @shot.png`;
+    desk.print(paint(look, 'yellow', indentWords(harmless(text), look.columns)));
+  } else if (look.plain === 'yes') {
+    // a line that can't be seen is no place for it
+    desk.print(`· the picture is kept: name it in your text as ${kept.value}`);
+  } else composer.putWord(kept.value);
+  desk.redraw();
+};

@@ -1,0 +1,62 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { attemptNow } from '../runtime/wall.js';
+import type { NamePaste } from '../terminal/composer.js';
+import { mentionOf } from './pictures.js';
+import { readWish } from './slash.js';
+
+/** A file that is dragged into the window arrives as a paste of its path, each terminal quotes it in its own way. */
+
+const CHARACTERS_MAX = 4_096;
+
+const SHELL_WORD = /^(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+$/;
+const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
+
+/** What a shell would make of it, if it is one word to a shell. */
+const unquoted = (text: string): string | null =>
+  SHELL_WORD.test(text)
+    ? text.replace(
+        QUOTED,
+        (_, escaped?: string, single?: string, double?: string) =>
+          escaped ?? single ?? (double ?? '').replace(/\\(["\\$`])/g, '$1'),
+      )
+    : null;
+
+const pathOfUrl = (text: string): string | null => {
+  if (!/^file:\/\//i.test(text)) return null;
+  const read = attemptNow(() => fileURLToPath(text));
+  return read.kind === 'done' ? read.value : null; // a file of another machine, or no URL at all: it is text
+};
+
+/**
+ * The absolute paths that a paste may mean, the likeliest first. A relative one is taken for words: terminals write none,
+ * and who pastes `logo.png` may be talking about it.
+ */
+export const pathsMeant = (pasted: string, home: string): readonly string[] => {
+  const text = pasted.trim();
+  if (text.length > CHARACTERS_MAX || /\p{Cc}/u.test(text)) return [];
+  const read = [text, unquoted(text), pathOfUrl(text)].filter((each) => each !== null);
+  const whole = read.map((each) => (each.startsWith('~/') ? path.join(home, each.slice(2)) : each));
+  return [...new Set(whole)].filter((each) => path.isAbsolute(each) && !/\p{Cc}/u.test(each));
+};
+
+const isFile = (file: string): boolean => {
+  const found = attemptNow(() => statSync(file).isFile());
+  return found.kind === 'done' && found.value; // what can't be looked at is no file to us
+};
+
+/** Inside the workspace the short path is enough. */
+const asSeenFrom = (workspace: string, file: string): string => {
+  const relative = path.relative(workspace, file);
+  return relative.startsWith('..') ? file : relative;
+};
+
+/** Names pictures that are pasted as their path. In a line that goes to no model, as `!open …`, a path stays one. */
+export const namePastesIn =
+  (workspace: string, home: string): NamePaste =>
+  (pasted, before) => {
+    if (readWish(`${before}@`, 'steer').kind !== 'say') return null;
+    const file = pathsMeant(pasted, home).find((each) => mentionOf(each) !== null && isFile(each));
+    return file === undefined ? null : mentionOf(asSeenFrom(workspace, file));
+  };
