@@ -42,7 +42,10 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ['--continue', 'go on with the last session of this folder'],
   ['--resume [id]', 'go on with that session; without an id, list them to choose from'],
   flagOf('allow_unknown_price'),
-  ['--plain', 'in the terminal: whole lines, nothing is drawn again; for screen readers'],
+  [
+    '--plain',
+    'in the terminal: whole lines, nothing is drawn again; for screen readers. PAWL_PLAIN=1 says the same',
+  ],
   ['--verbose', 'more about what happens, on stderr'],
 ];
 

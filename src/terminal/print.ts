@@ -11,10 +11,11 @@ export type Look = {
   readonly plain?: 'yes' | 'no';
 };
 
-/** A terminal that can't move its cursor. */
-export const isBare = (environment: NodeJS.ProcessEnv): boolean => environment.TERM === 'dumb';
-
 const isSet = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
+
+/** A terminal that can't move its cursor, or is not to. It is known before any file is read: drawing begins first. */
+export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
+  environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
 
 /** Escapes only for a terminal that wants them: `NO_COLOR` and `TERM=dumb` say no, `FORCE_COLOR` yes. */
 const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): boolean => {

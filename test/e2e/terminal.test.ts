@@ -33,16 +33,18 @@ test('a prompt is answered, streamed; Ctrl-D ends and says how to go on', async 
   assert.equal(last(place.server.requests[0]?.body)[0]?.text, 'say hello');
 });
 
-test('without colours and with TERM=dumb no escape is written', async (context) => {
-  const place = await makeServed(context, [message(text('Hello, world.'))]);
-  const terminal = openTerminal(context, place, [], { TERM: 'dumb' });
-  await terminal.sees('/help');
-  terminal.press('say hello\r');
-  await terminal.sees('Hello, world.');
-  terminal.press('/quit\r');
-  assert.equal(await terminal.ended, 0);
-  assert.ok(!terminal.raw().includes(ESCAPE), JSON.stringify(terminal.raw()));
-});
+for (const environment of [{ TERM: 'dumb' }, { PAWL_PLAIN: '1' }]) {
+  test(`with ${JSON.stringify(environment)} no escape is written`, async (context) => {
+    const place = await makeServed(context, [message(text('Hello, world.'))]);
+    const terminal = openTerminal(context, place, [], environment);
+    await terminal.sees('/help');
+    terminal.press('say hello\r');
+    await terminal.sees('Hello, world.');
+    terminal.press('/quit\r');
+    assert.equal(await terminal.ended, 0);
+    assert.ok(!terminal.raw().includes(ESCAPE), JSON.stringify(terminal.raw()));
+  });
+}
 
 test('a change needs an answer: yes runs it and shows the diff', async (context) => {
   const place = await makeServed(context, [write, done]);

@@ -77,6 +77,8 @@ const wishes: readonly (readonly [boolean, NodeJS.ProcessEnv, 'yes' | 'no'])[] =
   [true, { FORCE_COLOR: '0' }, 'no'],
   [true, { NO_COLOR: '1', FORCE_COLOR: '1' }, 'yes'],
   [true, { TERM: 'dumb', FORCE_COLOR: '1' }, 'no'],
+  [true, { PAWL_PLAIN: '1', FORCE_COLOR: '1' }, 'no'],
+  [true, { PAWL_PLAIN: '0' }, 'yes'],
 ];
 
 for (const [isTTY, environment, then] of wishes) {
