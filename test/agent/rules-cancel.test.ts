@@ -46,6 +46,14 @@ check([
   },
   {
     case: 'R61',
+    title: 'it counts by its length, since no provider counted it',
+    given: 'C[u]',
+    send: [g.delta('four'.repeat(10)), g.cancel],
+    state: 'W(cancelled user)',
+    also: (walker) => assert.equal(walker.state().session.contextTokens, 1 + 10),
+  },
+  {
+    case: 'R61',
     title: 'the model learns with the next message that it was interrupted',
     given: 'C[u]',
     send: [g.delta('half'), g.cancel, g.input('go on')],

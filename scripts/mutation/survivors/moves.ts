@@ -8,6 +8,7 @@ import {
   KIND,
   LOGIC,
   METHOD,
+  SHORTCUT,
   type Survivor,
 } from './survivor.js';
 
@@ -22,6 +23,7 @@ export const moves: readonly Survivor[] = [
         'running.every(({ judged }) => isExclusive(judged))',
       ],
     ],
+    [SHORTCUT, [CONDITION, '!batch.calls.some(isWaiting)', 'false']],
   ]),
   ...aliveIn('src/agent/moves/cancel.ts', [
     [
