@@ -60,6 +60,11 @@ const checkOf = (bytes: Buffer, trailer: number): string | null | undefined => {
     : undefined;
 };
 
+/** Some twenty bytes: sooner done than `fill` is called. */
+const blank = (bytes: Buffer, start: number, end: number): void => {
+  for (let index = start; index < end; index++) bytes[index] = SPACE;
+};
+
 const checkBytes = (check: string | null): number => (check === null ? 0 : CHECK.length + CHECK_LENGTH + 1);
 
 /** null if any line is bad, or not written as we write it. */
@@ -77,8 +82,8 @@ const decodeAtOnce = <M extends MachineTypes>(
     const event = eventOf(bytes, begin, seq + checks.length);
     const check = checkOf(bytes, end - TRAILER_BYTES);
     if (sum === null || event < 0 || check === undefined) return null;
-    json.fill(SPACE, begin - start, event - start);
-    json.fill(SPACE, end - TRAILER_BYTES - checkBytes(check) - start, end - start);
+    blank(json, begin - start, event - start);
+    blank(json, end - TRAILER_BYTES - checkBytes(check) - start, end - start);
     json[end - start] = COMMA;
     checks.push(check);
     crc = sum;

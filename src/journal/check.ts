@@ -45,9 +45,14 @@ const fieldsOf = (value: object): NonNullable<Shape['fields']> => {
   return shape.fields;
 };
 
+/** Names, ids and most words: nothing in them needs an escape. */
+const PLAIN = /^[\w .,:;/()-]{0,40}$/;
+const quoted = (text: string): string => (PLAIN.test(text) ? `"${text}"` : JSON.stringify(text));
+
 /** JSON with sorted keys. Like JSON.stringify it leaves out what is undefined. */
 const canonical = (value: unknown): string => {
   if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
+  if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   let text = '';
   if (Array.isArray(value)) {
