@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Message } from '../agent/message.js';
 import type { Settings } from '../agent/settings.js';
-import type { State } from '../agent/state.js';
+import type { Session, State } from '../agent/state.js';
 import { Log } from '../kernel/log.js';
 
 /**
@@ -13,22 +13,23 @@ import { Log } from '../kernel/log.js';
  */
 export const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
-/** The keys of objects that were built alike, sorted and ready to be written. */
-type Shape = {
-  readonly longer: Map<string, Shape>;
-  fields: readonly { readonly key: string; readonly opening: string }[] | undefined;
-};
+/** A key of an object, ready to be written: as its first field, or behind another. */
+type Field = { readonly key: string; readonly first: string; readonly next: string };
+/** The keys of objects that were built alike, sorted; and of those that have one more. */
+type Shape = { readonly longer: Map<string, Shape>; fields: readonly Field[] | undefined };
 const newShape = (): Shape => ({ longer: new Map(), fields: undefined });
 const known = newShape();
 /** Far more than states have; what a model invents as input of a tool must not fill the memory. */
 const KNOWN_MAX = 2_000;
 let knownCount = 0;
 
-const sortFields = (keys: readonly string[]): NonNullable<Shape['fields']> =>
-  keys.toSorted().map((key) => ({ key, opening: `${JSON.stringify(key)}:` }));
+const sortFields = (keys: readonly string[]): readonly Field[] =>
+  keys
+    .toSorted()
+    .map((key) => ({ key, first: `{${JSON.stringify(key)}:`, next: `,${JSON.stringify(key)}:` }));
 
 /** States are built in few ways, and checked often: the keys of each way are sorted once. */
-const fieldsOf = (value: object): NonNullable<Shape['fields']> => {
+const fieldsOf = (value: object): readonly Field[] => {
   const keys = Object.keys(value);
   let shape = known;
   for (const key of keys) {
@@ -45,25 +46,39 @@ const fieldsOf = (value: object): NonNullable<Shape['fields']> => {
   return shape.fields;
 };
 
-/** Names, ids and most words: nothing in them needs an escape. */
-const PLAIN = /^[\w .,:;/()-]{0,40}$/;
-const quoted = (text: string): string => (PLAIN.test(text) ? `"${text}"` : JSON.stringify(text));
+/** What JSON.stringify writes in another way than it stands; most text has none of it. */
+const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-/** JSON with sorted keys. Like JSON.stringify it leaves out what is undefined. */
-const canonical = (value: unknown): string => {
-  if (typeof value === 'number' && Number.isFinite(value)) return `${value}`;
-  if (typeof value === 'string') return quoted(value);
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  let text = '';
-  if (Array.isArray(value)) {
-    for (const item of value) text += text === '' ? canonical(item) : `,${canonical(item)}`;
-    return `[${text}]`;
-  }
-  for (const { key, opening } of fieldsOf(value)) {
+/** Parts of a state that are summed apart: its settings are written as null, its closed messages are left out. */
+type Apart = Pick<Session, 'settings'> & Pick<Session['conversation'], 'closed'>;
+
+/** `text`, and behind it the JSON of a value with sorted keys. Like JSON.stringify it leaves out what is undefined. */
+const append = (text: string, value: unknown, apart?: Apart): string => {
+  if (typeof value === 'string')
+    return ESCAPED.test(value) ? text + JSON.stringify(value) : `${text}"${value}"`;
+  if (typeof value === 'number' && Number.isFinite(value)) return text + value;
+  if (typeof value !== 'object' || value === null) return text + (JSON.stringify(value) ?? 'null');
+  if (value === apart?.settings) return `${text}null`;
+  return Array.isArray(value) ? appendItems(text, value, apart) : appendFields(text, value, apart);
+};
+
+const appendItems = (text: string, items: readonly unknown[], apart?: Apart): string => {
+  let longer = `${text}[`;
+  for (const [index, item] of items.entries())
+    longer = append(index === 0 ? longer : `${longer},`, item, apart);
+  return `${longer}]`;
+};
+
+const appendFields = (text: string, value: object, apart?: Apart): string => {
+  let longer = text;
+  let isFirst = true;
+  for (const { key, first, next } of fieldsOf(value)) {
     const field: unknown = (value as Record<string, unknown>)[key]; // one of its keys
-    if (field !== undefined) text += `${text === '' ? '' : ','}${opening}${canonical(field)}`;
+    if (field === undefined || field === apart?.closed) continue;
+    longer = append(longer + (isFirst ? first : next), field, apart);
+    isFirst = false;
   }
-  return `{${text}}`;
+  return isFirst ? `${text}{}` : `${longer}}`;
 };
 
 /** Makes checks of one session's states; remembers how far the conversation is summed. */
@@ -74,20 +89,17 @@ export const createStateCheck = (): ((state: State) => string) => {
     const goesOn = messages.continues(summed);
     if (!goesOn) chain = '';
     for (const message of messages.toArray(goesOn ? summed.length : 0))
-      chain = sha256(chain + canonical(message));
+      chain = sha256(append(chain, message));
     summed = messages;
     return chain;
   };
-  let settings: Settings | undefined;
+  let written: Settings | undefined;
   let settingsText = '';
   return (state) => {
-    const { conversation, ...session } = state.session;
-    if (session.settings !== settings) settingsText = canonical(session.settings);
-    settings = session.settings;
-    const rest = {
-      ...state,
-      session: { ...session, settings: null, conversation: { open: conversation.open } },
-    };
-    return sha256(sumMessages(conversation.closed) + settingsText + canonical(rest));
+    const { settings, conversation } = state.session;
+    if (settings !== written) settingsText = append('', settings);
+    written = settings;
+    const before = sumMessages(conversation.closed) + settingsText;
+    return sha256(append(before, state, { settings, closed: conversation.closed }));
   };
 };

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import fc from 'fast-check';
 import type { Message } from '../../src/agent/message.js';
 import type { State } from '../../src/agent/state.js';
-import { createStateCheck } from '../../src/journal/check.js';
+import { createStateCheck, sha256 } from '../../src/journal/check.js';
 import { checkOf } from '../../src/journal/fold.js';
 import { agentMachine } from '../../src/journal/replay.js';
 import { Log } from '../../src/kernel/log.js';
@@ -133,4 +134,48 @@ test('what is summed stays the same text, so that journals of earlier versions k
   };
   // Only its parts count; the sum was written down when the check was first made faster.
   assert.equal(fresh(odd as State), '0ebe6c90cd936fb35f13357d82734cf8e58a98418b708e99bda9d8c7a9a46fd8');
+});
+
+/** The same by the simplest means: copied with sorted keys, and written by JSON.stringify. */
+const sorted = (value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const fields = Object.entries(value).sort(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(fields.map(([key, field]) => [key, sorted(field)]));
+};
+const written = (value: unknown): string => JSON.stringify(sorted(value));
+
+/** Names that JavaScript does not sort by itself, as it does numbers. */
+const words = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('"', '\\', '\u0000', '\u001f', '\u007f', '\u2028', '\ud800', '\udc00x', '😀', 'é', 'plain'),
+);
+const names = words.filter((word) => !/^\d+$/.test(word) && word !== '__proto__');
+const anything = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    words,
+    fc.double(),
+    fc.constantFrom(null, true, false, undefined, -0),
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(names, tie('value'), { maxKeys: 6 }),
+  ),
+})).value;
+
+test('what is summed is what JSON.stringify would write, for anything', () => {
+  fc.assert(
+    fc.property(anything, anything, anything, (part, setting, input) => {
+      const messages = [{ role: 'user', part }, { input }];
+      const settings = { setting };
+      const conversation = { open: input };
+      const state: object = {
+        part,
+        session: { settings, input, conversation: { ...conversation, closed: Log.from(messages) } },
+      };
+      const rest = { part, session: { settings: null, input, conversation } };
+      const chain = messages.reduce((before, message) => sha256(before + written(message)), '');
+      // Only its parts count.
+      assert.equal(fresh(state as State), sha256(chain + written(settings) + written(rest)));
+    }),
+  );
 });
