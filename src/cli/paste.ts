@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { Session } from '../agent-api.js';
 import { makeFolder, pastedFolder, writeWhole } from '../journal/layout.js';
@@ -19,9 +19,8 @@ const keepClipboard = async (session: Session, workspace: string, signal: AbortS
   const bytes = await readClipboard({
     ...{ platform: process.platform, environment: process.env, workspace, signal },
   });
-  await session.keepPicture(bytes); // what no model takes is said now, not when it is sent
+  const { sha256 } = await session.keepPicture(bytes); // what no model takes is said now, not when it is sent
   const folder = pastedFolder(stateFolder(process.env), session.id);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
   const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
   const mention = mentionOf(file);
   if (mention === null) throw new Error(`a text can't name ${file}, which holds blanks and quotes`);

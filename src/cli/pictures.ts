@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { Image } from '../agent/message.js';
 import type { Session } from '../agent-api.js';
 import { whyNoImages } from '../runtime/images.js';
+import { attempt } from '../runtime/wall.js';
 import { loadFile } from '../tools/file-text.js';
 
 /**
@@ -51,21 +52,13 @@ export const keepPictures = async (
   workspace: string,
   keep: (bytes: Uint8Array) => Promise<Image>,
 ): Promise<Pictures> => {
-  const tried = await Promise.all(
-    names.map((name) =>
-      readPicture(path.resolve(workspace, name))
-        .then(keep)
-        .then(
-          (image) => ({ images: [image], faults: [] }),
-          (error: unknown) => ({
-            images: [],
-            faults: [
-              `${name} does not go with it: ${error instanceof Error ? error.message : String(error)}`,
-            ],
-          }),
-        ),
-    ),
-  );
+  const keepNamed = async (name: string): Promise<Pictures> => {
+    const kept = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
+    return kept.kind === 'done'
+      ? { images: [kept.value], faults: [] }
+      : { images: [], faults: [`${name} does not go with it: ${kept.fault.message}`] };
+  };
+  const tried = await Promise.all(names.map(keepNamed));
   return {
     images: tried.flatMap(({ images }) => images),
     faults: tried.flatMap(({ faults }) => faults),
@@ -83,9 +76,12 @@ export const attachPictures = async (
 ): Promise<Pictures> => {
   const kept = await keepPictures(names, workspace, session.keepPicture);
   if (kept.images.length === 0) return kept;
-  const model = await session.model().catch(() => null); // of a session that has stopped: it says why itself
-  const why = model === null ? null : whyNoImages(model);
-  if (model === null || why === null) return kept;
-  const advice = model.facts.images === undefined ? ' If it sees, say so: --pictures yes.' : '';
-  return { ...kept, faults: [...kept.faults, `The model is not shown the pictures: ${why}.${advice}`] };
+  const asked = await attempt(session.model);
+  const withFault = (fault: string): Pictures => ({ ...kept, faults: [...kept.faults, fault] });
+  if (asked.kind === 'fault')
+    return withFault(`Whether the model is shown the pictures is not known: ${asked.fault.message}`);
+  const why = whyNoImages(asked.value);
+  if (why === null) return kept;
+  const advice = asked.value.facts.images === undefined ? ' If it sees, say so: --pictures yes.' : '';
+  return withFault(`The model is not shown the pictures: ${why}.${advice}`);
 };

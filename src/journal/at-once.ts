@@ -60,7 +60,6 @@ const checkOf = (bytes: Buffer, trailer: number): string | null | undefined => {
     : undefined;
 };
 
-/** Some twenty bytes: sooner done than `fill` is called. */
 const blank = (bytes: Buffer, start: number, end: number): void => {
   for (let index = start; index < end; index++) bytes[index] = SPACE;
 };

@@ -1,9 +1,8 @@
-import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 import { type Claim, type Folder, openFolder, strongest } from './formatter-signs.js';
 import { type Formatter, formatters, type Target } from './formatter-table.js';
 import type { Environment } from './git-config.js';
-import { isWithin, markedFolder, safeSearchPath } from './git-program.js';
+import { findProgram, isWithin, markedFolder, safeSearchPath } from './programs.js';
 
 /**
  * Which formatters a repository uses for a file.
@@ -39,16 +38,7 @@ const upTo = (top: string, folder: string): readonly string[] => {
   return folders;
 };
 
-const isProgram = (place: string): boolean => {
-  try {
-    accessSync(place, constants.X_OK);
-    return statSync(place).isFile();
-  } catch {
-    return false; // not there, or not ours to run
-  }
-};
-
-const findProgram = (
+const installedAs = (
   { program, homes }: Formatter,
   file: string,
   workspace: string,
@@ -57,7 +47,7 @@ const findProgram = (
   const top = markedFolder(workspace) ?? workspace;
   const own = upTo(top, path.dirname(file)).flatMap((folder) => homes.map((home) => path.join(folder, home)));
   const shared = safeSearchPath(environment.PATH ?? '', environment.HOME ?? '', workspace);
-  return [...own, ...shared].map((folder) => path.join(folder, program)).find(isProgram) ?? null;
+  return findProgram([...own, ...shared], program);
 };
 
 /** Looks for signs; what it has read of a folder it does not read again. */
@@ -100,7 +90,7 @@ export class FormatterChoice {
   #installed(claims: readonly Claimed[]): readonly Chosen[] {
     return claims.flatMap((claim) => {
       const { formatter, target } = claim;
-      const program = findProgram(formatter, target.file, this.#workspace, this.#environment);
+      const program = installedAs(formatter, target.file, this.#workspace, this.#environment);
       return program === null ? [] : [{ ...claim, isAlone: claims.length === 1, program }];
     });
   }

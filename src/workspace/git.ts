@@ -12,8 +12,8 @@ import {
   HARDENING,
   parseConfig,
 } from './git-config.js';
-import { findGit, isWithin, markedFolder, safeSearchPath } from './git-program.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from './program.js';
+import { findGit, isWithin, markedFolder, safeSearchPath } from './programs.js';
 
 /**
  * Every call of git that Pawl itself makes.

@@ -38,12 +38,12 @@ for (const [title, pasted, paths] of meant) {
 
 const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-pasted-')));
 test.after(() => rmSync(folder, { recursive: true }));
-for (const name of ['work/in', 'out', 'home', 'work/folder.png'])
+for (const name of ['project/in', 'out', 'home', 'project/folder.png'])
   mkdirSync(path.join(folder, name), { recursive: true });
 for (const name of [
-  'work/in/a.png',
-  'work/my a.jpg',
-  'work/notes.txt',
+  'project/in/a.png',
+  'project/my a.jpg',
+  'project/notes.txt',
   'out/a.webp',
   'out/my a.GIF',
   'out/a\\ b.png',
@@ -55,34 +55,34 @@ symlinkSync('a.webp', path.join(folder, 'out/link.png'));
 
 /** `~` stands for the folder of the test. */
 const named: readonly (readonly [string, string, string, string | null])[] = [
-  ['a picture of the workspace by its short path', '', '~/work/in/a.png', '@in/a.png'],
-  ['one with blanks in quotes', '', '~/work/my a.jpg', '@"my a.jpg"'],
-  ['one that the terminal has escaped', '', '~/work/my\\ a.jpg', '@"my a.jpg"'],
+  ['a picture of the workspace by its short path', '', '~/project/in/a.png', '@in/a.png'],
+  ['one with blanks in quotes', '', '~/project/my a.jpg', '@"my a.jpg"'],
+  ['one that the terminal has escaped', '', '~/project/my\\ a.jpg', '@"my a.jpg"'],
   ['one from elsewhere by its whole path', '', '~/out/a.webp', '@~/out/a.webp'],
   ['one from elsewhere, quoted, with a large ending', '', "'~/out/my a.GIF' ", '@"~/out/my a.GIF"'],
   ['a link to one', '', '~/out/link.png', '@~/out/link.png'],
   ['a URL', '', 'file://~/out/my%20a.GIF', '@"~/out/my a.GIF"'],
   ['a file whose name holds a backslash', '', '~/out/a\\ b.png', '@"~/out/a\\ b.png"'],
   ['not one whose name can’t be quoted', '', '~/out/a b"c.png', null],
-  ['not a file that is no picture by its name', '', '~/work/notes.txt', null],
-  ['not a folder', '', '~/work/folder.png', null],
-  ['not a file that is not there', '', '~/work/gone.png', null],
-  ['not a text with a path in it', '', 'see ~/work/in/a.png', null],
-  ['in the middle of a text', 'see', '~/work/in/a.png', '@in/a.png'],
-  ['in a line about a path', '/etc/hosts is like ', '~/work/in/a.png', '@in/a.png'],
-  ['in a text for later', '/later see ', '~/work/in/a.png', '@in/a.png'],
-  ['not in a command of one’s own', '!open ', '~/work/in/a.png', null],
-  ['not in a command of the terminal', '/export ', '~/work/in/a.png', null],
+  ['not a file that is no picture by its name', '', '~/project/notes.txt', null],
+  ['not a folder', '', '~/project/folder.png', null],
+  ['not a file that is not there', '', '~/project/gone.png', null],
+  ['not a text with a path in it', '', 'see ~/project/in/a.png', null],
+  ['in the middle of a text', 'see', '~/project/in/a.png', '@in/a.png'],
+  ['in a line about a path', '/etc/hosts is like ', '~/project/in/a.png', '@in/a.png'],
+  ['in a text for later', '/later see ', '~/project/in/a.png', '@in/a.png'],
+  ['not in a command of one’s own', '!open ', '~/project/in/a.png', null],
+  ['not in a command of the terminal', '/export ', '~/project/in/a.png', null],
 ];
 
 for (const [title, before, pasted, word] of named) {
   test(`a paste names ${title}: ${JSON.stringify(before + pasted)}`, () => {
-    const name = namePastesIn(path.join(folder, 'work'), path.join(folder, 'home'));
+    const name = namePastesIn(path.join(folder, 'project'), path.join(folder, 'home'));
     assert.equal(name(pasted.replace('~', folder), before), word?.replace('~', folder) ?? null);
   });
 }
 
 test('a paste names a picture of the home folder', () => {
-  const name = namePastesIn(path.join(folder, 'work'), path.join(folder, 'home'));
+  const name = namePastesIn(path.join(folder, 'project'), path.join(folder, 'home'));
   assert.equal(name('~/h.png', ''), `@${folder}/home/h.png`);
 });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { type Repository, useRepository } from '../../src/workspace/git.js';
 import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git-config.js';
-import { safeSearchPath } from '../../src/workspace/git-program.js';
+import { safeSearchPath } from '../../src/workspace/programs.js';
 import { lookAt } from '../../src/workspace/look.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
