@@ -10,8 +10,7 @@ const run = promisify(execFile);
 
 /** Pawl and the minimal loop on the same task, one after the other, against the same kind of local server. */
 
-export type Contestant = 'minimal loop' | 'pawl';
-export const contestants: readonly Contestant[] = ['minimal loop', 'pawl'];
+export type Contestant = 'minimal loop' | 'pawl' | 'pawl without hooks' | 'pawl in a repository';
 
 export type Task = {
   readonly rounds: number;
@@ -81,6 +80,10 @@ const heatOf = (
   };
 };
 
+/** A repository of fifty files, as a user has one whose configuration was written some time ago. */
+const REPOSITORY = `git init -q . && git config user.name Ada && git config user.email ada@example.org &&
+for n in $(seq 50); do echo $n > file-$n.txt; done && git add . && git commit -qm first && touch -d '1 hour ago' .git/config`;
+
 /** A folder for all heats, with one of its own for each. */
 export const openArena = async (): Promise<Arena> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-contest-'));
@@ -100,7 +103,9 @@ export const openArena = async (): Promise<Arena> => {
 
   const heat = async (contestant: Contestant, task: Task): Promise<Heat> => {
     const place = path.join(folder, `heat-${heats++}`);
-    await mkdir(place);
+    const workspace = path.join(place, 'project');
+    await mkdir(workspace, { recursive: true });
+    if (contestant === 'pawl in a repository') await run('bash', ['-c', REPOSITORY], { cwd: workspace });
     const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task.rounds) });
     const env = {
       PATH: process.env.PATH,
@@ -112,9 +117,12 @@ export const openArena = async (): Promise<Arena> => {
       NODE_OPTIONS: `--require ${peak}`,
       BENCH_PEAK: path.join(place, 'peak'),
     };
-    const words = contestant === 'pawl' ? pawl : [minimal, path.join(place, 'minimal.jsonl'), 'go'];
+    const words =
+      contestant === 'minimal loop'
+        ? [minimal, path.join(place, 'minimal.jsonl'), 'go']
+        : [...pawl, ...(contestant === 'pawl without hooks' ? ['--hooks', 'never'] : [])];
     const startedAt = performance.now();
-    await run(process.execPath, words, { env, cwd: place });
+    await run(process.execPath, words, { env, cwd: workspace });
     await server.close();
     const peakMegabytes = Number(await readFile(env.BENCH_PEAK, 'utf8')) / 1_024;
     return { ...heatOf(contestant, startedAt, server.requests, task), peakMegabytes };

@@ -168,8 +168,7 @@ export const commitTouched = async (
   { messageDeadlineMs = MESSAGE_DEADLINE_MS }: CommitOptions = {},
 ): Promise<HookReport> => {
   const { workspace, signal } = context;
-  const place = { workspace, environment: watch.environment, signal };
-  const done = await useRepository(place, (repository) =>
+  const done = await useRepository(watch.place(workspace, signal), (repository) =>
     commitIn(repository, watch, context, formatted, messageDeadlineMs),
   );
   return done ?? QUIET;

@@ -7,6 +7,7 @@ import { type GitPlace, type Repository, useRepository } from './git.js';
 import type { Environment } from './git-config.js';
 import { type Head, type Look, lookAt } from './look.js';
 import { filesMade, type Movement, movementOf, STILL } from './movement.js';
+import { OpenedBefore } from './opened-before.js';
 import { ProgramFailure } from './program.js';
 import { createTouched, type Touched } from './touched.js';
 
@@ -30,7 +31,8 @@ export type CommitWatch = {
   /** What the batch that was checked last began with; null where that is not known. */
   began(): Look | null;
   readonly touched: Touched;
-  readonly environment: Environment;
+  /** The repository that it watches, as the workspace of this session sees it. */
+  place(workspace: string, signal: AbortSignal): GitPlace;
   /** A commit of our own, which is no news. */
   expect(hash: string): void;
   /** The text, or nothing if it is what was said the last time. */
@@ -62,7 +64,8 @@ const EMPTY: Omit<Look, 'top' | 'head'> = {
 
 class Watch implements CommitWatch {
   readonly touched = createTouched();
-  readonly environment: Environment;
+  readonly #environment: Environment;
+  readonly #before: OpenedBefore;
   /** At the end of the last batch. */
   #seen: Sight = { kind: 'unknown' };
   /** Before the first call since then. */
@@ -76,13 +79,18 @@ class Watch implements CommitWatch {
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(environment: Environment) {
-    this.environment = environment;
+    this.#environment = environment;
+    this.#before = new OpenedBefore(environment);
+  }
+
+  place(workspace: string, signal: AbortSignal): GitPlace {
+    return { workspace, environment: this.#environment, signal, before: this.#before };
   }
 
   before(call: JudgedCall, workspace: string): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#blind >= BLIND_MAX) return;
-      const place = this.#place(workspace, AbortSignal.timeout(BEFORE_MS));
+      const place = this.place(workspace, AbortSignal.timeout(BEFORE_MS));
       try {
         const look = await useRepository(place, async (repository) => {
           const now = await lookAt(repository);
@@ -107,7 +115,7 @@ class Watch implements CommitWatch {
       this.#began = this.#start?.kind === 'look' ? this.#start.look : null;
       if (context.calls.length === 0) return QUIET;
       try {
-        const place = this.#place(context.workspace, context.signal);
+        const place = this.place(context.workspace, context.signal);
         const report = await useRepository(place, (repository) => this.#report(repository, context));
         if (report !== null) return report;
         this.#forget({ kind: 'none' });
@@ -141,10 +149,6 @@ class Watch implements CommitWatch {
     const known = text === this.#news;
     this.#news = text;
     return known ? '' : text;
-  }
-
-  #place(workspace: string, signal: AbortSignal): GitPlace {
-    return { workspace, environment: this.environment, signal };
   }
 
   /** One thing at a time, in the order they were asked for. */

@@ -63,6 +63,13 @@ const userFolder = (environment: Environment): string => {
   return base === '' ? '' : path.join(base, 'git');
 };
 
+/** Where git looks for the user's configuration, and for the machine's. */
+export const configFilesOf = (environment: Environment): readonly string[] => {
+  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
+  const own = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
+  return [...(global ? [global] : own), system || '/etc/gitconfig'].filter(path.isAbsolute);
+};
+
 /** Absolute, or null for none: git takes a relative one from where it happens to stand. */
 const patternFile = (config: GitConfig, environment: Environment, name: string, usual: string) => {
   const folder = userFolder(environment);

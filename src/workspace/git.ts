@@ -1,5 +1,4 @@
-import { rmSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { atExit } from './at-exit.js';
@@ -12,6 +11,7 @@ import {
   HARDENING,
   parseConfig,
 } from './git-config.js';
+import type { Found, Opened, OpenedBefore } from './opened-before.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from './program.js';
 import { findGit, isWithin, markedFolder, safeSearchPath } from './programs.js';
 
@@ -34,6 +34,8 @@ export type GitPlace = {
   readonly workspace: string;
   readonly environment: Environment;
   readonly signal: AbortSignal;
+  /** What is known from the times before; asked anew each time if left out. */
+  readonly before?: OpenedBefore;
 };
 
 export type GitOptions = {
@@ -72,12 +74,6 @@ const SHARED = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs', 're
 /** git's words for "there is none here", also for a bare one, which has no working tree to look at. */
 const NONE = /not a git repository|must be run in a work tree|cannot use bare repository/i;
 
-type Found = {
-  readonly top: string;
-  readonly gitFolder: string;
-  readonly shared: string;
-  readonly indexFile: string;
-};
 type Start = (
   words: readonly string[],
   options: GitOptions,
@@ -145,20 +141,20 @@ const findRepository = async (start: Start, workspace: string): Promise<Found | 
   return isWithin(workspace, top) ? { top, gitFolder, shared, indexFile } : null;
 };
 
-/** The folder of links of invariant 2, and the variables that make git look through it. */
-const freeze = async (
-  { top, gitFolder, shared }: Found,
-  config: GitConfig,
+/**
+ * The folder of links of invariant 2, and the variables that make git look through it. A dozen small calls, with every
+ * look: as promises they took twenty times as long, more than git itself.
+ */
+const freeze = (
+  { found: { top, gitFolder, shared }, config }: Opened,
   environment: Environment,
   scratch: string,
-): Promise<Environment> => {
+): Environment => {
   const folder = path.join(scratch, 'repository');
   const home = path.join(scratch, 'home');
-  await Promise.all([mkdir(folder), mkdir(home)]);
-  await Promise.all([
-    writeFile(path.join(folder, 'config'), frozenConfig(config, environment)),
-    ...SHARED.map((name) => symlink(path.join(shared, name), path.join(folder, name))),
-  ]);
+  for (const place of [folder, home]) mkdirSync(place);
+  writeFileSync(path.join(folder, 'config'), frozenConfig(config, environment));
+  for (const name of SHARED) symlinkSync(path.join(shared, name), path.join(folder, name));
   return {
     GIT_DIR: gitFolder,
     GIT_COMMON_DIR: folder,
@@ -172,14 +168,9 @@ const freeze = async (
   };
 };
 
-const openIn = async (
-  place: GitPlace,
-  start: Start,
-  found: Found,
-  config: GitConfig,
-  scratch: string,
-): Promise<Repository> => {
-  const frozen = await freeze(found, config, place.environment, scratch);
+const openIn = (place: GitPlace, start: Start, opened: Opened, scratch: string): Repository => {
+  const { found, config } = opened;
+  const frozen = freeze(opened, place.environment, scratch);
   const run: Repository['run'] = (words, options = {}) =>
     start([...HARDENING, ...words], options, { ...frozen, GIT_INDEX_FILE: options.indexFile });
   return {
@@ -199,6 +190,25 @@ const openIn = async (
   };
 };
 
+const ask = async (start: Start, workspace: string): Promise<Opened | null> => {
+  const [found, listed] = await settleAll([
+    findRepository(start, workspace),
+    start([...OWN, ...LISTING], {}, {}),
+  ]);
+  if (found === null) return null;
+  if (listed.code !== 0) throw refusal(LISTING, listed);
+  return { found, config: parseConfig(listed.output.toString('utf8')) };
+};
+
+const askOrRecall = async (start: Start, place: GitPlace, marked: string): Promise<Opened | null> => {
+  const known = await place.before?.recall(marked);
+  if (known) return known;
+  const askedAt = Date.now();
+  const opened = await ask(start, place.workspace);
+  if (opened !== null) await place.before?.keep(marked, opened, askedAt);
+  return opened;
+};
+
 /**
  * Works with the repository that the workspace lies in; null where there is none. Rejects with a ProgramFailure where git
  * can't be asked, and with what `work` rejects with.
@@ -207,21 +217,18 @@ export const useRepository = async <T>(
   place: GitPlace,
   work: (repository: Repository) => Promise<T>,
 ): Promise<T | null> => {
-  if (markedFolder(place.workspace) === null) return null;
+  const marked = markedFolder(place.workspace);
+  if (marked === null) return null;
   const start = starter(place);
-  const [found, listed] = await settleAll([
-    findRepository(start, place.workspace),
-    start([...OWN, ...LISTING], {}, {}),
-  ]);
-  if (found === null) return null;
-  if (listed.code !== 0) throw refusal(LISTING, listed);
-  const config = parseConfig(listed.output.toString('utf8'));
-  const scratch = await mkdtemp(path.join(tmpdir(), 'pawl-git-'));
-  const callOff = atExit(() => rmSync(scratch, { recursive: true, force: true }));
+  const opened = await askOrRecall(start, place, marked);
+  if (opened === null) return null;
+  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-git-'));
+  const clear = (): void => rmSync(scratch, { recursive: true, force: true });
+  const callOff = atExit(clear);
   try {
-    return await work(await openIn(place, start, found, config, scratch));
+    return await work(openIn(place, start, opened, scratch));
   } finally {
-    await rm(scratch, { recursive: true, force: true });
+    clear();
     callOff();
   }
 };

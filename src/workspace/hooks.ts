@@ -29,7 +29,7 @@ export const createHooks = ({ environment, formatterMs }: HooksNeeds): Hooks => 
   const committed = async (file: string, context: HookContext): Promise<Earlier> => {
     const { workspace, signal } = context;
     try {
-      return await committedContent(file, watch.began(), context, { workspace, environment, signal });
+      return await committedContent(file, watch.began(), context, watch.place(workspace, signal));
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
       return { kind: 'unknown' }; // the file is left alone; a fault of git is told by the phase that looks for commits

@@ -1,0 +1,77 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { configFilesOf, type Environment, type GitConfig } from './git-config.js';
+
+/**
+ * Where a repository is and what its configuration says, for as long as nothing that says so has changed: to ask git
+ * takes two processes, before and after every call.
+ *
+ * 1. What was asked is kept only if all files that say it had lain still for a while; so no change goes unseen that
+ *    comes while git answers.
+ * 2. A configuration that includes others is asked for each time: which ones it takes in depends on more than files.
+ */
+
+/** Where git keeps what belongs to a working tree. Absolute paths. */
+export type Found = {
+  readonly top: string;
+  readonly gitFolder: string;
+  /** What several working trees share; often the same folder. */
+  readonly shared: string;
+  readonly indexFile: string;
+};
+
+export type Opened = { readonly found: Found; readonly config: GitConfig };
+
+/** Longer than the steps in which any file system counts time. */
+const STILL_MS = 2_000;
+
+type Stamp = { readonly text: string; readonly changedAt: number };
+
+/** Of a folder, which one it is and whose: what is in it changes all the time. */
+const stampOf = async (place: string): Promise<Stamp> => {
+  const entry = await stat(place, { bigint: true }).catch(() => null);
+  if (entry === null) return { text: 'absent', changedAt: 0 }; // that it comes into being is a change
+  const { dev, ino, mode, uid, size, mtimeNs, ctimeNs, mtimeMs } = entry;
+  const which = [dev, ino, mode, uid];
+  return entry.isDirectory()
+    ? { text: which.join(' '), changedAt: 0 }
+    : { text: [...which, size, mtimeNs, ctimeNs].join(' '), changedAt: Number(mtimeMs) };
+};
+
+export class OpenedBefore {
+  readonly #environment: Environment;
+  #last: { readonly opened: Opened; readonly stamps: string } | null = null;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** `marked`: the folder with a `.git` in it that the workspace lies in. */
+  async recall(marked: string): Promise<Opened | null> {
+    const last = this.#last;
+    if (last === null) return null;
+    const { text } = await this.#stampOf(marked, last.opened.found);
+    return text === last.stamps ? last.opened : null;
+  }
+
+  /** `askedAt`: before git was asked, in milliseconds since 1970. */
+  async keep(marked: string, opened: Opened, askedAt: number): Promise<void> {
+    this.#last = null;
+    if ([...opened.config.keys()].some((name) => name.startsWith('include'))) return; // rule 2
+    const { text, changedAt } = await this.#stampOf(marked, opened.found);
+    if (changedAt < askedAt - STILL_MS) this.#last = { opened, stamps: text }; // rule 1
+  }
+
+  async #stampOf(marked: string, { top, gitFolder, shared }: Found): Promise<Stamp> {
+    const places = [
+      ...[path.join(marked, '.git'), top, gitFolder, shared],
+      ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
+      ...configFilesOf(this.#environment),
+    ];
+    const stamps = await Promise.all(places.map(stampOf));
+    return {
+      text: [...places, ...stamps.map(({ text }) => text)].join('\n'),
+      changedAt: Math.max(...stamps.map(({ changedAt }) => changedAt)),
+    };
+  }
+}

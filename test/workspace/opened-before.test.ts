@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Repository, useRepository } from '../../src/workspace/git.js';
+import { OpenedBefore } from '../../src/workspace/opened-before.js';
+import { type Environment, makeRepository, type Place, wrapGit } from './place.js';
+
+/** What git is asked of a repository's place and configuration, over several uses of it. */
+
+type Uses = {
+  /** A name of the configuration as a use sees it, and whether git was asked for it. */
+  name(): Promise<{ readonly value: string | undefined; readonly asked: boolean }>;
+  look<T>(work: (repository: Repository) => Promise<T>): Promise<T | null>;
+};
+
+const usesOf = async (place: Place, script: string, extra: Environment, workspace: string): Promise<Uses> => {
+  const environment = { ...(await wrapGit(place, script)), ...extra };
+  const before = new OpenedBefore(environment);
+  const look: Uses['look'] = (work) =>
+    useRepository({ workspace, environment, signal: new AbortController().signal, before }, work);
+  const log = path.join(place.root, 'log');
+  return {
+    look,
+    async name() {
+      await writeFile(log, '');
+      const value = await look(async ({ config }) => config.get('user.name'));
+      const asked = await readFile(log, 'utf8');
+      assert.equal(asked.includes('rev-parse'), asked.includes('--list'), 'both are asked, or none');
+      return { value: value ?? undefined, asked: asked !== '' };
+    },
+  };
+};
+
+/** A repository whose configuration was written long ago. */
+const makeUses = async (
+  t: TestContext,
+  { script = 'exec REAL "$@"', extra = {} }: { script?: string; extra?: Environment } = {},
+): Promise<Uses & { readonly place: Place }> => {
+  const place = await makeRepository(t);
+  await place.shell(
+    "mkdir sub; git config extensions.worktreeConfig true; git config user.name Early; touch -d '1 hour ago' .git/config",
+  );
+  return { place, ...(await usesOf(place, script, extra, place.path('sub'))) };
+};
+
+test('git is asked once for what does not change', async (t) => {
+  const { place, name } = await makeUses(t);
+  assert.deepEqual(await name(), { value: 'Early', asked: true });
+  assert.deepEqual(await name(), { value: 'Early', asked: false });
+  await place.shell('echo more >> a; git add a; git commit -qm second; git switch -qc other');
+  assert.deepEqual(await name(), { value: 'Early', asked: false });
+});
+
+const changes: readonly (readonly [title: string, command: string, value: string])[] = [
+  ['the repository’s configuration', 'git config user.name Later', 'Later'],
+  [
+    'as many letters in the same file, dated back',
+    'cp -p .git/config ../was; sed s/Early/Ernie/ ../was > .git/config; touch -r ../was .git/config',
+    'Ernie',
+  ],
+  ['one of this working tree', 'git config --worktree user.name Here', 'Here'],
+  [
+    'another repository in its place',
+    'cp -a .git ../copy; rm -rf .git; mv ../copy .git; git config user.name Copy',
+    'Copy',
+  ],
+  ['a repository nearer to the workspace', 'git init -q sub; git -C sub config user.name Near', 'Near'],
+  [
+    'the repository elsewhere',
+    'mv .git ../moved; echo "gitdir: ../moved" > .git; git config user.name Moved',
+    'Moved',
+  ],
+];
+for (const [title, command, value] of changes) {
+  test(`git is asked again after a change: ${title}`, async (t) => {
+    const { place, name } = await makeUses(t);
+    await name();
+    assert.equal((await name()).asked, false, 'the control: it was known');
+    await place.shell(command);
+    assert.deepEqual(await name(), { value, asked: true });
+  });
+}
+
+const files: readonly (readonly [file: string, variable?: string])[] = [
+  ['home/.gitconfig'],
+  ['home/.config/git/config'],
+  ['elsewhere/git/config', 'XDG_CONFIG_HOME'],
+  ['global', 'GIT_CONFIG_GLOBAL'],
+  ['system', 'GIT_CONFIG_SYSTEM'],
+];
+for (const [file, variable] of files) {
+  test(`git is asked again when a file of the configuration comes into being: ${file}`, async (t) => {
+    const place = await makeRepository(t);
+    await place.shell("mkdir -p ~/.config/git ../elsewhere/git; touch -d '1 hour ago' .git/config");
+    const whole = path.join(place.root, file);
+    const value = variable === 'XDG_CONFIG_HOME' ? path.join(place.root, 'elsewhere') : whole;
+    const extra = {
+      ...(variable === undefined ? {} : { [variable]: value }),
+      ...(variable === 'GIT_CONFIG_SYSTEM' ? { GIT_CONFIG_NOSYSTEM: undefined } : {}),
+    };
+    const { name } = await usesOf(place, 'exec REAL "$@"', extra, place.workspace);
+    await name();
+    assert.deepEqual(await name(), { value: undefined, asked: false });
+    await writeFile(whole, '[user]\n\tname = Given\n');
+    assert.deepEqual(await name(), { value: 'Given', asked: true });
+  });
+}
+
+test('a change while git answers is seen the next time', async (t) => {
+  const script = 'REAL "$@"; code=$?; case "$*" in *--list*) REAL config user.name During;; esac; exit $code';
+  const { name } = await makeUses(t, { script });
+  assert.equal((await name()).value, 'Early');
+  assert.equal((await name()).value, 'During');
+});
+
+test('a configuration that includes others is asked for each time', async (t) => {
+  const { place, name } = await makeUses(t);
+  await place.shell(
+    "git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more; touch -d '1 hour ago' .git/config",
+  );
+  assert.equal((await name()).value, 'First');
+  await writeFile(path.join(place.root, 'more'), '[user]\n\tname = Other\n');
+  assert.deepEqual(await name(), { value: 'Other', asked: true });
+});
+
+test('a repository that is gone is no repository, whatever was known', async (t) => {
+  const { place, name, look } = await makeUses(t);
+  await name();
+  await place.shell('rm -rf .git');
+  assert.equal(await look(async () => 'seen'), null);
+});
