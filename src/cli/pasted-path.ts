@@ -6,16 +6,23 @@ import type { NamePaste } from '../terminal/composer.js';
 import { mentionOf } from './pictures.js';
 import { readWish } from './slash.js';
 
-/** A file that is dragged into the window arrives as a paste of its path, each terminal quotes it in its own way. */
+/** Files that are dragged into the window arrive as a paste of their paths, each terminal quotes them in its own way. */
 
 const CHARACTERS_MAX = 4_096;
+/** More pictures at once are hardly meant: each is looked for on the disk. */
+const FILES_MAX = 20;
 
-const SHELL_WORD = /^(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+$/;
+const SHELL_WORDS = /(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/g;
+
+/** The words that a shell would make of it, as they are written; none where a quote is left open. */
+const shellWordsOf = (text: string): readonly string[] =>
+  text.replace(SHELL_WORDS, '').trim() === '' ? (text.match(SHELL_WORDS) ?? []) : [];
+
 const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
 
 /** What a shell would make of it, if it is one word to a shell. */
 const unquoted = (text: string): string | null =>
-  SHELL_WORD.test(text)
+  shellWordsOf(text)[0] === text
     ? text.replace(
         QUOTED,
         (_, escaped?: string, single?: string, double?: string) =>
@@ -52,11 +59,18 @@ const asSeenFrom = (workspace: string, file: string): string => {
   return relative.startsWith('..') ? file : relative;
 };
 
-/** Names pictures that are pasted as their path. In a line that goes to no model, as `!open …`, a path stays one. */
-export const namePastesIn =
-  (workspace: string, home: string): NamePaste =>
-  (pasted, before) => {
-    if (readWish(`${before}@`, 'steer').kind !== 'say') return null;
+/** Names pictures that are pasted as their paths. In a line that goes to no model, as `!open …`, a path stays one. */
+export const namePastesIn = (workspace: string, home: string): NamePaste => {
+  const nameOf = (pasted: string): string | null => {
     const file = pathsMeant(pasted, home).find((each) => mentionOf(each) !== null && isFile(each));
     return file === undefined ? null : mentionOf(asSeenFrom(workspace, file));
   };
+  const namesOf = (pasted: string): string | null => {
+    const words = pasted.length > CHARACTERS_MAX ? [] : shellWordsOf(pasted);
+    if (words.length < 2 || words.length > FILES_MAX) return null;
+    const names = words.map(nameOf).filter((name) => name !== null);
+    return names.length === words.length ? names.join(' ') : null;
+  };
+  return (pasted, before) =>
+    readWish(`${before}@`, 'steer').kind === 'say' ? (nameOf(pasted) ?? namesOf(pasted)) : null;
+};

@@ -63,6 +63,11 @@ const named: readonly (readonly [string, string, string, string | null])[] = [
   ['a link to one', '', '~/out/link.png', '@~/out/link.png'],
   ['a URL', '', 'file://~/out/my%20a.GIF', '@"~/out/my a.GIF"'],
   ['a file whose name holds a backslash', '', '~/out/a\\ b.png', '@"~/out/a\\ b.png"'],
+  ['several', '', "~/project/in/a.png '~/out/my a.GIF'", '@in/a.png @"~/out/my a.GIF"'],
+  ['several, a line each', '', '~/project/my\\ a.jpg\nfile://~/out/a.webp\n', '@"my a.jpg" @~/out/a.webp'],
+  ['not several of which one is no picture', '', '~/project/in/a.png ~/project/notes.txt', null],
+  ['not several where a quote is left open', '', "~/project/in/a.png '~/out/a.webp", null],
+  ['not more than can be meant', '', '~/project/in/a.png '.repeat(21), null],
   ['not one whose name can’t be quoted', '', '~/out/a b"c.png', null],
   ['not a file that is no picture by its name', '', '~/project/notes.txt', null],
   ['not a folder', '', '~/project/folder.png', null],
@@ -78,7 +83,7 @@ const named: readonly (readonly [string, string, string, string | null])[] = [
 for (const [title, before, pasted, word] of named) {
   test(`a paste names ${title}: ${JSON.stringify(before + pasted)}`, () => {
     const name = namePastesIn(path.join(folder, 'project'), path.join(folder, 'home'));
-    assert.equal(name(pasted.replace('~', folder), before), word?.replace('~', folder) ?? null);
+    assert.equal(name(pasted.replaceAll('~', folder), before), word?.replaceAll('~', folder) ?? null);
   });
 }
 
