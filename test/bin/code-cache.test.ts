@@ -73,6 +73,34 @@ describe('bin/code-cache.js', () => {
     );
   });
 
+  it('keeps it anew when a start had to compile much more than the first one, and not again', () => {
+    const part = (index: number): string =>
+      `  const part${index} = () => [${index}, ${index} + 1, say.name];\n  part${index}();`;
+    const more = Array.from({ length: 2_000 }, (_, index) => part(index));
+    const lines = [
+      '//aaaa',
+      "const say = () => console.log('one');",
+      "if (process.argv.includes('-p')) {",
+      ...more,
+    ];
+    writeFileSync(program, `${[...lines, '}', 'say();'].join('\n')}\n`);
+    const sizeAfter = (...words: readonly string[]): number => {
+      assert.deepEqual(start(...words), fine('one'));
+      return statSync(path.join(caches, kept()[0] ?? '')).size;
+    };
+    const small = sizeAfter('--help');
+    assert.equal(sizeAfter('--help'), small);
+    const large = sizeAfter('-p');
+    assert.ok(large > small, `${large} bytes were kept after ${small}`);
+    assert.equal(sizeAfter('--help'), large, 'a shorter start throws nothing away');
+  });
+
+  it('keeps nothing of a command line that was refused', () => {
+    writeFileSync(program, '//aaaa\nprocess.exitCode = 2;\n');
+    assert.equal(start('fix').status, 2);
+    assert.deepEqual(readdirSync(path.dirname(path.dirname(caches))).includes('caches'), false);
+  });
+
   for (const place of ['beginning', 'middle', 'end']) {
     it(`compiles as usual when a byte at the ${place} of what was kept is damaged, and keeps it anew`, () => {
       write('aaaa', 'one');
