@@ -19,8 +19,10 @@ const vm = require('node:vm');
 
 const PREFIX = 'code-';
 const SUM_BYTES = 32;
-/** Compiled code at the end, against that at the start: what Node compiles of its own makes it up to 1.4 times as much. */
-const MUCH_MORE = 1.42;
+/** Behind the sum: how much was compiled when it was kept. */
+const COUNT_BYTES = 8;
+/** Compiled code at the end of a start, against that at the end of the one that kept it; alike, they differ by 0.001. */
+const MORE = 1.04;
 /** Exit code of a command line that was refused: whatever word stands in it, it is no command. */
 const REFUSED = 2;
 
@@ -40,16 +42,20 @@ const cacheFile = (content) => {
 const isOurs = ({ uid, mode }) =>
   process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0);
 
-/** @param {string | null} file */
+/**
+ * What an earlier start kept: its code, and how much was compiled at its end.
+ * @param {string | null} file
+ */
 const readKept = (file) => {
   if (file === null || !fs.existsSync(file)) return undefined;
   let handle = null;
   try {
     handle = fs.openSync(file, 'r');
     if (!isOurs(fs.fstatSync(handle)) || !isOurs(fs.lstatSync(path.dirname(file)))) return undefined;
-    const kept = fs.readFileSync(handle);
-    const code = kept.subarray(SUM_BYTES);
-    return sumOf(code).equals(kept.subarray(0, SUM_BYTES)) ? code : undefined;
+    const bytes = fs.readFileSync(handle);
+    const kept = bytes.subarray(SUM_BYTES);
+    if (!sumOf(kept).equals(bytes.subarray(0, SUM_BYTES))) return undefined;
+    return { code: kept.subarray(COUNT_BYTES), compiled: kept.readDoubleLE(0) };
   } catch {
     return undefined; // what can't be read is compiled again
   } finally {
@@ -57,8 +63,8 @@ const readKept = (file) => {
   }
 };
 
-/** @param {string} file @param {string} content @param {Buffer} code */
-const keep = (file, content, code) => {
+/** @param {string} file @param {string} content @param {Buffer} code @param {number} compiled */
+const keep = (file, content, code, compiled) => {
   const folder = path.dirname(file);
   const fresh = `${file}.${process.pid}`;
   try {
@@ -68,32 +74,31 @@ const keep = (file, content, code) => {
       const isOld = name.startsWith(PREFIX) && !name.startsWith(PREFIX + content);
       if (isOld) fs.rmSync(path.join(folder, name), { force: true });
     }
-    fs.writeFileSync(fresh, Buffer.concat([sumOf(code), code]), { mode: 0o600, flag: 'wx' });
+    const count = Buffer.alloc(COUNT_BYTES);
+    count.writeDoubleLE(compiled);
+    const kept = Buffer.concat([count, code]);
+    fs.writeFileSync(fresh, Buffer.concat([sumOf(kept), kept]), { mode: 0o600, flag: 'wx' });
     fs.renameSync(fresh, file);
   } catch {
     // The next start compiles again; nothing else depends on it.
   }
 };
 
-const compiledBytes = () => getHeapCodeStatistics().bytecode_and_metadata_size;
-
-/** @param {string} program path of a CommonJS file */
+/** @param {string} program path of a CommonJS file, in ASCII only: it is read as such */
 exports.runCached = (program) => {
-  const source = fs.readFileSync(program, 'utf8');
+  const source = fs.readFileSync(program, 'latin1');
   const content = source.slice(2, source.indexOf('\n'));
   const file = cacheFile(content);
-  const cachedData = readKept(file);
-  const script = new vm.Script(Module.wrap(source), { filename: program, cachedData });
-  const isUsed = cachedData !== undefined && !script.cachedDataRejected;
-  const before = compiledBytes();
+  const kept = readKept(file);
+  const script = new vm.Script(Module.wrap(source), { filename: program, cachedData: kept?.code });
   // At the end, so that what this run compiled on the way is kept, too.
   process.once('exit', (exitCode) => {
     if (file === null || exitCode === REFUSED) return;
-    if (isUsed && compiledBytes() < before * MUCH_MORE) return;
+    const compiled = getHeapCodeStatistics().bytecode_and_metadata_size;
+    if (kept !== undefined && !script.cachedDataRejected && compiled < kept.compiled * MORE) return;
     // Code is only good for the flags it was made with, and the program sets this one (src/cli/open-session.ts).
     setFlagsFromString('--semi-space-growth-factor=2');
-    const code = script.createCachedData();
-    if (!isUsed || code.length > cachedData.length) keep(file, content, code);
+    keep(file, content, script.createCachedData(), compiled);
   });
   const module = { exports: {} };
   script.runInThisContext()(

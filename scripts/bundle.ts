@@ -51,6 +51,38 @@ const englishOnly: Plugin = {
   },
 };
 
+/**
+ * To cut texts into signs and to know an emoji takes tables that are loaded for longer than all else that the terminal
+ * waits for before it is ready. They are loaded with the first text that is not ASCII.
+ */
+const MADE_LATE: readonly (readonly [atOnce: string, late: string])[] = [
+  [
+    'const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });',
+    `let madeSegmenter;
+    const segmenter = {
+      segment: (text) => (madeSegmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" })).segment(text),
+    };`,
+  ],
+  [
+    'const rgiEmojiRegex = /^\\p{RGI_Emoji}$/v;',
+    `let madeEmoji;
+    const rgiEmojiRegex = { test: (text) => (madeEmoji ??= /^\\p{RGI_Emoji}$/v).test(text) };`,
+  ],
+];
+const lateTables: Plugin = {
+  name: 'late-tables',
+  setup(builder) {
+    builder.onLoad({ filter: /pi-tui\/dist\/utils\.js$/ }, ({ path: file }) => {
+      let contents = readFileSync(file, 'utf8');
+      for (const [atOnce, late] of MADE_LATE) {
+        if (!contents.includes(atOnce)) throw new Error(`${file} is without the line \`${atOnce}\``);
+        contents = contents.replace(atOnce, () => late);
+      }
+      return { contents };
+    });
+  },
+};
+
 const PROGRAM = 'src/cli/main.ts';
 const LEAN_HEADERS = 'scripts/lean-headers.ts';
 
@@ -69,7 +101,7 @@ const common = (root: string) =>
     lineLimit: 160,
     external: EXTERNAL,
     inject: existsSync(path.join(root, LEAN_HEADERS)) ? [LEAN_HEADERS] : [],
-    plugins: [requireBuiltins, englishOnly],
+    plugins: [requireBuiltins, englishOnly, lateTables],
     metafile: true as const,
     write: false as const,
     logLevel: 'silent',
@@ -96,6 +128,7 @@ const buildProgram = async (root: string) => {
     outfile: 'dist/cli.cjs',
     format: 'cjs',
     keepNames: false,
+    charset: 'ascii', // bin/code-cache.js reads it as such
     // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
     supported: { 'dynamic-import': false },
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
