@@ -80,9 +80,9 @@ const heatOf = (
   };
 };
 
-/** A repository of fifty files, as a user has one whose configuration was written some time ago. */
+/** A repository of fifty files, whose configuration was not written a moment ago: as users have them. */
 const REPOSITORY = `git init -q . && git config user.name Ada && git config user.email ada@example.org &&
-for n in $(seq 50); do echo $n > file-$n.txt; done && git add . && git commit -qm first && touch -d '1 hour ago' .git/config`;
+for n in $(seq 50); do echo $n > file-$n.txt; done && git add . && git commit -qm first && sleep 3`;
 
 /** A folder for all heats, with one of its own for each. */
 export const openArena = async (): Promise<Arena> => {

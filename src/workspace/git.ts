@@ -200,15 +200,6 @@ const ask = async (start: Start, workspace: string): Promise<Opened | null> => {
   return { found, config: parseConfig(listed.output.toString('utf8')) };
 };
 
-const askOrRecall = async (start: Start, place: GitPlace, marked: string): Promise<Opened | null> => {
-  const known = await place.before?.recall(marked);
-  if (known) return known;
-  const askedAt = Date.now();
-  const opened = await ask(start, place.workspace);
-  if (opened !== null) await place.before?.keep(marked, opened, askedAt);
-  return opened;
-};
-
 /**
  * Works with the repository that the workspace lies in; null where there is none. Rejects with a ProgramFailure where git
  * can't be asked, and with what `work` rejects with.
@@ -220,7 +211,8 @@ export const useRepository = async <T>(
   const marked = markedFolder(place.workspace);
   if (marked === null) return null;
   const start = starter(place);
-  const opened = await askOrRecall(start, place, marked);
+  const askGit = (): Promise<Opened | null> => ask(start, place.workspace);
+  const opened = await (place.before?.open(marked, askGit) ?? askGit());
   if (opened === null) return null;
   const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-git-'));
   const clear = (): void => rmSync(scratch, { recursive: true, force: true });

@@ -6,8 +6,8 @@ import { configFilesOf, type Environment, type GitConfig } from './git-config.js
  * Where a repository is and what its configuration says, for as long as nothing that says so has changed: to ask git
  * takes two processes, before and after every call.
  *
- * 1. What was asked is kept only if all files that say it had lain still for a while; so no change goes unseen that
- *    comes while git answers.
+ * 1. What was asked is kept only if all files that say it had lain still for a while before; so no change goes unseen
+ *    that comes while git answers.
  * 2. A configuration that includes others is asked for each time: which ones it takes in depends on more than files.
  */
 
@@ -31,32 +31,37 @@ type Stamp = { readonly text: string; readonly changedAt: number };
 const stampOf = async (place: string): Promise<Stamp> => {
   const entry = await stat(place, { bigint: true }).catch(() => null);
   if (entry === null) return { text: 'absent', changedAt: 0 }; // that it comes into being is a change
-  const { dev, ino, mode, uid, size, mtimeNs, ctimeNs, mtimeMs } = entry;
+  const { dev, ino, mode, uid, size, mtimeNs, ctimeNs } = entry;
   const which = [dev, ino, mode, uid];
   return entry.isDirectory()
     ? { text: which.join(' '), changedAt: 0 }
-    : { text: [...which, size, mtimeNs, ctimeNs].join(' '), changedAt: Number(mtimeMs) };
+    : { text: [...which, size, mtimeNs, ctimeNs].join(' '), changedAt: Number(ctimeNs / 1_000_000n) };
 };
 
 export class OpenedBefore {
   readonly #environment: Environment;
+  readonly #now: () => number;
   #last: { readonly opened: Opened; readonly stamps: string } | null = null;
 
-  constructor(environment: Environment) {
+  /** `now`: milliseconds since 1970, as the file system has it. */
+  constructor(environment: Environment, now: () => number = Date.now) {
     this.#environment = environment;
+    this.#now = now;
   }
 
-  /** `marked`: the folder with a `.git` in it that the workspace lies in. */
-  async recall(marked: string): Promise<Opened | null> {
+  /** What `ask` says, or said. `marked`: the folder with a `.git` in it that the workspace lies in. */
+  async open(marked: string, ask: () => Promise<Opened | null>): Promise<Opened | null> {
     const last = this.#last;
-    if (last === null) return null;
-    const { text } = await this.#stampOf(marked, last.opened.found);
-    return text === last.stamps ? last.opened : null;
+    if (last !== null && (await this.#stampOf(marked, last.opened.found)).text === last.stamps)
+      return last.opened;
+    this.#last = null;
+    const askedAt = this.#now();
+    const opened = await ask();
+    if (opened !== null) await this.#keep(marked, opened, askedAt);
+    return opened;
   }
 
-  /** `askedAt`: before git was asked, in milliseconds since 1970. */
-  async keep(marked: string, opened: Opened, askedAt: number): Promise<void> {
-    this.#last = null;
+  async #keep(marked: string, opened: Opened, askedAt: number): Promise<void> {
     if ([...opened.config.keys()].some((name) => name.startsWith('include'))) return; // rule 2
     const { text, changedAt } = await this.#stampOf(marked, opened.found);
     if (changedAt < askedAt - STILL_MS) this.#last = { opened, stamps: text }; // rule 1

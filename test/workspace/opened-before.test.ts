@@ -14,9 +14,22 @@ type Uses = {
   look<T>(work: (repository: Repository) => Promise<T>): Promise<T | null>;
 };
 
-const usesOf = async (place: Place, script: string, extra: Environment, workspace: string): Promise<Uses> => {
+type Options = {
+  readonly script?: string;
+  readonly extra?: Environment;
+  readonly workspace?: string;
+  readonly now?: () => number;
+};
+
+/** All that was just written lies still for an hour by this clock. */
+const anHourLater = (): number => Date.now() + 3_600_000;
+
+const usesOf = async (
+  place: Place,
+  { script = 'exec REAL "$@"', extra = {}, workspace = place.workspace, now = anHourLater }: Options = {},
+): Promise<Uses> => {
   const environment = { ...(await wrapGit(place, script)), ...extra };
-  const before = new OpenedBefore(environment);
+  const before = new OpenedBefore(environment, now);
   const look: Uses['look'] = (work) =>
     useRepository({ workspace, environment, signal: new AbortController().signal, before }, work);
   const log = path.join(place.root, 'log');
@@ -32,16 +45,11 @@ const usesOf = async (place: Place, script: string, extra: Environment, workspac
   };
 };
 
-/** A repository whose configuration was written long ago. */
-const makeUses = async (
-  t: TestContext,
-  { script = 'exec REAL "$@"', extra = {} }: { script?: string; extra?: Environment } = {},
-): Promise<Uses & { readonly place: Place }> => {
+/** The workspace is a folder of a repository. */
+const makeUses = async (t: TestContext, options?: Options): Promise<Uses & { readonly place: Place }> => {
   const place = await makeRepository(t);
-  await place.shell(
-    "mkdir sub; git config extensions.worktreeConfig true; git config user.name Early; touch -d '1 hour ago' .git/config",
-  );
-  return { place, ...(await usesOf(place, script, extra, place.path('sub'))) };
+  await place.shell('mkdir sub; git config extensions.worktreeConfig true; git config user.name Early');
+  return { place, ...(await usesOf(place, { workspace: place.path('sub'), ...options })) };
 };
 
 test('git is asked once for what does not change', async (t) => {
@@ -92,14 +100,14 @@ const files: readonly (readonly [file: string, variable?: string])[] = [
 for (const [file, variable] of files) {
   test(`git is asked again when a file of the configuration comes into being: ${file}`, async (t) => {
     const place = await makeRepository(t);
-    await place.shell("mkdir -p ~/.config/git ../elsewhere/git; touch -d '1 hour ago' .git/config");
+    await place.shell('mkdir -p ~/.config/git ../elsewhere/git');
     const whole = path.join(place.root, file);
     const value = variable === 'XDG_CONFIG_HOME' ? path.join(place.root, 'elsewhere') : whole;
     const extra = {
       ...(variable === undefined ? {} : { [variable]: value }),
       ...(variable === 'GIT_CONFIG_SYSTEM' ? { GIT_CONFIG_NOSYSTEM: undefined } : {}),
     };
-    const { name } = await usesOf(place, 'exec REAL "$@"', extra, place.workspace);
+    const { name } = await usesOf(place, { extra });
     await name();
     assert.deepEqual(await name(), { value: undefined, asked: false });
     await writeFile(whole, '[user]\n\tname = Given\n');
@@ -107,18 +115,24 @@ for (const [file, variable] of files) {
   });
 }
 
-test('a change while git answers is seen the next time', async (t) => {
-  const script = 'REAL "$@"; code=$?; case "$*" in *--list*) REAL config user.name During;; esac; exit $code';
-  const { name } = await makeUses(t, { script });
+test('a change while git answers is seen the next time, also one that is dated back', async (t) => {
+  const config = 'ROOT/work/.git/config';
+  const late = `REAL config user.name During; touch -d '1 hour ago' ${config}`;
+  const script = `REAL "$@"; code=$?; case "$*" in *--list*) ${late};; esac; exit $code`;
+  const { name } = await makeUses(t, { script, now: Date.now });
   assert.equal((await name()).value, 'Early');
   assert.equal((await name()).value, 'During');
 });
 
+test('what was written a moment ago is asked for again', async (t) => {
+  const { name } = await makeUses(t, { now: Date.now });
+  assert.deepEqual(await name(), { value: 'Early', asked: true });
+  assert.deepEqual(await name(), { value: 'Early', asked: true });
+});
+
 test('a configuration that includes others is asked for each time', async (t) => {
   const { place, name } = await makeUses(t);
-  await place.shell(
-    "git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more; touch -d '1 hour ago' .git/config",
-  );
+  await place.shell("git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more");
   assert.equal((await name()).value, 'First');
   await writeFile(path.join(place.root, 'more'), '[user]\n\tname = Other\n');
   assert.deepEqual(await name(), { value: 'Other', asked: true });
