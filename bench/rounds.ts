@@ -32,10 +32,16 @@ const race = async (task: Task, times: number, ...others: readonly Contestant[])
   return heats;
 };
 
+const heatsOf = (heats: Heats, contestant: Contestant): readonly Heat[] => {
+  const run = heats.get(contestant);
+  if (run === undefined) throw new Error(`${contestant} did not run`);
+  return run;
+};
+
 type Figure = (heats: readonly Heat[]) => number;
 
 const row = (name: string, heats: Heats, figure: Figure, own: Contestant = 'pawl'): Row => {
-  const of = (contestant: Contestant): number => figure(heats.get(contestant) ?? []);
+  const of = (contestant: Contestant): number => figure(heatsOf(heats, contestant));
   return [name, of('minimal loop'), of(own)];
 };
 
@@ -50,7 +56,7 @@ export const benchRounds = async (): Promise<string> => {
   const early = row('rounds 10–29 of 200', long, gapOf(9, 29));
   const late = row('the last 20 of 200', long, gapOf(180));
   const growth = late[2] / late[1] / (early[2] / early[1]);
-  const own = long.get('pawl') ?? [];
+  const own = heatsOf(long, 'pawl');
   return [
     table('median gap between reply and next request, ms', [
       row('20 rounds', short, gapOf()),

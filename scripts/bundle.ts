@@ -52,8 +52,8 @@ const englishOnly: Plugin = {
 };
 
 /**
- * To cut texts into signs and to know an emoji takes tables that are loaded for longer than all else that the terminal
- * waits for before it is ready. They are loaded with the first text that is not ASCII.
+ * To cut texts into signs and to know an emoji takes tables: loading them is some 40 ms that the terminal waits for
+ * before it is ready. They are loaded when a text first needs them.
  */
 const MADE_LATE: readonly (readonly [atOnce: string, late: string])[] = [
   [

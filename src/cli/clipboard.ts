@@ -1,6 +1,6 @@
 import path from 'node:path';
+import { findProgram, safeSearchPath } from '../workspace/locate.js';
 import { runProgram } from '../workspace/program.js';
-import { findProgram, safeSearchPath } from '../workspace/programs.js';
 
 /** The picture in the clipboard of the window system: a program that reads it is asked, the first that is installed. */
 

@@ -4,7 +4,7 @@ import { chooseModel, type ModelProblem } from '../models/choose.js';
 import type { Model } from '../needs.js';
 import type { Configured } from './configured.js';
 import { type ExitCode, exitCodes, Stop } from './exit-codes.js';
-import { picturesOf, type RunFlags } from './flags.js';
+import { type PicturesWish, picturesOf, type RunFlags } from './flags.js';
 
 /** From flags and environment to a model: what every command needs that asks one. */
 
@@ -20,7 +20,7 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 };
 
 /** The model with what the user knows of it. */
-const withPictures = (model: Model, pictures: 'auto' | 'yes' | 'no'): Model =>
+const withPictures = (model: Model, pictures: PicturesWish): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
 
 /** The model of that name, or the default one. A relative script lies in `folder`. */

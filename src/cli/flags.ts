@@ -110,10 +110,11 @@ export const presetOf = (flags: RunFlags): Preset | null =>
 export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
-export const picturesOf = ({ pictures }: Pick<RunFlags, 'pictures'>): 'auto' | 'yes' | 'no' =>
-  pictures === undefined
-    ? 'auto'
-    : chooseWord<'auto' | 'yes' | 'no'>('--pictures', pictures, ['auto', 'yes', 'no']);
+/** Whether the model is shown pictures; `auto`: if it is known to take them. */
+export type PicturesWish = 'auto' | 'yes' | 'no';
+
+export const picturesOf = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesWish =>
+  chooseWord<PicturesWish>('--pictures', pictures, ['auto', 'yes', 'no']);
 
 /** Hosts that may be read from without asking; null where nothing is said. */
 export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {

@@ -60,6 +60,7 @@ const checkOf = (bytes: Buffer, trailer: number): string | null | undefined => {
     : undefined;
 };
 
+/** A loop, since a call of `fill` costs more than the few bytes that it is for. */
 const blank = (bytes: Buffer, start: number, end: number): void => {
   for (let index = start; index < end; index++) bytes[index] = SPACE;
 };

@@ -4,10 +4,10 @@ import type { HookContext, HookReport } from '../needs-hooks.js';
 import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
 import { type CommitWatch, QUIET } from './commits.js';
 import { type Repository, useRepository } from './git.js';
+import { isWithin } from './locate.js';
 import { type Look, lookAt } from './look.js';
 import { commitTree, filtered, patchOf, prepareTree, whyNotNow } from './make-commit.js';
 import { parseChange, placeOf, shortHash } from './movement.js';
-import { isWithin } from './programs.js';
 import { oneLine, plural, statistics } from './words.js';
 
 /**

@@ -5,9 +5,9 @@ import { describeCommit, noteOf, warningOf } from './commit-words.js';
 import { type Effect, effectBetween, namedFiles, noteEffect } from './effects.js';
 import { type GitPlace, type Repository, useRepository } from './git.js';
 import type { Environment } from './git-config.js';
+import { KnownRepository } from './known-repository.js';
 import { type Head, type Look, lookAt } from './look.js';
 import { filesMade, type Movement, movementOf, STILL } from './movement.js';
-import { OpenedBefore } from './opened-before.js';
 import { ProgramFailure } from './program.js';
 import { createTouched, type Touched } from './touched.js';
 
@@ -65,7 +65,7 @@ const EMPTY: Omit<Look, 'top' | 'head'> = {
 class Watch implements CommitWatch {
   readonly touched = createTouched();
   readonly #environment: Environment;
-  readonly #before: OpenedBefore;
+  readonly #known: KnownRepository;
   /** At the end of the last batch. */
   #seen: Sight = { kind: 'unknown' };
   /** Before the first call since then. */
@@ -80,11 +80,11 @@ class Watch implements CommitWatch {
 
   constructor(environment: Environment) {
     this.#environment = environment;
-    this.#before = new OpenedBefore(environment);
+    this.#known = new KnownRepository(environment);
   }
 
   place(workspace: string, signal: AbortSignal): GitPlace {
-    return { workspace, environment: this.#environment, signal, before: this.#before };
+    return { workspace, environment: this.#environment, signal, known: this.#known };
   }
 
   before(call: JudgedCall, workspace: string): Promise<void> {

@@ -3,8 +3,8 @@ import type { HookContext } from '../needs-hooks.js';
 import { ABSENT, hashOf } from '../tools/file-text.js';
 import type { Earlier } from './earlier-content.js';
 import { type GitPlace, type Repository, useRepository } from './git.js';
+import { isWithin } from './locate.js';
 import type { Look } from './look.js';
-import { isWithin } from './programs.js';
 
 /** What files held earlier, as far as it is committed. Rejects where git fails. */
 

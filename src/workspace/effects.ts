@@ -2,9 +2,9 @@ import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { JudgedCall } from '../agent/call.js';
 import type { Repository } from './git.js';
+import { isWithin, markedFolder } from './locate.js';
 import { changedBetween, type Look } from './look.js';
 import { settleAll } from './program.js';
-import { isWithin, markedFolder } from './programs.js';
 import type { Touched } from './touched.js';
 
 /** Which files a call changed, and whose the changes are. */

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type Claim, type Folder, openFolder, strongest } from './formatter-signs.js';
 import { type Formatter, formatters, type Target } from './formatter-table.js';
 import type { Environment } from './git-config.js';
-import { findProgram, isWithin, markedFolder, safeSearchPath } from './programs.js';
+import { findProgram, isWithin, markedFolder, safeSearchPath } from './locate.js';
 
 /**
  * Which formatters a repository uses for a file.

@@ -11,9 +11,9 @@ import {
   HARDENING,
   parseConfig,
 } from './git-config.js';
-import type { Found, Opened, OpenedBefore } from './opened-before.js';
+import type { Found, KnownRepository, Opened } from './known-repository.js';
+import { findGit, isWithin, markedFolder, safeSearchPath } from './locate.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from './program.js';
-import { findGit, isWithin, markedFolder, safeSearchPath } from './programs.js';
 
 /**
  * Every call of git that Pawl itself makes.
@@ -34,8 +34,8 @@ export type GitPlace = {
   readonly workspace: string;
   readonly environment: Environment;
   readonly signal: AbortSignal;
-  /** What is known from the times before; asked anew each time if left out. */
-  readonly before?: OpenedBefore;
+  /** What is known from earlier times; git is asked each time if left out. */
+  readonly known?: KnownRepository;
 };
 
 export type GitOptions = {
@@ -142,8 +142,8 @@ const findRepository = async (start: Start, workspace: string): Promise<Found | 
 };
 
 /**
- * The folder of links of invariant 2, and the variables that make git look through it. A dozen small calls, with every
- * look: as promises they took twenty times as long, more than git itself.
+ * The folder of links of invariant 2, and the variables that make git look through it. A dozen small calls with every
+ * look: made as promises they took twenty times as long.
  */
 const freeze = (
   { found: { top, gitFolder, shared }, config }: Opened,
@@ -190,7 +190,7 @@ const openIn = (place: GitPlace, start: Start, opened: Opened, scratch: string):
   };
 };
 
-const ask = async (start: Start, workspace: string): Promise<Opened | null> => {
+const askGit = async (start: Start, workspace: string): Promise<Opened | null> => {
   const [found, listed] = await settleAll([
     findRepository(start, workspace),
     start([...OWN, ...LISTING], {}, {}),
@@ -211,8 +211,8 @@ export const useRepository = async <T>(
   const marked = markedFolder(place.workspace);
   if (marked === null) return null;
   const start = starter(place);
-  const askGit = (): Promise<Opened | null> => ask(start, place.workspace);
-  const opened = await (place.before?.open(marked, askGit) ?? askGit());
+  const ask = (): Promise<Opened | null> => askGit(start, place.workspace);
+  const opened = await (place.known?.open(marked, ask) ?? ask());
   if (opened === null) return null;
   const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-git-'));
   const clear = (): void => rmSync(scratch, { recursive: true, force: true });

@@ -73,7 +73,7 @@ describe('bin/code-cache.js', () => {
     );
   });
 
-  it('keeps it anew when a start had to compile much more than the first one, and not again', () => {
+  it('keeps it anew when a start had to compile more than the first one, and not again', () => {
     const part = (index: number): string =>
       `  const part${index} = () => [${index}, ${index} + 1, say.name];\n  part${index}();`;
     const more = Array.from({ length: 2_000 }, (_, index) => part(index));

@@ -26,7 +26,7 @@ const ask = (context: TestContext, given: Given): Promise<Buffer> => {
   const { platform = 'linux', display = X11, programs, aborted } = given;
   const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-clipboard-')));
   context.after(() => rmSync(folder, { recursive: true }));
-  for (const name of ['bin', 'work']) mkdirSync(path.join(folder, name));
+  for (const name of ['bin', 'project']) mkdirSync(path.join(folder, name));
   const picture = path.join(folder, 'clip.png');
   writeFileSync(picture, PICTURE);
   for (const [name, body] of Object.entries(programs))
@@ -37,11 +37,11 @@ const ask = (context: TestContext, given: Given): Promise<Buffer> => {
         mode: 0o700,
       },
     );
-  const PATH = `${folder}/work:${folder}/bin`;
+  const PATH = `${folder}/project:${folder}/bin`;
   return readClipboard({
     platform,
     environment: { PATH, HOME: folder, ANTHROPIC_API_KEY: 'secret', ...display },
-    workspace: path.join(folder, 'work'),
+    workspace: path.join(folder, 'project'),
     signal: aborted ? AbortSignal.abort() : new AbortController().signal,
   });
 };
@@ -71,7 +71,7 @@ const found: readonly (readonly [string, Given])[] = [
     'no key of a provider is handed on',
     { programs: { xclip: `[ -z "$ANTHROPIC_API_KEY" ] && [ "$DISPLAY" = :0 ] && ${SHOW}` } },
   ],
-  ['a program of the workspace is not run', { programs: { 'work/xclip': 'exit 1', xclip: SHOW } }],
+  ['a program of the workspace is not run', { programs: { 'project/xclip': 'exit 1', xclip: SHOW } }],
 ];
 
 for (const [title, given] of found) {

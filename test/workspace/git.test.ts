@@ -5,8 +5,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { type Repository, useRepository } from '../../src/workspace/git.js';
 import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git-config.js';
+import { safeSearchPath } from '../../src/workspace/locate.js';
 import { lookAt } from '../../src/workspace/look.js';
-import { safeSearchPath } from '../../src/workspace/programs.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
 const use = <T>(

@@ -9,7 +9,7 @@ import { defaultSettings } from '../../src/agent/settings.js';
 import type { HookContext } from '../../src/needs-hooks.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { type CommitWatch, createCommitWatch } from '../../src/workspace/commits.js';
-import { findGit } from '../../src/workspace/programs.js';
+import { findGit } from '../../src/workspace/locate.js';
 
 const execute = promisify(execFile);
 

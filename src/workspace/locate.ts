@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Finding programs and repositories without starting anything. */
+/** Where programs and repositories are, without starting anything. */
 
 export const isWithin = (inner: string, outer: string): boolean => {
   const relative = path.relative(outer, inner);

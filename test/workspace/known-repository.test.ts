@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { OpenedBefore } from '../../src/workspace/opened-before.js';
+import { KnownRepository } from '../../src/workspace/known-repository.js';
 import { type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */
@@ -29,9 +29,9 @@ const usesOf = async (
   { script = 'exec REAL "$@"', extra = {}, workspace = place.workspace, now = anHourLater }: Options = {},
 ): Promise<Uses> => {
   const environment = { ...(await wrapGit(place, script)), ...extra };
-  const before = new OpenedBefore(environment, now);
+  const known = new KnownRepository(environment, now);
   const look: Uses['look'] = (work) =>
-    useRepository({ workspace, environment, signal: new AbortController().signal, before }, work);
+    useRepository({ workspace, environment, signal: new AbortController().signal, known }, work);
   const log = path.join(place.root, 'log');
   return {
     look,
@@ -116,8 +116,7 @@ for (const [file, variable] of files) {
 }
 
 test('a change while git answers is seen the next time, also one that is dated back', async (t) => {
-  const config = 'ROOT/work/.git/config';
-  const late = `REAL config user.name During; touch -d '1 hour ago' ${config}`;
+  const late = `REAL config user.name During; touch -d '1 hour ago' "$(REAL rev-parse --git-common-dir)/config"`;
   const script = `REAL "$@"; code=$?; case "$*" in *--list*) ${late};; esac; exit $code`;
   const { name } = await makeUses(t, { script, now: Date.now });
   assert.equal((await name()).value, 'Early');
@@ -136,6 +135,13 @@ test('a configuration that includes others is asked for each time', async (t) =>
   assert.equal((await name()).value, 'First');
   await writeFile(path.join(place.root, 'more'), '[user]\n\tname = Other\n');
   assert.deepEqual(await name(), { value: 'Other', asked: true });
+});
+
+test('what can’t be looked at is not known to lie still: git is asked each time', async (t) => {
+  const { place, name } = await makeUses(t);
+  await place.shell('touch ~/.config');
+  await name();
+  assert.deepEqual(await name(), { value: 'Early', asked: true });
 });
 
 test('a repository that is gone is no repository, whatever was known', async (t) => {
