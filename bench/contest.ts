@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,7 +11,14 @@ const run = promisify(execFile);
 
 /** Pawl and the minimal loop on the same task, one after the other, against the same kind of local server. */
 
-export type Contestant = 'minimal loop' | 'pawl' | 'pawl without hooks' | 'pawl in a repository';
+export type Contestant = {
+  readonly name: string;
+  readonly program: 'minimal loop' | 'pawl';
+  /** Where it works: a folder of its own, or a repository that all heats share, since no round changes a file. */
+  readonly place: 'folder' | 'repository' | 'repository with a formatter' | 'large repository';
+  /** Flags of pawl. */
+  readonly flags?: readonly string[];
+};
 
 export type Task = {
   readonly rounds: number;
@@ -70,7 +78,7 @@ const heatOf = (
 ) => {
   const [first] = requests;
   if (first === undefined || requests.length !== rounds + 1) {
-    throw new Error(`${contestant} sent ${requests.length} requests in place of ${rounds + 1}`);
+    throw new Error(`${contestant.name} sent ${requests.length} requests in place of ${rounds + 1}`);
   }
   return {
     gapsMs: gapsOf(requests),
@@ -80,9 +88,54 @@ const heatOf = (
   };
 };
 
-/** A repository of fifty files, whose configuration was not written a moment ago: as users have them. */
-const REPOSITORY = `git init -q . && git config user.name Ada && git config user.email ada@example.org &&
-for n in $(seq 50); do echo $n > file-$n.txt; done && git add . && git commit -qm first && sleep 3`;
+const FILES = 50;
+const FILES_OF_LARGE = 100_000;
+const FILES_A_FOLDER = 100;
+
+/** A repository whose configuration was not written a moment ago: as users have them. */
+const makeRepository = async (
+  workspace: string,
+  files: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> => {
+  for (let index = 0; index < files; index++) {
+    const folder = path.join(workspace, `part-${Math.floor(index / FILES_A_FOLDER)}`);
+    if (index % FILES_A_FOLDER === 0) mkdirSync(folder, { recursive: true });
+    writeFileSync(path.join(folder, `file-${index}.txt`), `${index}\n`);
+  }
+  for (const [name, text] of Object.entries(more)) writeFileSync(path.join(workspace, name), text);
+  const author = '-c gc.auto=0 -c user.name=Ada -c user.email=ada@example.org';
+  const commands = `git init -q . && git add . && git ${author} commit -qm first && sleep 3`;
+  await run('bash', ['-c', commands], { cwd: workspace });
+  return workspace;
+};
+
+/** The shared places, each made when it is first asked for. */
+const createPlaces = (folder: string) => {
+  const made = new Map<Contestant['place'], Promise<string>>();
+  const make = (place: Exclude<Contestant['place'], 'folder'>): Promise<string> => {
+    const workspace = path.join(folder, place.replaceAll(' ', '-'));
+    switch (place) {
+      case 'repository':
+        return makeRepository(workspace, FILES);
+      case 'repository with a formatter':
+        return makeRepository(workspace, FILES, { '.prettierrc': '{}\n' });
+      case 'large repository':
+        return makeRepository(workspace, FILES_OF_LARGE);
+      default:
+        return place satisfies never;
+    }
+  };
+  return async (place: Contestant['place'], own: string): Promise<string> => {
+    if (place === 'folder') {
+      await mkdir(own, { recursive: true });
+      return own;
+    }
+    const workspace = made.get(place) ?? make(place);
+    made.set(place, workspace);
+    return workspace;
+  };
+};
 
 /** A folder for all heats, with one of its own for each. */
 export const openArena = async (): Promise<Arena> => {
@@ -99,30 +152,35 @@ export const openArena = async (): Promise<Arena> => {
     '--max-rounds',
     '1000',
   ];
+  const placeOf = createPlaces(folder);
   let heats = 0;
 
   const heat = async (contestant: Contestant, task: Task): Promise<Heat> => {
     const place = path.join(folder, `heat-${heats++}`);
-    const workspace = path.join(place, 'project');
-    await mkdir(workspace, { recursive: true });
-    if (contestant === 'pawl in a repository') await run('bash', ['-c', REPOSITORY], { cwd: workspace });
+    const workspace = await placeOf(contestant.place, path.join(place, 'project'));
+    // beside the workspace: where the state lies in it, commands have no sandbox
+    // and kept as the caches are: the first session of a home tries out the sandbox, and remembers that it works
+    const home = task.caches === 'kept' ? path.join(folder, 'home') : path.join(place, 'home');
+    await Promise.all([mkdir(place, { recursive: true }), mkdir(home, { recursive: true })]);
     const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task.rounds) });
     const env = {
       PATH: process.env.PATH,
-      HOME: place,
-      XDG_STATE_HOME: place,
-      XDG_CACHE_HOME: task.caches === 'kept' ? folder : place,
+      HOME: home,
+      XDG_STATE_HOME: home,
+      XDG_CACHE_HOME: task.caches === 'kept' ? folder : home,
       ANTHROPIC_API_KEY: 'bench',
       ANTHROPIC_BASE_URL: server.url,
       NODE_OPTIONS: `--require ${peak}`,
       BENCH_PEAK: path.join(place, 'peak'),
     };
     const words =
-      contestant === 'minimal loop'
+      contestant.program === 'minimal loop'
         ? [minimal, path.join(place, 'minimal.jsonl'), 'go']
-        : [...pawl, ...(contestant === 'pawl without hooks' ? ['--hooks', 'never'] : [])];
+        : [...pawl, ...(contestant.flags ?? [])];
     const startedAt = performance.now();
-    await run(process.execPath, words, { env, cwd: workspace });
+    const running = run(process.execPath, words, { env, cwd: workspace });
+    running.child.stdin?.end(); // a pipe in which nothing comes is waited for
+    await running;
     await server.close();
     const peakMegabytes = Number(await readFile(env.BENCH_PEAK, 'utf8')) / 1_024;
     return { ...heatOf(contestant, startedAt, server.requests, task), peakMegabytes };

@@ -1,4 +1,4 @@
-/** The middle of the figures, between the two middle ones of an even number; NaN of none. */
+/** The median; NaN for an empty list. */
 export const median = (figures: readonly number[]): number => {
   const sorted = figures.toSorted((one, other) => one - other);
   const place = (sorted.length - 1) / 2;

@@ -2,14 +2,14 @@ import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { step } from '../src/agent/machine.js';
-import { encodeHeader, encodeRecord } from '../src/journal/codec.js';
-import { crc32c } from '../src/journal/crc32c.js';
-import { fileJournals } from '../src/journal/file.js';
-import { beginFold, CHECK_EVERY, checkOf } from '../src/journal/fold.js';
-import { journalPath } from '../src/journal/layout.js';
-import { NEWLINE } from '../src/journal/lines.js';
-import { agentMachine } from '../src/journal/replay.js';
-import type { Header } from '../src/needs.js';
+import { fileJournals } from '../src/journal/file-store.js';
+import { crc32c } from '../src/journal/format/crc32c.js';
+import { encodeHeader, encodeRecord } from '../src/journal/format/line-codec.js';
+import { NEWLINE } from '../src/journal/format/lines.js';
+import { journalPath } from '../src/journal/journal-paths.js';
+import { beginFold, CHECK_EVERY, checkOf } from '../src/journal/read/fold.js';
+import { agentMachine } from '../src/journal/read/replay.js';
+import type { Header } from '../src/ports/journal.js';
 import * as given from '../test/agent/given.js';
 import { settingsOf } from '../test/agent/settings.js';
 import { median } from './figures.js';
@@ -23,7 +23,7 @@ import { inOwnProcess } from './own-process.js';
 const EVENTS = 1_000_000;
 const SESSION = 'bench';
 const TIMES = 5;
-/** Of one reply, as they stream. */
+/** Streamed pieces of one reply. */
 const DELTAS = 20;
 const ROUNDS_OF_A_TURN = 10;
 
@@ -90,7 +90,7 @@ const writeJournal = async (folder: string): Promise<void> => {
   await file.close();
 };
 
-/** What no reader of such a file can leave out. */
+/** The minimum work of any reader of such a file. */
 const readSumParse = async (folder: string): Promise<number> => {
   const handle = await open(journalPath(folder, SESSION));
   let rest = Buffer.alloc(0);

@@ -1,23 +1,27 @@
+import { benchCommands } from './commands.js';
+import { benchEdits } from './edits.js';
 import { benchFirstPaint } from './first-paint.js';
 import { benchReplay } from './replay.js';
-import { benchFirstRequest, benchRounds } from './rounds.js';
+import { benchMoreRounds, benchRounds } from './rounds.js';
 import { benchSessions } from './sessions.js';
 import { benchShapes } from './shapes.js';
 import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- steps start first-paint streaming first-request rounds replay sessions shapes]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay sessions shapes edits]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
+  rounds: benchRounds,
+  'more-rounds': benchMoreRounds,
   steps: () => benchSteps(),
   start: () => benchStart(),
   'first-paint': () => benchFirstPaint(),
-  'first-request': benchFirstRequest,
   streaming: () => benchStreaming(),
-  rounds: benchRounds,
+  commands: benchCommands,
   replay: benchReplay,
   sessions: benchSessions,
   shapes: benchShapes,
+  edits: benchEdits,
 };
 
 const asked = process.argv.slice(2);

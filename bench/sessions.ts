@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createAgent, type Session } from '../src/agent-api.js';
-import { fileJournals } from '../src/journal/file.js';
-import { scriptedModel } from '../src/models/scripted.js';
+import { createAgent, type Session } from '../src/api/create-agent.js';
+import { fileJournals } from '../src/journal/file-store.js';
+import { scriptedModel } from '../src/models/scripted/scripted-model.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 
@@ -18,7 +18,7 @@ const TIMES = 3;
 type Run = {
   readonly wallMs: number;
   readonly cpuMs: number;
-  /** In use after a collection, at rest, beyond what the process had before the first session. */
+  /** Bytes in use at rest after a garbage collection, minus those before the first session. */
   readonly heapMegabytes: number;
   readonly residentMegabytes: number;
 };

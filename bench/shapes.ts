@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import type { EnvironmentName } from '../src/needs-recursive.js';
+import type { EnvironmentName } from '../src/ask/ports.js';
 import type { Measured } from './shapes/measure.js';
 import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
 
@@ -43,7 +43,7 @@ const measure = async (heat: Heat, folder: string): Promise<Row> => {
   throw new Error(`${where}: the answer is ${answer}, and it said ${measured.answer}`);
 };
 
-/** What is sent must not grow with the input: 5 % is for the numbers in it and the words of two languages. */
+/** Requests must not grow with the input. The 5 % allow for numbers in them and the words of two languages. */
 const refuseGrowth = (rows: readonly Row[]): void => {
   for (const task of taskNames) {
     const sent = rows.filter((row) => row.task === task).map((row) => row.sent.characters);

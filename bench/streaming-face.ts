@@ -1,16 +1,17 @@
 import { writeFileSync, writeSync } from 'node:fs';
 import { initialState, step } from '../src/agent/machine.js';
 import { defaultSettings } from '../src/agent/settings.js';
-import type { Stepped } from '../src/needs.js';
+import type { Stepped } from '../src/ports/session.js';
 import { createLiveArea } from '../src/terminal/live-area.js';
-import { loadMarkdown } from '../src/terminal/markdown.js';
-import { Scroll } from '../src/terminal/scroll.js';
+import { makeSafe, safe } from '../src/terminal/safe-text.js';
 import { statusRow } from '../src/terminal/status.js';
+import { loadMarkdown } from '../src/terminal/transcript/markdown.js';
+import { Transcript } from '../src/terminal/transcript/transcript.js';
 import { wrapText } from '../src/terminal/width.js';
 import { fakeClock } from '../src/testing/clock.js';
 import { sections } from './streaming-text.js';
 
-/** One face that 5,000 tokens are streamed through, in a terminal of its own; what it cost goes into a file. */
+/** Streams 5,000 tokens through one face in a separate terminal, and writes the cost to a file. */
 
 const [, , face = '', file = ''] = process.argv;
 const COLUMNS = 100;
@@ -49,7 +50,7 @@ const rewriting = (): Face => {
     const cut = tail.lastIndexOf('\n\n') + 2;
     const done = cut > 1 ? tail.slice(0, cut) : '';
     tail = tail.slice(done.length);
-    const rows = [...wrapText(tail, COLUMNS), 'answering', '> '];
+    const rows = [...wrapText(makeSafe(tail), COLUMNS), 'answering', '> '];
     const erase = drawn > 1 ? `\u001b[${drawn - 1}A` : '';
     write(`${erase}\r\u001b[J${done.replaceAll('\n', '\r\n')}${rows.join('\r\n')}`);
     drawn = rows.length;
@@ -74,14 +75,14 @@ const pawl = (): Face => {
     clock,
     reflow: 'all',
   });
-  const scroll = new Scroll(look, '/w');
+  const scroll = new Transcript(look, '/w');
   const started = initialState({ ...defaultSettings, model: 'bench/x', workspace: '/w' });
   const { state } = step(started, { type: 'UserInput', at: clock.now(), text: 'go', mode: 'steer' });
   const draw = (): void =>
     area.draw(() => {
       const rows = scroll.rows(COLUMNS, clock.now());
       const status = statusRow(state, COLUMNS, clock.now());
-      return { rows: [...rows, status, '> '], cursor: { row: rows.length + 1, column: 2 } };
+      return { rows: [...rows, status, safe`> `], cursor: { row: rows.length + 1, column: 2 } };
     });
   return {
     take(text) {

@@ -91,12 +91,14 @@ exports.runCached = (program) => {
   const file = cacheFile(content);
   const kept = readKept(file);
   const script = new vm.Script(Module.wrap(source), { filename: program, cachedData: kept?.code });
+  // The code itself is not held: it is 2 MB.
+  const compiledBefore = kept?.compiled ?? null;
   // At the end, so that what this run compiled on the way is kept, too.
   process.once('exit', (exitCode) => {
     if (file === null || exitCode === REFUSED) return;
     const compiled = getHeapCodeStatistics().bytecode_and_metadata_size;
-    if (kept !== undefined && !script.cachedDataRejected && compiled < kept.compiled * MORE) return;
-    // Code is only good for the flags it was made with, and the program sets this one (src/cli/open-session.ts).
+    if (compiledBefore !== null && !script.cachedDataRejected && compiled < compiledBefore * MORE) return;
+    // Code is only good for the flags it was made with, and the program sets this one (src/cli/sessions/open-session.ts).
     setFlagsFromString('--semi-space-growth-factor=2');
     keep(file, content, script.createCachedData(), compiled);
   });

@@ -12,6 +12,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
+import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
 
 const ENTRIES: Readonly<Record<string, string>> = {
@@ -40,6 +41,23 @@ const requireBuiltins: Plugin = {
   },
 };
 
+/** Modules of Node's that most runs of the program never use; the program loads them with the first use. */
+const LATE = ['https', 'readline', 'tls', 'worker_threads', 'zlib'];
+
+/** Replaces each of them by a module whose exports are resolved on first use. */
+const lateBuiltins: Plugin = {
+  name: 'late-builtins',
+  setup(builder) {
+    builder.onResolve({ filter: new RegExp(`^node:(${LATE.join('|')})$`) }, ({ path: name, kind }) =>
+      kind === 'import-statement' ? { path: name, namespace: 'late-builtin' } : undefined,
+    );
+    builder.onLoad({ filter: /./, namespace: 'late-builtin' }, ({ path: name }) => ({
+      contents: `for (const key of ${JSON.stringify(Object.getOwnPropertyNames(process.getBuiltinModule(name) ?? {}))})
+        Object.defineProperty(exports, key, { enumerable: true, get: () => process.getBuiltinModule('${name}')[key] });`,
+    }));
+  },
+};
+
 /** Zod's messages in fifty languages are 300 kB that nobody here reads; English is what it starts with. */
 const englishOnly: Plugin = {
   name: 'english-only',
@@ -52,8 +70,8 @@ const englishOnly: Plugin = {
 };
 
 /**
- * To cut texts into signs and to know an emoji takes tables: loading them is some 40 ms that the terminal waits for
- * before it is ready. They are loaded when a text first needs them.
+ * Segmenting text and recognizing emoji needs tables that take some 40 ms to load. They are loaded when a text first
+ * needs them, so that the terminal starts without them.
  */
 const MADE_LATE: readonly (readonly [atOnce: string, late: string])[] = [
   [
@@ -84,9 +102,10 @@ const lateTables: Plugin = {
 };
 
 const PROGRAM = 'src/cli/main.ts';
-const LEAN_HEADERS = 'scripts/lean-headers.ts';
+/** Replacements for expensive globals of the platform. */
+const LEAN = ['scripts/lean-headers.ts', 'scripts/lean-streams.ts'];
 
-/** What both builds have in common. */
+/** Options that both builds share. */
 const common = (root: string) =>
   ({
     absWorkingDir: root,
@@ -97,10 +116,10 @@ const common = (root: string) =>
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: 'none',
-    // Else a crash would print half the program as the line where it happened.
+    // Otherwise a crash would print half the program as its source line.
     lineLimit: 160,
     external: EXTERNAL,
-    inject: existsSync(path.join(root, LEAN_HEADERS)) ? [LEAN_HEADERS] : [],
+    inject: LEAN.filter((file) => existsSync(path.join(root, file))),
     plugins: [requireBuiltins, englishOnly, lateTables],
     metafile: true as const,
     write: false as const,
@@ -126,15 +145,20 @@ const buildProgram = async (root: string) => {
     ...common(root),
     stdin: { contents: own.outputFiles[0]?.text ?? '', resolveDir: root, sourcefile: PROGRAM },
     outfile: 'dist/cli.cjs',
+    plugins: [lateBuiltins, ...common(root).plugins],
     format: 'cjs',
     keepNames: false,
+    minifyIdentifiers: true,
     charset: 'ascii', // bin/code-cache.js reads it as such
     // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
-    supported: { 'dynamic-import': false },
+    // Signs of other alphabets can't be escaped in a tagged template: such templates become calls with plain strings.
+    supported: { 'dynamic-import': false, 'template-literal': false },
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   const [output] = outputFiles;
   if (output === undefined) throw new Error('esbuild gave no program');
+  if (/[^\0-\x7f]/.test(output.text))
+    throw new Error('the program is not ASCII, and would be read as if it were');
   const name = createHash('sha256').update(output.contents).digest('hex').slice(0, 16);
   return { path: output.path, contents: `//${name}\n${output.text}`, metafile };
 };
@@ -152,6 +176,14 @@ const loadedAtOnce = (metafile: Metafile, entry: string): readonly string[] => {
   visit(entry);
   return [...found];
 };
+
+/** The sources in what `entry` loads at once. */
+export const sourcesLoadedAtOnce = (metafile: Metafile, entry: string): readonly string[] =>
+  loadedAtOnce(metafile, entry).flatMap((file) =>
+    Object.entries(metafile.outputs[file]?.inputs ?? {}).flatMap(([source, { bytesInOutput }]) =>
+      bytesInOutput > 0 ? [source] : [],
+    ),
+  );
 
 const sizeOf = (metafile: Metafile, files: readonly string[]): number =>
   files.reduce((sum, file) => sum + (metafile.outputs[file]?.bytes ?? 0), 0);
@@ -175,7 +207,7 @@ const removeStale = (folder: string, kept: ReadonlySet<string>): void => {
   }
 };
 
-/** In a folder that holds nothing but what is built: files of any kind, in folders of it, too. */
+/** Writes files to a folder of build output, including subfolders. */
 const removeAllStale = (folder: string, kept: ReadonlySet<string>): void => {
   if (!existsSync(folder)) return;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -205,32 +237,40 @@ const account = (metafile: Metafile, entries: readonly string[]): readonly strin
   return [...lines, `the library: ${all.length} files, ${kilobytes(bytes)}`];
 };
 
-/** Builds what there is under `root`; a line about each entry. Throws with what is wrong: a source that does not parse, a licence that is missing. */
-export const bundle = async (root: string): Promise<readonly string[]> => {
-  const present = Object.entries(ENTRIES).filter(([, source]) => existsSync(path.join(root, source)));
-  const { outputFiles, metafile } = await build({
+const presentEntries = (root: string) =>
+  Object.entries(ENTRIES).filter(([, source]) => existsSync(path.join(root, source)));
+
+/** The library's entries with the chunks that they share. Nothing is written. */
+export const buildLibrary = (root: string) =>
+  build({
     ...common(root),
-    entryPoints: Object.fromEntries(present),
+    entryPoints: Object.fromEntries(presentEntries(root)),
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',
     splitting: true,
     format: 'esm',
   });
+
+/** Builds all entries that exist under `root`; returns a line about each. Throws if a source does not parse or a licence is missing. */
+export const bundle = async (root: string): Promise<readonly string[]> => {
+  const { outputFiles, metafile } = await buildLibrary(root);
   const program = await buildProgram(root);
   assertPure(metafile);
   const programs = await environmentPrograms(root, common(root));
-  const files = [...outputFiles, ...(program === null ? [] : [program]), ...programs.files];
+  const grammar = shellGrammar(root);
+  const files = [...outputFiles, ...(program === null ? [] : [program]), ...programs.files, ...grammar.files];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, 'dist'), kept);
   removeStale(path.join(root, 'dist', 'chunks'), kept);
-  removeAllStale(path.join(root, 'dist', 'environments'), kept);
+  for (const folder of ['environments', 'shell']) removeAllStale(path.join(root, 'dist', folder), kept);
   replaceFile(
     path.join(root, 'THIRD-PARTY.md'),
     thirdParty(root, [
       ...Object.keys(metafile.inputs),
       ...Object.keys(program?.metafile.inputs ?? {}),
       ...programs.inputs,
+      ...grammar.inputs,
     ]),
   );
   const size = program === null ? 'not built' : kilobytes(program.contents.length);
@@ -238,7 +278,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
     `dist/cli.cjs: ${size}`,
     ...account(
       metafile,
-      present.map(([name]) => name),
+      presentEntries(root).map(([name]) => name),
     ),
   ];
 };

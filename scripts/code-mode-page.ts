@@ -1,7 +1,7 @@
-import { markdownTable, mermaid } from '../src/kernel/describe.js';
-import type { Described } from '../src/kernel/step.js';
-import { codeMode } from '../src/recursive/machine.js';
-import { type SeedEdge, seedEdges } from '../src/recursive/seed.js';
+import { codeMode } from '../src/ask/run/machine.js';
+import { type SeedEdge, seedEdges } from '../src/ask/run/seed-projection.js';
+import { markdownTable, mermaid } from '../src/machine-kit/kernel/diagrams.js';
+import type { MachineDescription } from '../src/machine-kit/kernel/step.js';
 import { fenced, splice } from './diagram.js';
 
 /** The page of seed 004's code mode: its chart from its table, our arrows from ours. The rest is written by hand. */
@@ -11,7 +11,7 @@ export const codeModePage = 'docs/seeds/recursive.md';
 const edgeOf = ({ from, event, when, to, action }: SeedEdge) =>
   ({ id: `${from}/${event}/${to}`, from, event, when, to, as: '', then: action, kind: 'go' }) as const;
 
-const seedMachine: Described = { ...codeMode, edges: seedEdges.map(edgeOf), ignored: [] };
+const seedMachine: MachineDescription = { ...codeMode, edges: seedEdges.map(edgeOf), ignored: [] };
 
 /** The page with everything that comes from the tables put in anew. Throws when it has no place for it. */
 export const fillCodeModePage = (text: string): string =>

@@ -1,5 +1,6 @@
 import { flagName } from '../src/config/flag-names.js';
-import { type ProjectMay, type Setting, settings } from '../src/config/table.js';
+import type { ProjectMay, Setting } from '../src/config/setting.js';
+import { settings } from '../src/config/table.js';
 import { splice } from './diagram.js';
 
 /** The table of settings in docs/configuration.md. */
@@ -10,6 +11,7 @@ const projectMay: Readonly<Record<ProjectMay, string>> = {
   no: 'nothing',
   free: 'choose',
   tighten: 'tighten',
+  raise: 'raise',
   sameProvider: 'choose another of the same provider',
 };
 
@@ -31,6 +33,8 @@ const valuesOf = ({ kind }: Setting): string => {
       return 'path';
     case 'hosts':
       return 'list of hosts';
+    case 'names':
+      return 'list of names';
     default:
       return kind satisfies never;
   }

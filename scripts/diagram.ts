@@ -1,6 +1,6 @@
-/** Puts what is drawn from the table into documents, between markers that stay. */
+/** Puts generated content into documents, between markers. */
 
-type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings';
+type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings' | 'providers';
 
 const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
   begin: `<!-- ${part}:begin -->`,
@@ -15,7 +15,7 @@ const placeOf = (text: string, part: Part): { readonly from: number; readonly to
   return from < 0 || to < 0 ? null : { from: from + begin.length, to };
 };
 
-/** What stands between the markers, without the line breaks around it; null when there are no markers. */
+/** The content between the markers, without surrounding line breaks; null without markers. */
 export const cutOut = (text: string, part: Part): string | null => {
   const place = placeOf(text, part);
   return place === null ? null : text.slice(place.from, place.to).trim();

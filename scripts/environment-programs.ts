@@ -2,22 +2,20 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 
-/** What the environments run in a process or thread of its own: files of their own in dist/environments/. */
+/** Programs that environments run in a separate process or thread: separate files in dist/environments/. */
 
-const SOURCES = 'src/environments';
-const WORKER = `${SOURCES}/quickjs-worker.ts`;
-/** Starts the worker from its TypeScript; of no use where that is bundled. */
-const FROM_SOURCE = /-from-source\.js$/;
+const SOURCES = 'src/ask/environments/sandboxed';
+const WORKER = 'src/ask/environments/quickjs/quickjs-worker.ts';
 
 type Programs = {
   readonly files: readonly { readonly path: string; readonly contents: Uint8Array }[];
   readonly inputs: readonly string[];
 };
 
-/** Programs that are no TypeScript are copied as they are. */
+/** Programs that are not TypeScript are copied unchanged. */
 const copied = (root: string): Programs['files'] =>
   readdirSync(path.join(root, SOURCES), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith('.ts') && !FROM_SOURCE.test(entry.name))
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.ts'))
     .map((entry) => path.join(entry.parentPath, entry.name))
     .map((file) => ({
       path: path.join(root, 'dist/environments', path.relative(path.join(root, SOURCES), file)),

@@ -3,13 +3,17 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Check, combine, isSound } from '../src/agent/exploration/check.js';
-import { defaultBounds } from '../src/agent/exploration/configuration.js';
-import { unreached } from '../src/agent/exploration/unreached.js';
+import {
+  type CheckResult,
+  combineResults,
+  excusedArrows,
+  isSound,
+} from '../src/agent/exploration/check-result.js';
+import { defaultBounds } from '../src/agent/exploration/configurations/configuration.js';
 import { agent } from '../src/agent/machine.js';
-import { views } from '../src/agent/views/views.js';
-import { textOf } from '../src/cli/check-text.js';
-import { exploreAll } from '../src/cli/explorers.js';
+import { projections } from '../src/agent/projections/all-projections.js';
+import { textOf } from '../src/cli/machine/check-report.js';
+import { exploreAll } from '../src/cli/machine/explorer-threads.js';
 import { splice } from './diagram.js';
 
 const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/exploration.md');
@@ -20,8 +24,8 @@ const bounds = { ...defaultBounds, reads: 3, edits: 1, retries: 3, steers: 3, fo
 
 const count = (amount: number): string => amount.toLocaleString('en-US');
 
-/** What stands in the document: when, with which bounds, and what came of it. */
-const pageOf = (check: Check, seconds: number): string => {
+/** The section of the document: date, bounds and results. */
+const pageOf = (check: CheckResult, seconds: number): string => {
   const larger = Object.entries(bounds)
     .filter(([name, value]) =>
       Object.entries(defaultBounds).every(([other, least]) => other !== name || least !== value),
@@ -45,7 +49,7 @@ const startedAtMs = Date.now();
 const explored = await exploreAll({ bounds, statesMax: STATES_MAX }, (name, { states, steps }) =>
   console.error(`${name}: ${count(states)} states, ${count(steps)} steps`),
 );
-const check = combine(explored, agent.edges, views, unreached);
+const check = combineResults(explored, agent.edges, projections, excusedArrows);
 console.log(textOf(check));
 if (check.violation !== null) console.log(check.violation.trace);
 if (isSound(check) && check.states >= STATES_WANTED) {

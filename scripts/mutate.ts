@@ -1,5 +1,5 @@
 /**
- * `npm run mutate [-- FILE…]`: tries every mutant of src/kernel and src/agent, or of the files given, and prints the
+ * `npm run mutate [-- FILE…]`: tries every mutant of src/machine-kit/kernel and src/agent, or of the files given, and prints the
  * score. A whole run writes docs/mutation.md. Fails under the score we promise, and where survivors and their reasons
  * (scripts/mutation/survivors.ts) do not agree. `-- --page` tries nothing: it writes the page of the last whole run again,
  * with the reasons as they are now, and with what was tried again since of some files.
@@ -43,7 +43,7 @@ const tryMutants = async (): Promise<Tried> => {
   return { at: startedAt.toISOString(), minutes, mutations, again: [] };
 };
 
-/** What this script wrote there. */
+/** The data that this script wrote to the page. */
 const readLastRun = (): Tried => JSON.parse(readFileSync(LAST_RUN, 'utf8')) as Tried;
 
 /** The last whole run, with these files as they are now. */

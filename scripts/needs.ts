@@ -1,6 +1,6 @@
 /**
- * What the tests use that npm does not bring. On a new machine with Debian's packages it is installed, and said;
- * elsewhere the message says what is missing and how it is repaired.
+ * Programs that the tests need and npm does not install. With Debian's packages they are installed, with a message.
+ * Elsewhere the message says what is missing and how to install it.
  */
 import { spawnSync } from 'node:child_process';
 
@@ -10,7 +10,7 @@ type Need = {
   readonly words: readonly string[];
   /** Debian's package that brings it. */
   readonly debian: string;
-  /** What else may be in the way. */
+  /** Other reasons why it may not work. */
   readonly else?: string;
 };
 
@@ -34,6 +34,13 @@ const NEEDS: readonly Need[] = [
     else: USER_NAMESPACES,
   },
   { program: 'python3', words: ['-c', 'pass'], debian: 'python3' },
+  { program: 'perl', words: ['-e', '1'], debian: 'perl' },
+  { program: 'make', words: ['--version'], debian: 'make' },
+  { program: 'gcc', words: ['--version'], debian: 'gcc' },
+  // It has the headers of C too.
+  { program: 'gcc', words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'], debian: 'libc6-dev' },
+  // Where the tests run as root they make an ordinary user.
+  ...(process.getuid?.() === 0 ? [{ program: 'useradd', words: ['--help'], debian: 'passwd' }] : []),
 ];
 
 const works = ({ program, words }: Need): boolean =>
@@ -42,7 +49,7 @@ const works = ({ program, words }: Need): boolean =>
 const canInstall = (): boolean =>
   process.getuid?.() === 0 && spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** Its output is shown where it fails: the reason is in it. */
+/** Runs a command, and shows its output if it fails. */
 const aptGet = (words: readonly string[]): boolean => {
   const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const { status, stdout, stderr } = spawnSync('apt-get', words, { encoding: 'utf8', env: environment });
@@ -52,10 +59,13 @@ const aptGet = (words: readonly string[]): boolean => {
 
 const install = (packages: readonly string[]): void => {
   console.log(`installing what the tests use: ${packages.join(' ')}`);
-  if (aptGet(['update', '-q'])) aptGet(['install', '-q', '-y', '--no-install-recommends', ...packages]);
+  // Another installation may be under way.
+  const patience = ['-o', 'DPkg::Lock::Timeout=120'];
+  if (aptGet(['update', '-q', ...patience]))
+    aptGet(['install', '-q', '-y', ...patience, '--no-install-recommends', ...packages]);
 };
 
-/** Installs what is missing where that can be done; one sentence for each program that does not work even then. */
+/** Installs missing programs if possible. Returns one sentence for each program that still does not work. */
 export const missingNeeds = (): readonly string[] => {
   const absent = NEEDS.filter((need) => !works(need));
   if (absent.length > 0 && canInstall()) install([...new Set(absent.map(({ debian }) => debian))]);

@@ -81,7 +81,7 @@ const find = (file: string, name: string): Declared => {
 const sourceOf = (statement: Node): string | null =>
   isNode(statement.source) && typeof statement.source.value === 'string' ? statement.source.value : null;
 
-/** What a face exports: it lists names of other files and declares nothing itself. */
+/** The exports of an entry point, which only re-exports names. */
 const exportsOf = (folder: string, entry: string): readonly Declared[] => {
   const file = path.join(folder, entry);
   return parse(file).body.flatMap((statement) => {
@@ -132,14 +132,14 @@ const pageOf = ({ name }: Face, declared: readonly Declared[]): string => {
   ].join('\n');
 };
 
-/** The pages by their files. Emits the declarations into a folder that is gone afterwards. */
+/** The pages by file. Emits the declarations into a temporary folder. */
 export const referencePages = (): ReadonlyMap<string, string> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-declarations-'));
   try {
     const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
     const words = [compiler, '-p', path.join(root, 'tsconfig.types.json'), '--outDir', folder];
     const { stdout } = spawnSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
-    // a fault of types somewhere else is the type check's to report, and keeps no declaration back
+    // type errors are reported by the type check and do not prevent declarations
     if (!existsSync(path.join(folder, 'index.d.ts')))
       throw new Error(`the declarations can't be emitted:\n${stdout}`);
     return new Map(faces.map((face) => [face.page, pageOf(face, exportsOf(folder, face.entry))]));

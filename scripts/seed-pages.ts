@@ -1,10 +1,10 @@
-import { chartOf, tableOf } from '../src/agent/views/describe-view.js';
-import type { View } from '../src/agent/views/view.js';
+import type { Projection } from '../src/agent/projections/projection.js';
+import { projectionDiagram, projectionTable } from '../src/agent/projections/projection-diagram.js';
 import { fenced, splice } from './diagram.js';
 
 /** The page of each seed system: its chart, its words beside ours, its arrows. What is said about them is written by hand. */
 
-export const seedPage = (view: View): string => `docs/seeds/${view.name}.md`;
+export const seedPage = (view: Projection): string => `docs/seeds/${view.name}.md`;
 
 type Names = Readonly<Record<string, string>>;
 
@@ -20,22 +20,24 @@ const wordRows = (kind: string, theirs: Names, ours: Names): readonly string[] =
 };
 
 /** Its states, events and actions, each with our words for it. */
-const wordTables = ({ states, events, actions, ours }: View): string =>
+const wordTables = ({ states, events, actions, ours }: Projection): string =>
   [
     ...wordRows('its state', states, ours.states),
     ...wordRows('its event', events, ours.events),
     ...wordRows('its action', actions, ours.actions),
   ].join('\n');
 
-const arrows = (view: View): string => {
+const arrows = (view: Projection): string => {
   const never = Object.entries(view.unreached).map(([id, why]) => `- \`${id}\`: ${why}.`);
-  return never.length === 0 ? tableOf(view) : [tableOf(view), '', 'Never taken:', '', ...never].join('\n');
+  return never.length === 0
+    ? projectionTable(view)
+    : [projectionTable(view), '', 'Never taken:', '', ...never].join('\n');
 };
 
 /** The page with everything that comes from the view put in anew. Throws when it has no place for it. */
-export const fillSeedPage = (text: string, view: View): string =>
+export const fillSeedPage = (text: string, view: Projection): string =>
   splice(
-    splice(splice(text, 'diagram', fenced(chartOf(view))), 'words', wordTables(view)),
+    splice(splice(text, 'diagram', fenced(projectionDiagram(view))), 'words', wordTables(view)),
     'table',
     arrows(view),
   );

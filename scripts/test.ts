@@ -1,96 +1,206 @@
 /**
- * `npm test`: builds, checks, then runs every test; stops at the first step that fails and says which.
- * `--fast` leaves out what starts the whole program (test/e2e, test/pack). Paths of test files run only these.
+ * `npm test`: builds, then checks and runs every test; ends with the line `N passed, N failed`. Paths of test files or
+ * folders run only these, without the checks.
+ * `--fast` (`npm run check`) checks the sources and runs the unit tests but the longest: without builds, in under a minute.
+ *
+ * Unit tests share one process, all other files have one of their own (test-runner/tier.ts).
+ *
+ * 1. A step that fails is reported at once, and no test file is started after it.
+ * 2. A file that crashes, hangs, ends early or runs no test has failed, and is named.
+ * 3. A file that failed beside others runs once more, alone, with the same random seed. If it passes then, the run
+ *    passes, and the file is named as unsteady with its first failure in full. More than two such files fail the run.
  */
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { run } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { keyVariables, providers } from '../src/providers/provider-table.js';
 import { missingNeeds } from './needs.js';
-import { report } from './reporter.js';
+import { BUILDS, CHECKS, type Check, runCheck, SOURCE_CHECKS } from './test-runner/check.js';
+import { allTests, chooseTests } from './test-runner/choose.js';
+import { type CompiledTests, compileTests } from './test-runner/compile.js';
+import { describeEnd, describeFile, describeUnits } from './test-runner/report.js';
+import { type Rerun, rerunFailed } from './test-runner/rerun.js';
+import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
+import { runUnits, UNIT_TESTS } from './test-runner/run-units.js';
+import { LONG_UNIT_TESTS } from './test-runner/tier.js';
 
-type Step = { readonly title: string; readonly program: string; readonly words: readonly string[] };
-
-const FILE_TIME_MAX_MS = 300_000;
-/** As many test files at once: more than cores, since many wait for processes and clocks. */
-const AT_ONCE = 3;
+/** More processes than cores, since many tests wait for processes and clocks. */
+const AT_ONCE = availableParallelism() + 2;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const ownBin = (name: string): string => path.join(root, 'node_modules', '.bin', name);
-const script = (file: string): readonly string[] => ['--import', 'tsx', `scripts/${file}`];
 
-const BUILD: Step = { title: 'bundle', program: process.execPath, words: script('bundle.ts') };
-const CHECKS: readonly Step[] = [
-  { title: 'types', program: ownBin('tsc'), words: ['-p', 'tsconfig.json'] },
-  { title: 'declarations', program: ownBin('tsc'), words: ['-p', 'tsconfig.types.json'] },
-  { title: 'format and lint', program: ownBin('biome'), words: ['check', '--error-on-warnings', '.'] },
-  { title: 'house rules', program: process.execPath, words: script('tidy.ts') },
-  { title: 'dead exports', program: ownBin('knip'), words: ['--no-progress', '--no-config-hints'] },
-  { title: 'package', program: ownBin('publint'), words: ['run', '--strict', '--pack', 'false'] },
-];
-
-/** What would let the machine of whoever runs the tests decide about them: keys, settings, colours. */
+/**
+ * What would let the machine of whoever runs the tests decide about them: keys, settings, colours. Variables that only
+ * tests read stay: how often random tests run, and with which seed.
+ */
 const FOREIGN =
-  /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
+  /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$|WALKS$|\w+_(CALLS|RUNS|COUNT|PAIRS|TEXTS|BYTES|SEED)$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
+
+const ofProviders = new Set([...keyVariables, ...providers.map(({ urlVariable }) => urlVariable)]);
 
 const cleanEnvironment = (): void => {
-  for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete process.env[name];
+  for (const name of Object.keys(process.env))
+    if (FOREIGN.test(name) || ofProviders.has(name)) delete process.env[name];
 };
 
-const succeeds = ({ title, program, words }: Step): boolean => {
-  const startedAtMs = Date.now();
-  const { status, error } = spawnSync(program, words, { cwd: root, stdio: 'inherit' });
-  const seconds = ((Date.now() - startedAtMs) / 1000).toFixed(1);
-  console.log(`${status === 0 ? '✔' : '✖'} ${title}: ${seconds} s`);
-  if (error) console.error(error.message);
-  if (status !== 0)
-    console.error(`npm test stopped at '${title}': ${path.basename(program)} ${words.join(' ')}`);
-  return status === 0;
+/** One seed for all files of a run, so that a file that runs again meets the same random cases. */
+const shareSeed = (): void => {
+  process.env.PAWL_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
+  console.log(`ℹ PAWL_SEED=${process.env.PAWL_SEED}`);
 };
 
-/** Units first, then what starts the whole program, last what installs the package. */
-const rank = (file: string): number =>
-  ['test/e2e/', 'test/pack/'].findIndex((folder) => file.startsWith(folder));
+/** Starts the jobs in order, so many at once. */
+const runAll = async (jobs: readonly (() => Promise<void>)[]): Promise<void> => {
+  const waiting = jobs[Symbol.iterator]();
+  const work = async (): Promise<void> => {
+    for (const job of waiting) await job();
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+};
 
-const allTests = (fast: boolean): readonly string[] =>
-  readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
-    .map((file) => `test/${file}`)
-    .filter((file) => file.endsWith('.test.ts') && !(fast && rank(file) >= 0))
-    .sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1));
+const runChecks = async (checks: readonly Check[]): Promise<readonly string[]> => {
+  const passed = await Promise.all(checks.map((check) => runCheck(root, check)));
+  return checks.filter((_, index) => !passed[index]).map(({ title }) => title);
+};
 
-const runTests = async (files: readonly string[]): Promise<void> => {
-  const events = run({
-    files: files.map((file) => path.resolve(root, file)),
-    concurrency: AT_ONCE,
-    timeout: FILE_TIME_MAX_MS,
+const compile = async (files: readonly string[]): Promise<CompiledTests | null> => {
+  const startedAtMs = performance.now();
+  try {
+    const compiled = await compileTests(root, files);
+    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+    console.log(`✔ ${files.length} test files compiled: ${seconds} s`);
+    return compiled;
+  } catch (error) {
+    console.log(`✖ test files compiled: ${error instanceof Error ? error.message : String(error)}`);
+    return null;
+  }
+};
+
+/** What a run consists of. */
+type Plan = {
+  readonly builds: readonly Check[];
+  readonly checks: readonly Check[];
+  /** In one process. */
+  readonly units: readonly string[];
+  /** Each in a process of its own. */
+  readonly files: readonly string[];
+};
+
+/** `all`: with the checks and every test; `fast`: what needs no build; `chosen`: only the files that were named. */
+type Extent = 'all' | 'fast' | 'chosen';
+
+const planOf = (extent: Extent, files: readonly string[], unitTests: readonly string[]): Plan => {
+  const units = unitTests.filter((file) => !LONG_UNIT_TESTS.includes(file));
+  const builds = BUILDS.slice(0, 1);
+  if (extent === 'chosen') return { builds, checks: [], units: [], files };
+  if (extent === 'fast') return { builds: [], checks: SOURCE_CHECKS, units, files: [] };
+  const others = files.filter((file) => !units.includes(file));
+  return { builds: BUILDS, checks: CHECKS, units, files: others };
+};
+
+const runUnitsOf = async (
+  units: readonly string[],
+  compiled: CompiledTests,
+): Promise<readonly FileResult[]> => {
+  const results = await runUnits(root, units, compiled);
+  const ofFiles = results.filter(({ file }) => file !== UNIT_TESTS);
+  const [whole] = results.filter(({ file }) => file === UNIT_TESTS);
+  if (whole !== undefined) process.stdout.write(describeUnits(ofFiles, whole));
+  return whole?.fault === null ? ofFiles : results;
+};
+
+/** Runs the checks beside the tests, then failed files alone; both lists are of what has been run. */
+const runTests = async (
+  { checks, units, files }: Plan,
+  compiled: CompiledTests,
+): Promise<{ readonly ran: Rerun; readonly failedChecks: readonly string[] }> => {
+  const results: FileResult[] = [];
+  const failedChecks: string[] = [];
+  const checkJobs = checks.map((check) => async () => {
+    if (!(await runCheck(root, check))) failedChecks.push(check.title);
   });
-  events.on('test:fail', () => {
-    process.exitCode = 1;
+  const runAndDescribe = async (file: string): Promise<FileResult> => {
+    const result = await runFile(root, file, compiled);
+    process.stdout.write(describeFile(result));
+    return result;
+  };
+  const unitJob = async (): Promise<void> => void results.push(...(await runUnitsOf(units, compiled)));
+  const testJobs = files.map((file) => async () => {
+    if (failedChecks.length === 0) results.push(await runAndDescribe(file));
   });
-  for await (const text of report(events)) process.stdout.write(text);
+  await runAll([...(units.length > 0 ? [unitJob] : []), ...checkJobs, ...testJobs]);
+  // What broke the process of the unit tests can't be run alone.
+  const isFinal =
+    failedChecks.length > 0 ||
+    units.length + files.length === 1 ||
+    results.some(({ file, fault }) => file === UNIT_TESTS && fault !== null);
+  const ran = isFinal ? { results, unsteady: [] } : await rerunFailed(results, runAndDescribe);
+  return { ran, failedChecks };
+};
+
+const endOnSignal = (compiled: CompiledTests): void => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      killRunning();
+      compiled.remove();
+      process.exit(1);
+    });
+  }
+};
+
+/** Whether everything passed. */
+const run = async (files: readonly string[], extent: Extent): Promise<boolean> => {
+  const startedAtMs = performance.now();
+  // A declaration of a file that is gone would go into the package.
+  if (extent !== 'fast') rmSync(path.join(root, 'dist', 'types'), { recursive: true, force: true });
+  const [compiled, failedBuilds] = await Promise.all([
+    compile(files),
+    runChecks(planOf(extent, files, []).builds),
+  ]);
+  if (compiled === null || failedBuilds.length > 0) {
+    compiled?.remove();
+    const failed = [...failedBuilds, ...(compiled === null ? ['test files compiled'] : [])];
+    process.stdout.write(describeEnd({ results: [], unsteady: [] }, failed, performance.now() - startedAtMs));
+    return false;
+  }
+  endOnSignal(compiled);
+  const plan = planOf(extent, files, compiled.unitTests);
+  const { ran, failedChecks } = await runTests(plan, compiled);
+  compiled.remove();
+  const started = new Set(ran.results.map(({ file }) => file));
+  const left = plan.files.filter((file) => !started.has(file)).length;
+  if (left > 0)
+    console.log(`✖ ${left} of ${plan.files.length} test files were not started: a check had failed`);
+  process.stdout.write(describeEnd(ran, failedChecks, performance.now() - startedAtMs));
+  return failedChecks.length === 0 && !ran.results.some(hasFailed);
+};
+
+/** The checks beside unit tests need nothing that npm does not bring. */
+const faultsOf = (flags: readonly string[], paths: readonly string[]): readonly string[] => {
+  const unknown = flags.filter((flag) => flag !== '--fast').map((flag) => `unknown flag ${flag}`);
+  const gone = LONG_UNIT_TESTS.filter((file) => !existsSync(path.join(root, file)));
+  const needs = flags.includes('--fast') && paths.length === 0 ? [] : missingNeeds();
+  return [
+    ...unknown,
+    ...gone.map((file) => `scripts/test-runner/tier.ts names ${file}, which is gone`),
+    ...needs,
+  ];
 };
 
 const main = async (words: readonly string[]): Promise<void> => {
-  const fast = words.includes('--fast');
-  const chosen = words.filter((word) => !word.startsWith('--'));
-  const faults = [
-    ...words
-      .filter((word) => word.startsWith('--') && word !== '--fast')
-      .map((word) => `unknown flag ${word}`),
-    ...chosen.filter((file) => !existsSync(file)).map((file) => `there is no ${file}`),
-    ...missingNeeds(),
-  ];
+  const flags = words.filter((word) => word.startsWith('--'));
+  const paths = words.filter((word) => !word.startsWith('--'));
+  const chosen = chooseTests(root, paths);
+  const faults = [...(chosen.kind === 'faults' ? chosen.faults : []), ...faultsOf(flags, paths)];
   for (const fault of faults) console.error(fault);
   process.exitCode = 1;
-  if (faults.length > 0) return;
+  if (faults.length > 0 || chosen.kind === 'faults') return;
   cleanEnvironment();
-  // A declaration of a file that is gone would go into the package.
-  rmSync(path.join(root, 'dist', 'types'), { recursive: true, force: true });
-  const steps = chosen.length > 0 ? [BUILD] : [BUILD, ...CHECKS];
-  for (const step of steps) if (!succeeds(step)) return;
-  process.exitCode = 0;
-  await runTests(chosen.length > 0 ? chosen : allTests(fast));
+  shareSeed();
+  const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
+  const passed = paths.length === 0 ? await run(allTests(root), whole) : await run(chosen.files, 'chosen');
+  if (passed) process.exitCode = 0;
 };
 
 await main(process.argv.slice(2));

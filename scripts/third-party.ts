@@ -6,7 +6,7 @@ type Bundled = {
   readonly version: string;
   readonly licence: string;
   readonly repository: string;
-  /** null: the package comes without it. */
+  /** Null: the package does not include it. */
   readonly text: string | null;
 };
 

@@ -2,35 +2,64 @@
  * The house rules that no compiler checks, as a test: import direction and circles, purity, names, sizes, one of each,
  * nothing of one machine. Run by `npm test`; prints each fault as file:line.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { floorFaults } from './tidy/floors.js';
-import { nameFaults } from './tidy/names.js';
+import { nameFaults, typeNameFaults } from './tidy/names.js';
 import { oneOfEachFaults } from './tidy/one-of-each.js';
+import { outputFaults } from './tidy/output.js';
+import { processFaults } from './tidy/processes.js';
 import { purityFaults } from './tidy/purity.js';
 import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
 import { textFaults } from './tidy/texts.js';
 
-/** Files that git tracks or would track, relative to the root. */
+/** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
+const filesOfGit = (root: string): readonly string[] | null => {
+  // An archive within somebody's work tree is none of that tree's files.
+  if (!existsSync(path.join(root, '.git'))) return null;
+  const words = ['-C', root, 'ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+  const { status, stdout } = spawnSync('git', words, { encoding: 'utf8', maxBuffer: 1 << 26 });
+  return status === 0 ? stdout.split('\0') : null;
+};
+
+/** The lines of .gitignore that are used here: names with `*`, and folders. */
+const ignoredNames = (root: string): readonly RegExp[] => {
+  const file = path.join(root, '.gitignore');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  return ['.git', 'node_modules', ...lines]
+    .map((line) => line.trim().replace(/\/$/, ''))
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((name) => new RegExp(`^${name.replaceAll('.', '\\.').replaceAll('*', '.*')}$`));
+};
+
+/** All files below `root` but the ignored ones. */
+const filesOfFolder = (root: string): readonly string[] => {
+  const ignored = ignoredNames(root);
+  const visit = (folder: string): readonly string[] =>
+    readdirSync(path.join(root, folder), { withFileTypes: true })
+      .filter(({ name }) => !ignored.some((pattern) => pattern.test(name)))
+      .flatMap((entry) => {
+        const file = path.posix.join(folder, entry.name);
+        return entry.isDirectory() ? visit(file) : [file];
+      });
+  return visit('');
+};
+
+/** Files of the project, relative to `root`. */
 const filesOf = (root: string): readonly string[] =>
-  execFileSync('git', ['-C', root, 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  })
-    .split('\0')
-    .filter(
-      (file) => file !== '' && existsSync(path.join(root, file)) && statSync(path.join(root, file)).isFile(),
-    );
+  (filesOfGit(root) ?? filesOfFolder(root)).filter(
+    (file) => file !== '' && existsSync(path.join(root, file)) && statSync(path.join(root, file)).isFile(),
+  );
 
 const isBinary = (text: string): boolean => text.slice(0, 8000).includes('\0');
 
 /** Our own code. The demo's sample project is a stranger's: it is meant to be imperfect. */
 const isOurs = (file: string): boolean => /^(src|test|scripts|examples|bench)\/.*\.ts$/.test(file);
 
-/** All faults under `root`, a git work tree, in the order of files. Throws where a file does not parse. */
+/** All faults under `root`, in the order of files. Throws where a file does not parse. */
 export const tidy = (root: string): readonly Fault[] => {
   const texts = filesOf(root)
     .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }))
@@ -42,7 +71,10 @@ export const tidy = (root: string): readonly Fault[] => {
     ...floorFaults(inSrc),
     ...inSrc.flatMap(purityFaults),
     ...inSrc.flatMap(oneOfEachFaults),
+    ...inSrc.flatMap(outputFaults),
+    ...inSrc.flatMap(processFaults),
     ...sources.flatMap(nameFaults),
+    ...typeNameFaults(inSrc),
     ...sources.flatMap(shapeFaults),
   ];
   return faults.sort((one, other) =>

@@ -1,23 +1,28 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
- * The diagram in README.md and docs/machine.md, the pages of docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json,
- * the table of docs/configuration.md, man/pawl.1, docs/reference;
+ * The pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
+ * THIRD-PARTY.md, docs/json-stream.schema.json, docs/rules.md, the tables of docs/configuration.md and docs/models.md, man/pawl.1,
+ * docs/reference;
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { agent } from '../src/agent/machine.js';
-import { views } from '../src/agent/views/views.js';
-import { markdownTable, mermaid } from '../src/kernel/describe.js';
+import { projections } from '../src/agent/projections/all-projections.js';
+import { markdownTable, mermaid } from '../src/machine-kit/kernel/diagrams.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
 import { emptyMachineDocument, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
 import { manualPage, manualText } from './manual-page.js';
+import { fillModelsPage, modelsPage } from './models-page.js';
+import { machinePictures } from './pictures/machine.js';
+import { readmePicture } from './pictures/session.js';
 import { referencePages } from './reference.js';
+import { rulesPage, rulesText } from './rules-page.js';
 import { fillSeedPage, seedPage } from './seed-pages.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
@@ -35,11 +40,20 @@ const updateDiagrams = (): void => {
     ? readFileSync(inRoot('docs/machine.md'), 'utf8')
     : emptyMachineDocument;
   rewrite('docs/machine.md', splice(splice(document, 'diagram', diagram), 'table', markdownTable(agent)));
-  rewrite('README.md', splice(readFileSync(inRoot('README.md'), 'utf8'), 'diagram', diagram));
+};
+
+const updatePictures = async (): Promise<void> => {
+  mkdirSync(inRoot('docs/pictures'), { recursive: true });
+  const pictures = await machinePictures(agent);
+  for (const theme of ['dark', 'light'] as const) {
+    rewrite(`docs/pictures/machine-${theme}.svg`, pictures[theme]);
+    const recorded = readFileSync(inRoot(`docs/pictures/session-${theme}.cast`), 'utf8');
+    rewrite(`docs/pictures/session-${theme}.svg`, await readmePicture(recorded, theme));
+  }
 };
 
 const updateSeedPages = (): void => {
-  for (const view of views) {
+  for (const view of projections) {
     const file = seedPage(view);
     if (existsSync(inRoot(file))) rewrite(file, fillSeedPage(readFileSync(inRoot(file), 'utf8'), view));
   }
@@ -58,9 +72,12 @@ const updateByTests = (): boolean => {
 
 console.log((await bundle(root)).join('\n'));
 updateDiagrams();
+await updatePictures();
 updateSeedPages();
 rewrite('docs/json-stream.schema.json', schemaText());
 rewrite(configurationPage, fillConfigurationPage(readFileSync(inRoot(configurationPage), 'utf8')));
+rewrite(modelsPage, fillModelsPage(readFileSync(inRoot(modelsPage), 'utf8')));
 rewrite(manualPage, manualText());
+rewrite(rulesPage, rulesText());
 for (const [page, text] of referencePages()) rewrite(page, text);
 process.exitCode = updateByTests() ? 0 : 1;

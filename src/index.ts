@@ -1,57 +1,50 @@
 /** The library: an agent that lives in your program. `pawl/machine` is the core alone, `pawl/testing` is for tests. */
 export type { Action } from './agent/action.js';
+export type { Needs } from './agent/call.js';
 export { messagesOf } from './agent/conversation.js';
 export type { Event } from './agent/event.js';
 export type { Image, Message } from './agent/message.js';
-export { allowHosts, defaultSettings, type Preset, presetRules, type Settings } from './agent/settings.js';
+export { allowHosts, type Preset, presetRules } from './agent/policy/rules.js';
+export { type FinishReason, finishReasonOf, toolsMode } from './agent/projections/finish-reason.js';
+export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
 export type { State, WaitReason } from './agent/state.js';
-export type { Usage } from './agent/usage.js';
-export type { ApprovalQuestion, ApprovalReply, OnApproval } from './agent-api/approvals.js';
-export { defineTool, type ToolDefinition, type Touched } from './agent-api/define-tool.js';
-export type { PromptOptions, Session } from './agent-api/session.js';
-export type { SettingsPatch } from './agent-api/settings.js';
-export type { StandardSchema } from './agent-api/standard-schema.js';
-export type { Turn } from './agent-api/turn.js';
+export type { Usage } from './agent/values/usage.js';
+export type { ApprovalQuestion, ApprovalReply, OnApproval } from './api/approvals.js';
 export {
   type Agent,
   type AgentOptions,
   createAgent,
   openSession,
   type SessionOptions,
-} from './agent-api.js';
-export {
-  type Asker,
-  type AskerOptions,
-  type AskOptions,
-  type AskRun,
-  createAsker,
-  EnvironmentUnavailable,
-} from './ask-api.js';
-export { fileAskJournals } from './journal/ask.js';
-export { JournalError, type JournalErrorKind } from './journal/error.js';
-export { fileJournals } from './journal/file.js';
-export { replay } from './journal/replay.js';
-export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk.js';
-export { type ChosenModel, chooseModel } from './models/choose.js';
+} from './api/create-agent.js';
+export { defineTool, type ToolDefinition, type Touched } from './api/define-tool.js';
+export type { PromptOptions, Session } from './api/session.js';
+export type { SettingsPatch } from './api/session-settings.js';
+export type { StandardSchema } from './api/standard-schema.js';
+export type { Turn } from './api/turn-result.js';
 export type {
-  Entry,
-  Header,
-  Input,
-  Journal,
-  JournalStore,
-  Model,
-  ModelFacts,
-  ModelPiece,
-  ModelRequest,
-  Runtime,
-  SessionInfo,
-  Stepped,
-  StoppingPolicy,
-  Tool,
-  ToolContext,
-  ToolOutcome,
-  Watcher,
-} from './needs.js';
-export type { Outcome } from './recursive/state.js';
-export { type FinishReason, finishReasonOf, toolsMode } from './recursive/tools-mode.js';
-export { builtinTools } from './tools/builtin.js';
+  Asker,
+  AskerOptions,
+  AskOptions,
+  AskOutcome,
+  AskRun,
+  ResumeOptions,
+} from './ask/api/ask.js';
+export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
+export type { Outcome } from './ask/run/state.js';
+export type { InputSource } from './ask/runtime/inputs.js';
+export type { Pieces } from './ask/tree/pieces.js';
+export { createAsker, fileAskJournals } from './ask.js';
+export { EnvironmentUnavailable, seedParity } from './ask-values.js';
+export { fileJournals } from './journal/file-store.js';
+export { JournalError, type JournalErrorKind } from './journal/journal-error.js';
+export { replay } from './journal/read/replay.js';
+export { type JournalStep, steps } from './journal/read/steps.js';
+export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk.js';
+export { type ChosenModel, chooseModel } from './models/choose-model.js';
+export type { Entry, Header, Journal, JournalStore, SessionInfo } from './ports/journal.js';
+export type { Model, ModelFacts, ModelPiece, ModelRequest } from './ports/model.js';
+export type { Runtime } from './ports/runtime.js';
+export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session.js';
+export type { PreviewContext, Tool, ToolContext, ToolOutcome } from './ports/tool.js';
+export { builtinTools } from './tools/builtin-tools.js';

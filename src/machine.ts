@@ -5,20 +5,49 @@ export { type Conversation, messagesOf } from './agent/conversation.js';
 export type { Event, EventType } from './agent/event.js';
 export { agent, initialState, step } from './agent/machine.js';
 export type { Message } from './agent/message.js';
-export { defaultSettings, type Preset, presetRules, type Settings } from './agent/settings.js';
-export type { RestingState, Session, State, StateName, WaitReason } from './agent/state.js';
-export { mutableStateMachine, stateMachine } from './kernel/build.js';
+export { type Preset, presetRules } from './agent/policy/rules.js';
+export { defaultSettings, type Settings } from './agent/settings.js';
+export type { RestingState, SessionData, State, StateName, WaitReason } from './agent/state.js';
+export type { TreeAction } from './ask/run/action.js';
+export type { CodeEvent, LimitsChanged, TreeEvent } from './ask/run/event.js';
+export { codeMode } from './ask/run/machine.js';
+export {
+  projectEdges,
+  type SeedCursor,
+  type SeedEdge,
+  type SeedStep,
+  seedEdges,
+} from './ask/run/seed-projection.js';
+export { type CodeSettings, defaultCodeSettings, type Parity } from './ask/run/settings.js';
+export type { CodeState, Outcome } from './ask/run/state.js';
+export { type Pieces, piecesOf } from './ask/tree/pieces.js';
+export { stepTree } from './ask/tree/tree.js';
+export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from './ask/tree/tree-state.js';
+export { seedParity } from './ask-values.js';
+export { type JournalStep, steps } from './journal/read/steps.js';
+export { mutableStateMachine, stateMachine } from './machine-kit/builder/build-machine.js';
 export type {
   AlwaysOptions,
+  BuilderStep,
   BuiltMachine,
   From,
   MutableStateMachine,
   StateMachine,
   StateOptions,
-  Stepped,
   TransitionOptions,
-} from './kernel/builder.js';
-export { edgesJson, markdownTable, mermaid } from './kernel/describe.js';
+} from './machine-kit/builder/builder.js';
+export {
+  BadRegistration,
+  BadSetting,
+  CallbackFailed,
+  type CallbackKind,
+  EndlessTransitions,
+  IllegalTransition,
+  MachineBusy,
+  MachineFrozen,
+  UnmatchedEvents,
+} from './machine-kit/builder/builder-errors.js';
+export type { BuildReport, Pair, Shadowed } from './machine-kit/builder/coverage-report.js';
 export {
   type AsyncSource,
   type HistoryEntry,
@@ -31,17 +60,6 @@ export {
   type Source,
   type StartOptions,
   startMachine,
-} from './kernel/drive.js';
-export {
-  BadRegistration,
-  BadSetting,
-  CallbackFailed,
-  type CallbackKind,
-  EndlessTransitions,
-  IllegalTransition,
-  MachineBusy,
-  MachineFrozen,
-  UnmatchedEvents,
-} from './kernel/faults.js';
-export type { BuildReport, Pair, Shadowed } from './kernel/report.js';
-export type { Diagnostic, Edge } from './kernel/step.js';
+} from './machine-kit/builder/drive-machine.js';
+export { edgesJson, markdownTable, mermaid } from './machine-kit/kernel/diagrams.js';
+export type { Diagnostic, Edge } from './machine-kit/kernel/step.js';

@@ -47,7 +47,7 @@ export const turnOf = (): readonly ChartEvent[] => {
   ];
 };
 
-/** What a candidate ends with: all of them must agree. */
+/** The final result of a candidate. All must agree. */
 export type Ending = {
   readonly state: string;
   readonly messages: readonly ChartMessage[];

@@ -1,11 +1,11 @@
-import { Log } from '../../src/kernel/log.js';
-import { machine } from '../../src/kernel/machine.js';
-import { type EventOf, late, type Next, type StateOf } from '../../src/kernel/table.js';
+import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { machine } from '../../src/machine-kit/kernel/make-machine.js';
+import { type EventOf, late, type MoveResult, type StateOf } from '../../src/machine-kit/kernel/table.js';
 import { type ChartAction, type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
 
 /** The chart on our kernel: the table, with path and diagnostics in every step. */
 
-type Messages = { readonly messages: Log<ChartMessage> };
+type Messages = { readonly messages: AppendList<ChartMessage> };
 type Done = { readonly callId: string; readonly text: string };
 type State =
   | ({ readonly name: 'WaitingForUserInput' } & Messages)
@@ -22,11 +22,11 @@ type State =
   | ({ readonly name: 'ShuttingDown' } & Messages);
 type In<N extends State['name']> = StateOf<State, N>;
 type On<T extends ChartEvent['type']> = EventOf<ChartEvent, T>;
-type To<N extends State['name']> = Next<In<N>, ChartAction>;
+type To<N extends State['name']> = MoveResult<In<N>, ChartAction>;
 
 const NONE: readonly ChartAction[] = [];
 
-const call = (messages: Log<ChartMessage>, attempt: number): To<'CallingLlm'> => ({
+const call = (messages: AppendList<ChartMessage>, attempt: number): To<'CallingLlm'> => ({
   state: { name: 'CallingLlm', messages, attempt },
   actions: [{ type: 'SendLlmRequest', length: messages.length }],
 });
@@ -73,7 +73,7 @@ const record = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'Ex
   },
   actions: NONE,
 });
-const settled = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): Log<ChartMessage> => {
+const settled = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): AppendList<ChartMessage> => {
   const done = [...state.done, { callId: event.callId, text: event.text }];
   let { messages } = state;
   for (const callId of state.calls) {
@@ -126,70 +126,82 @@ const chart = machine<State, ChartEvent, ChartAction>()({
   defaults: ['ShutdownRequested'],
   ends: ['ShuttingDown'],
 })({
-  on: {
+  states: {
     WaitingForUserInput: {
-      ...noCall,
-      UserInput: { to: 'CallingLlm', then: beginTurn },
-      ToolCompleted: NO_TOOL,
-      HookCompleted: NO_HOOK,
-      TimerFired: NO_TIMER,
+      on: {
+        ...noCall,
+        UserInput: { to: 'CallingLlm', then: beginTurn },
+        ToolCompleted: NO_TOOL,
+        HookCompleted: NO_HOOK,
+        TimerFired: NO_TIMER,
+      },
     },
     CallingLlm: {
-      UserInput: BUSY,
-      TextDelta: { stay: showDelta },
-      LlmCompleted: { to: 'ProcessingLlmResponse', then: readReply },
-      LlmFailed: [
-        { when: mayRetry, to: 'Error', then: waitToRetry },
-        { to: 'WaitingForUserInput', then: giveUp },
+      on: {
+        UserInput: BUSY,
+        TextDelta: { stay: showDelta },
+        LlmCompleted: { to: 'ProcessingLlmResponse', then: readReply },
+        LlmFailed: [
+          { when: mayRetry, to: 'Error', then: waitToRetry },
+          { to: 'WaitingForUserInput', then: giveUp },
+        ],
+        ToolCompleted: NO_TOOL,
+        HookCompleted: NO_HOOK,
+        TimerFired: NO_TIMER,
+      },
+    },
+    ProcessingLlmResponse: {
+      always: [
+        { when: hasCalls, to: 'ExecutingTools', then: startTools },
+        { to: 'WaitingForUserInput', then: endTurn },
       ],
-      ToolCompleted: NO_TOOL,
-      HookCompleted: NO_HOOK,
-      TimerFired: NO_TIMER,
     },
     ExecutingTools: {
-      ...noCall,
-      UserInput: BUSY,
-      ToolCompleted: [
-        { when: isLastAndMutated, to: 'PostToolsHook', then: runHook },
-        { when: isLast, to: 'CallingLlm', then: sendResults },
-        { stay: record },
-      ],
-      HookCompleted: NO_HOOK,
-      TimerFired: NO_TIMER,
+      on: {
+        ...noCall,
+        UserInput: BUSY,
+        ToolCompleted: [
+          { when: isLastAndMutated, to: 'PostToolsHook', then: runHook },
+          { when: isLast, to: 'CallingLlm', then: sendResults },
+          { stay: record },
+        ],
+        HookCompleted: NO_HOOK,
+        TimerFired: NO_TIMER,
+      },
     },
     PostToolsHook: {
-      ...noCall,
-      UserInput: BUSY,
-      ToolCompleted: NO_TOOL,
-      HookCompleted: { to: 'CallingLlm', then: sendAfterHook },
-      TimerFired: NO_TIMER,
+      on: {
+        ...noCall,
+        UserInput: BUSY,
+        ToolCompleted: NO_TOOL,
+        HookCompleted: { to: 'CallingLlm', then: sendAfterHook },
+        TimerFired: NO_TIMER,
+      },
     },
     Error: {
-      ...noCall,
-      UserInput: BUSY,
-      ToolCompleted: NO_TOOL,
-      HookCompleted: NO_HOOK,
-      TimerFired: { to: 'CallingLlm', then: tryAgain },
+      on: {
+        ...noCall,
+        UserInput: BUSY,
+        ToolCompleted: NO_TOOL,
+        HookCompleted: NO_HOOK,
+        TimerFired: { to: 'CallingLlm', then: tryAgain },
+      },
     },
     ShuttingDown: {
-      ...noCall,
-      UserInput: BUSY,
-      ToolCompleted: NO_TOOL,
-      HookCompleted: NO_HOOK,
-      TimerFired: NO_TIMER,
+      on: {
+        ...noCall,
+        UserInput: BUSY,
+        ToolCompleted: NO_TOOL,
+        HookCompleted: NO_HOOK,
+        TimerFired: NO_TIMER,
+      },
     },
   },
-  any: { ShutdownRequested: { to: 'ShuttingDown', then: shutDown } },
-  transient: {
-    ProcessingLlmResponse: [
-      { when: hasCalls, to: 'ExecutingTools', then: startTools },
-      { to: 'WaitingForUserInput', then: endTurn },
-    ],
-  },
+  defaults: { ShutdownRequested: { to: 'ShuttingDown', then: shutDown } },
 });
 
 export const playTurn: PlayTurn = (events) => {
-  let state: State = { name: 'WaitingForUserInput', messages: Log.empty() };
+  let state: State = { name: 'WaitingForUserInput', messages: AppendList.empty() };
   let actions = 0;
   for (const event of events) {
     const next = chart.step(state, event);

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createAsker } from '../../src/ask-api.js';
-import { fileAskJournals } from '../../src/journal/ask.js';
-import type { EnvironmentName } from '../../src/needs-recursive.js';
+import { createAsker } from '../../src/ask/api/ask.js';
+import { fileAskJournals } from '../../src/ask/journal/ask-journal.js';
+import type { EnvironmentName } from '../../src/ask/ports.js';
 import { readerModel, rootModel, type Sent } from './models.js';
 
 export type Measured = {
-  /** As it was submitted; of a run that came to none, how it ended. */
+  /** The submitted answer, or how the run ended without one. */
   readonly answer: string;
   readonly wallMs: number;
   /** Largest resident set of this process, with all that it loaded. */

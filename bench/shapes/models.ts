@@ -1,12 +1,12 @@
-import { textOf } from '../../src/models/script-rules.js';
-import { scriptedModel } from '../../src/models/scripted.js';
-import type { Model, ModelRequest } from '../../src/needs.js';
+import { textOf } from '../../src/models/scripted/script-templates.js';
+import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
+import type { Model, ModelRequest } from '../../src/ports/model.js';
 import { programsFor } from './programs.js';
 import type { TaskName } from './tasks.js';
 
 /** Models that are scripted but do their work: they know the words of their request, and nothing of the answer. */
 
-/** What was sent, to how many calls. */
+/** Size of the requests and number of calls. */
 export type Sent = { calls: number; characters: number; longest: number };
 
 const allOf = (request: ModelRequest): string =>
@@ -49,7 +49,7 @@ export const rootModel = (sent: Sent): Model =>
     return program === undefined ? 'My last program failed.' : `\`\`\`repl\n${program}\n\`\`\``;
   });
 
-/** How a reader tells what a question asks for: the first that fits. */
+/** Patterns that classify a question; the first match counts. */
 const signs: readonly (readonly [RegExp, string])[] = [
   [/\bwhere\b|\bwhich (town|country)\b/i, 'location'],
   [/\bwho\b|\bwhich person\b/i, 'person'],

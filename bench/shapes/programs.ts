@@ -1,6 +1,6 @@
 import { classNames, type TaskName } from './tasks.js';
 
-/** What the scripted root writes, one program a reply: look, group, ask about what is distinct, put together, submit. */
+/** Programs of the scripted root model, one per reply: inspect, group, ask about distinct items, combine, submit. */
 
 export type Language = 'javascript' | 'python';
 

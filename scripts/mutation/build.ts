@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const ROOMS = ['test/kernel', 'test/agent'];
+const ROOMS = ['test/machine-kit', 'test/agent'];
 /** Copies of the sources, whole explorations, and what is asked of the walks themselves. */
 const LEFT_OUT = /agent\/.*(?:faults|walks-reach|exploration\/(?:promises|key\.))/;
 const LAST = /random|property|refinement|exploration/;

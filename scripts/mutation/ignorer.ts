@@ -1,11 +1,8 @@
 import { PluginKind } from '@stryker-mutator/api/plugin';
 
-/**
- * Leaves out what the compiler proves to be never reached: the last case of a switch that ends in `satisfies never`.
- * A mutant there can only be wrong together with a type.
- */
+/** Ignores code that the compiler proves unreachable: the default case of a switch with `satisfies never`. */
 
-/** As much of a node of the syntax tree as is looked at. */
+/** The used part of a node of the syntax tree. */
 type Node = {
   readonly type: string;
   readonly test?: Node | null;

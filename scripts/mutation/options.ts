@@ -1,8 +1,8 @@
 import type { PartialStrykerOptions } from '@stryker-mutator/api/core';
 
-/** What is tried, with what, and where it leaves its files. */
+/** Options of Stryker: mutated files, test runner, output folder. */
 export const options: PartialStrykerOptions = {
-  mutate: ['src/kernel/**/*.ts', 'src/agent/**/*.ts'],
+  mutate: ['src/machine-kit/**/*.ts', 'src/agent/**/*.ts'],
   mutator: { excludedMutations: ['StringLiteral'] },
   plugins: ['./scripts/mutation/runner.ts', './scripts/mutation/ignorer.ts'],
   ignorers: ['never-reached'],

@@ -2,7 +2,7 @@ import { cpus } from 'node:os';
 import { type Mutation, percent, type Score, totalOf } from './score.js';
 import type { Survivor } from './survivors/survivor.js';
 
-/** docs/mutation.md: what the last whole run found. */
+/** docs/mutation.md: the results of the last whole run. */
 
 export type Run = {
   readonly at: Date;
@@ -58,10 +58,10 @@ export const page = ({ at, minutes, again, mutations, scores, survivors }: Run):
   return [
     '# Mutation testing',
     '',
-    '`npm run mutate` changes the machine in one place at a time (Stryker) and runs the tests of `test/kernel` and',
+    '`npm run mutate` changes the machine in one place at a time (Stryker) and runs the tests of `test/machine-kit` and',
     '`test/agent` against each change: a change that no test notices is a promise that nobody checks. It fails under 90 %, on',
     'a survivor without a reason in `scripts/mutation/survivors.ts`, and on a reason whose mutant is caught meanwhile.',
-    '`npm run mutate -- src/agent/policy.ts` tries some files.',
+    '`npm run mutate -- src/agent/policy/policy.ts` tries some files.',
     '',
     `Run of ${at.toISOString().slice(0, 10)}, Node ${process.versions.node}, ${cpus().length} cores (${processor?.model ?? 'unknown'}), ${minutes} minutes.`,
     ...(again.length === 0

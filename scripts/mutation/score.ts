@@ -1,7 +1,7 @@
 import type { MutantResult } from '@stryker-mutator/api/core';
 import type { Survivor } from './survivors/survivor.js';
 
-/** What came of the mutants: figures, and those that nobody caught. */
+/** Results of the mutants: figures and survivors. */
 
 /** A mutant by its texts, so that it is known again when lines move. */
 type Change = Omit<Survivor, 'count' | 'because'>;
@@ -86,7 +86,7 @@ const keyOf = ({ file, mutator, was, becomes }: Change): string =>
 const sentence = ({ file, mutator, was, becomes }: Change, said: string): string =>
   `${file}: ${mutator} '${was}' -> '${becomes}' ${said}`;
 
-/** What is wrong with a run: mutants that could not be tried, survivors without a reason, reasons without a survivor. */
+/** Faults of a run: mutants that could not be tried, survivors without a reason, reasons without a survivor. */
 export const faultsOf = (mutations: readonly Mutation[], listed: readonly Survivor[]): readonly string[] => {
   const alive = group(mutations.filter(isAlive));
   const known = new Map(listed.map((survivor) => [keyOf(survivor), survivor]));

@@ -2,7 +2,7 @@ import type { Test } from '../mutation/one-by-one.js';
 import type { Catcher } from './fault.js';
 import type { Plant } from './garden.js';
 
-/** What a test finds; null for nothing. */
+/** The finding of a test; null if there is none. */
 const foundBy = async (test: Test): Promise<string | null> => {
   try {
     await test.run();
@@ -12,7 +12,7 @@ const foundBy = async (test: Test): Promise<string | null> => {
   }
 };
 
-/** What a case says of a machine; null if it is content. Throws if there is no such case. */
+/** The finding of a case; null if it passes. Throws if there is no such case. */
 const ask = async (plant: Plant, file: string, title: string): Promise<string | null> => {
   const found = (await plant.testsOf(file)).filter((test) => test.title === title);
   const [test] = found;
@@ -21,7 +21,7 @@ const ask = async (plant: Plant, file: string, title: string): Promise<string | 
   return foundBy(test);
 };
 
-/** What a catcher says of a machine; null if it finds nothing wrong. */
+/** The finding of a catcher; null if there is none. */
 export const caught = async (catcher: Catcher, plant: Plant): Promise<string | null> => {
   switch (catcher.kind) {
     case 'walks':
@@ -35,7 +35,7 @@ export const caught = async (catcher: Catcher, plant: Plant): Promise<string | n
   }
 };
 
-/** What would catch a fault, for whoever writes one: the walks, the first configuration, every case. */
+/** Lists everything that catches a fault: the walks, the first configuration, every case. */
 export const allCatchers = async (plant: Plant): Promise<readonly string[]> => {
   const found: string[] = [];
   const walked = plant.walk();

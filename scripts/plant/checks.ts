@@ -1,14 +1,14 @@
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import { exploreOne } from '../../src/agent/exploration/check.js';
-import { defaultBounds } from '../../src/agent/exploration/configuration.js';
-import { configurationsOf } from '../../src/agent/exploration/configurations.js';
+import { exploreOne } from '../../src/agent/exploration/check-result.js';
+import { configurationsOf } from '../../src/agent/exploration/configurations/all-configurations.js';
+import { defaultBounds } from '../../src/agent/exploration/configurations/configuration.js';
 import { agent } from '../../src/agent/machine.js';
-import { views } from '../../src/agent/views/views.js';
+import { projections } from '../../src/agent/projections/all-projections.js';
 import { forAll, roam } from '../../test/agent/random.js';
 
-/** What looks at a machine as a whole. It is bundled with each faulty copy; whatever it finds is a sentence. */
+/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
 
 const SEED = 179;
 const WALKS = 40;
@@ -21,7 +21,7 @@ fc.configureGlobal({ endOnFailure: true, verbose: 0 });
 
 const quietly = { diagnostic: () => undefined };
 
-/** What is found by looking; a machine that throws is found out, too. */
+/** Runs a check. A machine that throws counts as a finding. */
 const said = (look: () => string | null): string | null => {
   try {
     return look();
@@ -30,7 +30,7 @@ const said = (look: () => string | null): string | null => {
   }
 };
 
-/** Of an assertion about a list of faults the list is told, not how it differs from none. */
+/** The message of a failed assertion. For a list of faults it is the list, not the diff. */
 const sentenceOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const [head = ''] = error.message.split('\n');
@@ -39,7 +39,7 @@ const sentenceOf = (error: unknown): string => {
     : head;
 };
 
-/** What random walks find; null for nothing. */
+/** The finding of random walks; null if there is none. */
 export const walk = (): string | null =>
   said(() => {
     // Of a test's context only the diagnostics are used.
@@ -49,12 +49,12 @@ export const walk = (): string | null =>
 
 export const configurations = (): readonly string[] => configurationsOf(bounds).map(({ name }) => name);
 
-/** What the explorer finds in a configuration; null for nothing. */
+/** The finding of the explorer in a configuration; null if there is none. */
 export const explore = (name: string): string | null => {
   const configuration = configurationsOf(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
   return said(() => {
-    const { violation } = exploreOne(configuration, agent, views, STATES_MAX, () => undefined);
+    const { violation } = exploreOne(configuration, agent, projections, STATES_MAX, () => undefined);
     return violation === null ? null : `${violation.faults.join('; ')}, after ${violation.events} events`;
   });
 };

@@ -1,7 +1,7 @@
 /** A fault that is planted in a copy of the machine, and what has to catch it. */
 
 export type Catcher =
-  /** Random walks, by a promise of invariants.ts or a rule of step-rules.ts. */
+  /** Random walks, by a promise of state-invariants.ts or a rule of step-invariants.ts. */
   | { readonly kind: 'walks' }
   /** The explorer, in one of its configurations. */
   | { readonly kind: 'explorer'; readonly configuration: string }
@@ -9,13 +9,13 @@ export type Catcher =
   | { readonly kind: 'case'; readonly file: string; readonly title: string };
 
 export type Fault = {
-  /** What the machine does wrong, as a sentence. */
+  /** The wrong behaviour, as a sentence. */
   readonly name: string;
   /** In src/agent. */
   readonly file: string;
   /** Exact texts, each of which stands in the file once. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];
-  /** What would come of it. */
+  /** The consequence. */
   readonly why: string;
   readonly caughtBy: Catcher;
 };

@@ -3,14 +3,9 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 /** Between the tools and the next call: hooks, summaries; and a session that is opened again. */
 export const faultsAfterTools: readonly Fault[] = [
   {
-    name: 'after the hooks the request is not sent',
-    file: 'src/agent/moves/compaction.ts',
-    edits: [
-      {
-        from: "  sendRequest(state.session, 'toolResults', 1);\n",
-        to: "  go(sendRequest(state.session, 'toolResults', 1).state);\n",
-      },
-    ],
+    name: 'a request is not sent',
+    file: 'src/agent/table.ts',
+    edits: [{ from: '      rest: sendCall,\n', to: '' }],
     why: 'the turn waits for ever',
     caughtBy: walks,
   },
@@ -33,7 +28,10 @@ export const faultsAfterTools: readonly Fault[] = [
     file: 'src/agent/moves/hooks.ts',
     edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
     why: 'the next edit fails on text that the formatter has changed',
-    caughtBy: byCase('rules-hooks', 'R44: the note of each phase is appended at once, after the results'),
+    caughtBy: byCase(
+      'rules-hooks',
+      'hook-notes: the note of each phase is appended at once, after the results',
+    ),
   },
   {
     name: 'a summary splits calls from their results',
@@ -57,11 +55,11 @@ export const faultsAfterTools: readonly Fault[] = [
   {
     name: 'summaries are made of summaries',
     file: 'src/agent/moves/compaction.ts',
-    edits: [{ from: "    mayCompact: 'no',", to: "    mayCompact: 'yes'," }],
+    edits: [{ from: "mayCompact: 'no', unaccounted", to: "mayCompact: 'yes', unaccounted" }],
     why: 'a conversation that does not fit is summarised for ever',
     caughtBy: byCase(
       'rules-compaction',
-      'R74: an overflow right after a failed compaction cuts the results instead',
+      'one-compaction-between-replies: an overflow right after a failed compaction cuts the results instead',
     ),
   },
   {
@@ -78,7 +76,7 @@ export const faultsAfterTools: readonly Fault[] = [
     why: 'a cancel keeps text that was never an answer',
     caughtBy: byCase(
       'cases-shutdown',
-      'case 175a: a session cut off in the middle of a reply asks again under the same id and attempt',
+      'resume-request: a session cut off in the middle of a reply asks again under the same id and attempt',
     ),
   },
 ];

@@ -1,6 +1,6 @@
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
-/** Calls of the model: retries, replies, what they cost. */
+/** Faults in model calls: retries, replies, costs. */
 export const faultsInCalls: readonly Fault[] = [
   {
     name: 'one retry too many',
@@ -21,7 +21,7 @@ export const faultsInCalls: readonly Fault[] = [
     why: 'a call that fails is tried for ever',
     caughtBy: byCase(
       'cases-errors',
-      'case 32: a turn that fails four times makes exactly 4 requests and sets 3 timers',
+      'retry-schedule: a turn that fails four times makes exactly 4 requests and sets 3 timers',
     ),
   },
   {
@@ -33,7 +33,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a late reply to an old request is taken',
-    file: 'src/agent/moves/retry.ts',
+    file: 'src/agent/moves/reply.ts',
     edits: [{ from: '  event.requestId !== state.requestId;', to: "  event.requestId === '';" }],
     why: 'the answer to something else is stored, and the current one is lost',
     caughtBy: walks,
@@ -41,9 +41,9 @@ export const faultsInCalls: readonly Fault[] = [
   {
     name: 'the wait that the provider asked for is not kept',
     file: 'src/agent/moves/retry.ts',
-    edits: [{ from: 'return Math.max(own, error.retryAfterMs ?? 0);', to: 'return own;' }],
+    edits: [{ from: ', error.retryAfterMs ?? 0);', to: ', 0);' }],
     why: 'the next attempt is refused as well',
-    caughtBy: byCase('cases-errors', 'case 37a: a longer retry-after wins over the schedule'),
+    caughtBy: byCase('cases-errors', 'retry-schedule: a longer retry-after wins over the schedule'),
   },
   {
     name: 'what the provider refuses for good is tried again',
@@ -52,7 +52,7 @@ export const faultsInCalls: readonly Fault[] = [
     why: 'a wrong key is tried three times',
     caughtBy: byCase(
       'rules-calls',
-      'R18c: an overflow is not retried, even where the provider says it may be',
+      'overflow-gives-input-back: an overflow is not retried, even where the provider says it may be',
     ),
   },
   {
@@ -67,22 +67,24 @@ export const faultsInCalls: readonly Fault[] = [
     why: 'the user looks at a machine that sleeps',
     caughtBy: byCase(
       'cases-errors',
-      'case 38: a retry-after beyond the cap fails at once and names the time',
+      'retry-schedule: a retry-after beyond the cap fails at once and names the time',
     ),
   },
   {
     name: 'half an answer that failed stays on the screen',
     file: 'src/agent/moves/retry.ts',
-    edits: [{ from: '=> retract(state.requestId, state.partial);', to: "=> retract(state.requestId, '');" }],
+    edits: [
+      { from: '=> retractPartial(state.requestId, state.partial);', to: "=> retract(state.requestId, '');" },
+    ],
     why: 'the user reads the beginning twice',
-    caughtBy: byCase('cases-errors', 'case 41: what was streamed before a failure is taken back'),
+    caughtBy: byCase('cases-errors', 'streamed-text: what was streamed before a failure is taken back'),
   },
   {
     name: 'a failed call costs nothing',
     file: 'src/agent/moves/retry.ts',
     edits: [
       {
-        from: "nextId(account(state.session, event.requestId, event.usage), 'timer')",
+        from: "nextId(countUsage(state.session, event.requestId, event.usage), 'timer')",
         to: "nextId(state.session, 'timer')",
       },
     ],
@@ -91,7 +93,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a bill that comes twice is paid twice',
-    file: 'src/agent/moves/account.ts',
+    file: 'src/agent/moves/common/count-usage.ts',
     edits: [
       {
         from: 'if (usage === null || !session.unaccounted.includes(id)) return session;',
@@ -122,19 +124,16 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'calls of a reply that was cut off are run',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/admit-call.ts',
     edits: [{ from: "  if (isCut) return ended('truncated', truncatedText);\n", to: '' }],
     why: 'a file is written with half of its text',
-    caughtBy: byCase('cases-tools', 'case 74: of a reply that was cut off no call is executed'),
+    caughtBy: byCase('cases-tools', 'cut-reply: of a reply that was cut off no call is executed'),
   },
   {
     name: 'calls of a reply that was cancelled are run',
-    file: 'src/agent/moves/reply.ts',
+    file: 'src/agent/moves/stop-turn.ts',
     edits: [
-      {
-        from: "boolean => state.reply.draining === 'user';",
-        to: "boolean => state.reply.draining === 'time' && state.reply.calls.length === 0;",
-      },
+      { from: 'return state.reply.draining;', to: "return state.reply.draining === 'time' ? 'time' : null;" },
     ],
     why: 'a turn goes on that the user has stopped',
     caughtBy: explorer('drain'),

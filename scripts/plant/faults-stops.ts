@@ -4,11 +4,11 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInStops: readonly Fault[] = [
   {
     name: 'a cancelled request goes on',
-    file: 'src/agent/moves/stop.ts',
+    file: 'src/agent/moves/stop-cleanup.ts',
     edits: [
       {
-        from: "({ type: 'AbortLlmRequest', requestId: state.requestId })",
-        to: "({ type: 'CancelTimer', timerId: state.requestId })",
+        from: "actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions]",
+        to: "actions: [{ type: 'CancelTimer', timerId: state.requestId }, ...actions]",
       },
     ],
     why: 'the reply is paid for and thrown away',
@@ -16,25 +16,25 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'a cancel loses the queue',
-    file: 'src/agent/moves/stop.ts',
-    edits: [{ from: "notice(state), { type: 'RestoreQueue', texts }", to: 'notice(state)' }],
+    file: 'src/agent/moves/stop-cleanup.ts',
+    edits: [{ from: 'notice(state), restore(state.session.queue)', to: 'notice(state)' }],
     why: 'what was typed is gone',
     caughtBy: walks,
   },
   {
     name: 'half an answer is thrown away by a cancel',
-    file: 'src/agent/moves/stop.ts',
+    file: 'src/agent/moves/stop-cleanup.ts',
     edits: [{ from: "if (partial.trim() === '') return", to: 'if (partial.length >= 0) return' }],
     why: 'the user has read what the model does not know',
-    caughtBy: byCase('rules-cancel', 'R61: what was streamed before a cancel is kept'),
+    caughtBy: byCase('rules-cancel', 'cancel-request: what was streamed before a cancel is kept'),
   },
   {
     name: 'a batch that was cancelled goes on to the model',
-    file: 'src/agent/moves/settle.ts',
+    file: 'src/agent/moves/tools/finish-batch.ts',
     edits: [
       {
-        from: "allEnded(state) && state.phase.mode === 'cancelling';",
-        to: "allEnded(state) && state.phase.mode === 'cancelling' && state.calls.length === 0;",
+        from: 'allEnded(state) && isStopping(state);',
+        to: 'allEnded(state) && isStopping(state) && state.calls.length === 0;',
       },
     ],
     why: 'a cancel costs one more call',
@@ -42,14 +42,14 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'a second cancel kills nothing',
-    file: 'src/agent/moves/cancel.ts',
+    file: 'src/agent/moves/tools/cancel-tools.ts',
     edits: [{ from: '...cancelCalls(state, open, true),', to: '...cancelCalls(state, open, false),' }],
     why: 'a process outlives the turn',
     caughtBy: walks,
   },
   {
     name: 'shutdown leaves tools running',
-    file: 'src/agent/moves/settle.ts',
+    file: 'src/agent/moves/tools/finish-batch.ts',
     edits: [
       {
         from: 'cancelCalls(state, state.calls.filter(isRunning), true)',
@@ -80,21 +80,26 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'a cancel leaves calls unanswered that had not begun',
-    file: 'src/agent/moves/cancel.ts',
-    edits: [{ from: 'put(state, ...ended, ...open.map(', to: 'put(state, ...open.map(' }],
+    file: 'src/agent/moves/tools/cancel-tools.ts',
+    edits: [{ from: 'replaceCalls(state, ...ended, ...open.map(', to: 'put(state, ...open.map(' }],
     why: 'the turn never ends',
     caughtBy: explorer('everything'),
   },
   {
     name: 'calls of a cancelled reply are not answered',
     file: 'src/agent/moves/reply.ts',
-    edits: [{ from: "session: answered(state), cause: 'user'", to: "session: state.session, cause: 'user'" }],
+    edits: [
+      {
+        from: 'state.reply.calls.map((call) => cancelledResult(call, cause)),',
+        to: '[],',
+      },
+    ],
     why: 'the provider refuses every request from then on',
     caughtBy: explorer('drain'),
   },
   {
     name: 'an old timer kills a batch that is being cancelled',
-    file: 'src/agent/moves/cancel.ts',
+    file: 'src/agent/moves/tools/cancel-tools.ts',
     edits: [
       {
         from: "state.phase.mode === 'cancelling' && state.phase.graceTimerId === event.timerId;",
@@ -106,7 +111,7 @@ export const faultsInStops: readonly Fault[] = [
   },
   {
     name: 'the timer of a cancel outlives its batch',
-    file: 'src/agent/moves/settle.ts',
+    file: 'src/agent/moves/tools/finish-batch.ts',
     edits: [{ from: 'cancelTimer(call.graceTimerId)), ...own];', to: 'cancelTimer(call.graceTimerId))];' }],
     why: 'a timer rings for what is long over',
     caughtBy: walks,

@@ -1,19 +1,22 @@
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
-/** Batches of calls: what may run, when, and what is told of it. */
+/** Faults in batches of calls: permissions, order, reports. */
 export const faultsInTools: readonly Fault[] = [
   {
     name: 'a call with bad arguments is run',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/admit-call.ts',
     edits: [
       { from: "if (judged.verdict.kind === 'invalid') {", to: "if (judged.verdict.kind === 'noSuchTool') {" },
     ],
     why: 'a command is executed with half of its arguments',
-    caughtBy: byCase('cases-tools', 'case 71a: arguments that are not JSON are answered with the raw text'),
+    caughtBy: byCase(
+      'cases-tools',
+      'calls-that-never-run: arguments that are not JSON are answered with the raw text',
+    ),
   },
   {
     name: 'a no without a reason is a yes',
-    file: 'src/agent/moves/tools.ts',
+    file: 'src/agent/moves/tools/run-tools.ts',
     edits: [
       {
         from: "if (event.answer.kind === 'deny')",
@@ -23,19 +26,19 @@ export const faultsInTools: readonly Fault[] = [
     why: 'the command that was refused is executed',
     caughtBy: byCase(
       'rules-policy',
-      'R31b: a call that the user refuses without a reason is refused all the same',
+      'answered-approval: a call that the user refuses without a reason is refused all the same',
     ),
   },
   {
     name: 'a yes to one question is a yes to all',
-    file: 'src/agent/moves/tools.ts',
+    file: 'src/agent/policy/grants.ts',
     edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],
     why: 'commands run that nobody was asked about',
-    caughtBy: byCase('rules-policy', 'R31b: allowing once does not cover the next call'),
+    caughtBy: byCase('rules-policy', 'answered-approval: allowing once does not cover the next call'),
   },
   {
     name: 'nobody to ask, and the turn goes on',
-    file: 'src/agent/moves/settle.ts',
+    file: 'src/agent/moves/tools/finish-batch.ts',
     edits: [
       {
         from: "state.phase.mode === 'stopping';",
@@ -47,7 +50,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call that was cancelled is killed at once',
-    file: 'src/agent/moves/cancel.ts',
+    file: 'src/agent/moves/tools/cancel-tools.ts',
     edits: [
       {
         from: 'return go(stopped, ...cancelCalls(state, [call], false)',
@@ -59,22 +62,22 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'after a crash calls that had begun begin again',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/call-batch.ts',
     edits: [
       {
-        from: "if (call.status === 'starting') return { judged",
-        to: "if (call.status === 'starting' || call.status === 'running') return { allowed: 'byPolicy' as const, ...call, judged",
+        from: "if (call.status === 'starting')\n      calls",
+        to: "if (call.status === 'starting' || call.status === 'running')\n      calls",
       },
     ],
     why: 'a command that took effect is executed twice',
     caughtBy: byCase(
       'rules-shutdown',
-      'R83c: calls that had not started are started again, approvals are asked for again',
+      'resume-calls: calls that had not started are started again, approvals are asked for again',
     ),
   },
   {
     name: 'a second outcome overwrites the first',
-    file: 'src/agent/moves/tools.ts',
+    file: 'src/agent/moves/tools/run-tools.ts',
     edits: [
       {
         from: 'return call !== undefined && isRunning(call);',
@@ -94,7 +97,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'results stand in the order in which their calls ended',
-    file: 'src/agent/moves/settle.ts',
+    file: 'src/agent/moves/tools/finish-batch.ts',
     edits: [
       {
         from: 'const ended = calls.filter(isEnded);',
@@ -118,7 +121,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'one call more than may run at once',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/call-batch.ts',
     edits: [
       {
         from: 'return running.length < session.settings.maxParallel;',
@@ -126,11 +129,11 @@ export const faultsInTools: readonly Fault[] = [
       },
     ],
     why: 'a limit that was set is not kept',
-    caughtBy: byCase('cases-tools', 'case 80a: no more calls run at once than allowed'),
+    caughtBy: byCase('cases-tools', 'call-order: no more calls run at once than allowed'),
   },
   {
     name: 'reads start beside an edit',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/call-batch.ts',
     edits: [
       {
         from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
@@ -142,7 +145,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that has no room',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/call-batch.ts',
     edits: [
       {
         from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
@@ -150,15 +153,15 @@ export const faultsInTools: readonly Fault[] = [
       },
     ],
     why: 'a file is read before the edit that was asked for first',
-    caughtBy: byCase('cases-tools', 'case 78: an edit between reads holds back what comes after it'),
+    caughtBy: byCase('cases-tools', 'call-order: an edit between reads holds back what comes after it'),
   },
   {
     name: 'a call overtakes one that waits for an answer',
-    file: 'src/agent/moves/batch.ts',
+    file: 'src/agent/moves/tools/call-batch.ts',
     edits: [
       {
-        from: "if (waiting.status === 'awaitingApproval') break;",
-        to: "if (waiting.status === 'awaitingApproval') continue;",
+        from: 'if (isAsked(waiting)) break;',
+        to: 'if (isAsked(waiting)) continue;',
       },
     ],
     why: 'a command runs before the one that it builds on',

@@ -11,7 +11,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'text typed while the machine works is dropped',
-    file: 'src/agent/moves/queue.ts',
+    file: 'src/agent/moves/message-queue.ts',
     edits: [
       {
         from: '  const session = enqueue(state.session, event);\n  const text',
@@ -35,23 +35,26 @@ export const faultsInTurns: readonly Fault[] = [
       },
     ],
     why: 'the model leaves its work for what was to be done afterwards',
-    caughtBy: byCase('cases-budget', 'case 149a: a follow-up does not join the results'),
+    caughtBy: byCase('cases-budget', 'steering-joins-results: a follow-up does not join the results'),
   },
   {
     name: 'messages that steer are told and stay in the queue',
     file: 'src/agent/moves/compaction.ts',
     edits: [
-      { from: 'tellInputs(changeSession(session, { queue }), steers)', to: 'tellInputs(session, steers)' },
+      {
+        from: 'appendInputs(changeSession(session, { queue }), steers)',
+        to: 'appendInputs(session, steers)',
+      },
     ],
     why: 'the model is told everything twice',
     caughtBy: byCase(
       'rules-budget',
-      'R52: steering texts join the results in order, a follow-up between them waits',
+      'steering-joins-results: steering texts join the results in order, a follow-up between them waits',
     ),
   },
   {
     name: 'whatever stopped a turn is said to be the user',
-    file: 'src/agent/moves/stop.ts',
+    file: 'src/agent/moves/stop-cleanup.ts',
     edits: [
       {
         from: "reason: { kind: 'cancelled', cause: state.cause }",
@@ -63,22 +66,20 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the budget is looked at after the tools only',
-    file: 'src/agent/moves/batch.ts',
-    edits: [{ from: "if (callLimit(session, at) !== null) return ended('skipped', skippedText);", to: '' }],
+    file: 'src/agent/moves/tools/admit-call.ts',
+    edits: [{ from: 'if (sessionLimit(session) !== null) return skippedText;', to: '' }],
     why: 'a turn without money goes on changing files',
     caughtBy: walks,
   },
   {
     name: 'a limit that is just reached is not reached',
-    file: 'src/agent/moves/budget.ts',
-    edits: [
-      {
-        from: 'spentOf(session, dimension, at) >= limit;\n  }) ?? null;',
-        to: 'spentOf(session, dimension, at) > limit;\n  }) ?? null;',
-      },
-    ],
+    file: 'src/agent/values/limit.ts',
+    edits: [{ from: 'spent >= limit;', to: 'spent > limit;' }],
     why: 'one more round than was allowed',
-    caughtBy: explorer('replies'),
+    caughtBy: byCase(
+      'cases-tools',
+      'limit-after-round: the turn ends at its limit of rounds, results stored',
+    ),
   },
   {
     name: 'rounds are not counted',
@@ -92,16 +93,64 @@ export const faultsInTurns: readonly Fault[] = [
     file: 'src/agent/moves/turn.ts',
     edits: [
       {
-        from: 'released(state) && sessionLimit(state.session) !== null',
-        to: 'released(state) && sessionLimit(state.session) === undefined',
+        from: 'released(state) && sessionIsSpent(state)',
+        to: 'released(state) && state.session === undefined',
       },
     ],
-    why: 'the limit of the user is none',
+    why: 'what was typed is gone from the queue, and is not answered',
+    caughtBy: byCase(
+      'rules-budget',
+      'limit-at-end-of-turn: what is queued when a turn ends at a limit is held with one notice',
+    ),
+  },
+  {
+    name: 'a retry is sent although the session may not spend',
+    file: 'src/agent/table.ts',
+    edits: [
+      {
+        from: "      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],\n      rest: sendCall,",
+        to: '      rest: sendCall,',
+      },
+    ],
+    why: 'whoever limits dollars pays for retries beyond them',
+    caughtBy: explorer('budget'),
+  },
+  {
+    name: 'a summary is made although the session may not spend',
+    file: 'src/agent/table.ts',
+    edits: [
+      {
+        from: "      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],\n      rest: compaction.startCompaction,",
+        to: '      rest: compaction.startCompaction,',
+      },
+    ],
+    why: 'whoever limits dollars pays for summaries beyond them',
+    caughtBy: explorer('everything'),
+  },
+  {
+    name: 'two calls are handed the same budget',
+    file: 'src/agent/moves/tools/call-batch.ts',
+    edits: [
+      {
+        from: '  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;\n',
+        to: '',
+      },
+    ],
+    why: 'each of them spends all that is left',
+    caughtBy: explorer('tools that spend'),
+  },
+  {
+    name: 'a queue that is released is not sent',
+    file: 'src/agent/moves/turn.ts',
+    edits: [
+      { from: "go({ ...ended.state, next: 'sendQueue' })", to: "go({ ...ended.state, next: 'rest' })" },
+    ],
+    why: 'what was typed meanwhile waits for ever',
     caughtBy: explorer('everything'),
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'src/agent/moves/clock.ts',
+    file: 'src/agent/moves/common/timers.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',
@@ -115,16 +164,22 @@ export const faultsInTurns: readonly Fault[] = [
     name: 'notes about an interruption are forgotten',
     file: 'src/agent/moves/turn.ts',
     edits: [
-      { from: "tell(state.session, 'note', state.session.notes)", to: "tell(state.session, 'note', [])" },
+      {
+        from: "appendTexts(state.session, 'note', state.session.notes)",
+        to: "appendTexts(state.session, 'note', [])",
+      },
     ],
     why: 'the model does not know that it was interrupted',
-    caughtBy: byCase('rules-cancel', 'R61: the model learns with the next message that it was interrupted'),
+    caughtBy: byCase(
+      'rules-cancel',
+      'cancel-request: the model learns with the next message that it was interrupted',
+    ),
   },
   {
     name: 'an edited queue takes items that it never had',
-    file: 'src/agent/moves/queue.ts',
+    file: 'src/agent/moves/message-queue.ts',
     edits: [{ from: 'known.has(item.inputId) && isFirst', to: 'isFirst' }],
     why: 'text is sent that nobody typed',
-    caughtBy: byCase('rules-budget', 'R57: an edit cannot add items or blank texts'),
+    caughtBy: byCase('rules-budget', 'edit-queue: an edit cannot add items or blank texts'),
   },
 ];

@@ -17,13 +17,13 @@ const caseFiles = readdirSync(path.join(root, 'test/agent'))
   .filter((file) => /^(cases|rules)-.*\.test\.ts$/.test(file) && !file.includes('random'))
   .map((file) => file.replace('.test.ts', ''));
 
-/** What a bundle exports. Files are loaded when they are wanted, and put their tests into `tests`. */
+/** The exports of a bundle. Files are loaded on demand and add their tests to `tests`. */
 type Bundle = typeof checks & {
   readonly tests: Test[];
   readonly files: Readonly<Record<string, () => Promise<unknown>>>;
 };
 
-/** What looks at a copy: checks.ts, and the tests of the files of cases. */
+/** The checks of a copy: checks.ts, and the tests of the case files. */
 export type Plant = typeof checks & {
   readonly files: readonly string[];
   /** The tests of a file. Throws if there is no such file, or it fails already when it is loaded. */

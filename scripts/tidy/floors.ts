@@ -1,18 +1,26 @@
 import path from 'node:path';
 import type { Fault, Source } from './source.js';
 
-/** Which way imports point: a part imports only parts on lower floors. A part is a folder, or a file, of src/. */
+/**
+ * Which way imports point: a part imports only parts on lower floors. A part is a folder, or a file, of src/; where a
+ * folder stands on several floors, its folders are parts of their own.
+ */
 const FLOORS: Readonly<Record<string, number>> = {
-  kernel: 1,
+  'machine-kit': 1,
+  base: 1,
   agent: 2,
-  recursive: 3,
-  'needs-machine.ts': 3.9,
-  'needs.ts': 4,
-  'needs-hooks.ts': 4.2,
-  'git-author.ts': 4.2,
-  'suggest.ts': 4.2,
-  'needs-recursive.ts': 4.2,
+  'ask/run': 3,
+  'ask/tree': 3.1,
+  'ask-values.ts': 3.2,
+  ports: 4,
+  'ask/ports.ts': 4.1,
+  providers: 4.2,
+  files: 4.3,
+  secrets: 4.3,
+  programs: 4.4,
+  launcher: 4.45,
   sandbox: 4.5,
+  shell: 4.5,
   net: 4.5,
   runtime: 5,
   journal: 5,
@@ -21,11 +29,13 @@ const FLOORS: Readonly<Record<string, number>> = {
   prompt: 5,
   tools: 5,
   workspace: 5.2,
-  environments: 5,
-  'agent-api': 5.9,
-  'agent-api.ts': 6,
-  'explore-tool.ts': 6.5,
-  'ask-api.ts': 6,
+  'ask/environments': 5.3,
+  'ask/journal': 5.3,
+  'ask/prompt': 5.3,
+  'ask/runtime': 5.4,
+  api: 6,
+  'ask/api': 6.5,
+  'ask.ts': 6.8,
   testing: 7,
   acp: 7,
   mcp: 7,
@@ -37,9 +47,18 @@ const FLOORS: Readonly<Record<string, number>> = {
   cli: 9,
 };
 /** Parts that know nothing but themselves and what is below them. */
-const SELF_CONTAINED = new Set(['kernel', 'agent']);
+const SELF_CONTAINED = new Set(['machine-kit', 'agent']);
 
-const partOf = (file: string): string => file.split('/')[1] ?? file;
+/** Parts that may import ask: ask itself and the faces. The agent knows nothing of it. */
+const KNOWS_ASK = new Set(['ask.ts', 'ask-values.ts', 'index.ts', 'machine.ts', 'cli']);
+
+const isAsk = (part: string): boolean => part.startsWith('ask/');
+
+/** The part of a file: of `src/ask/run/table.ts` it is `ask/run`. */
+const partOf = (file: string): string => {
+  const [, first = file, second = ''] = file.split('/');
+  return `${first}/${second}` in FLOORS ? `${first}/${second}` : first;
+};
 
 const targetOf = (file: string, specifier: string): string =>
   path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
@@ -55,6 +74,8 @@ const importFault = (file: string, specifier: string): string | null => {
   if (!target.startsWith('src/')) return `src/ imports only from src/ and from packages ('${specifier}')`;
   const there = partOf(target);
   const lower = FLOORS[there];
+  if (isAsk(there) && !isAsk(here) && !KNOWS_ASK.has(here))
+    return `${here} may not import ask ('${specifier}')`;
   if (here === there || (lower !== undefined && lower < floor)) return null;
   return `${here} (floor ${floor}) may not import ${there} (floor ${lower ?? 'none'})`;
 };

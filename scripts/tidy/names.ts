@@ -1,42 +1,18 @@
 import path from 'node:path';
 import { type Fault, isNode, type Node, nameOf, type Source, walk } from './source.js';
 
-/** Banned word -> what we say (docs/architecture.md, Words). Names of libraries are theirs. */
+/** Words that say nothing to a reader, and what to write. Names of libraries are theirs. */
 const BANNED: Readonly<Record<string, string>> = {
   ctx: 'a whole word',
   msg: 'message',
   req: 'request',
   res: 'response',
   opts: 'options',
-  evt: 'event',
-  cmd: 'command',
-  cfg: 'config',
-  args: 'input or words',
-  params: 'input or settings',
   util: 'a noun',
   utils: 'a noun',
   helper: 'a verb',
   helpers: 'a verb',
   manager: 'the noun it manages',
-  service: 'need',
-  handler: 'move, or what it does',
-  chunk: 'delta or piece',
-  chunks: 'deltas or pieces',
-  cwd: 'workspace or folder',
-  mock: 'scripted or fake',
-  stub: 'scripted or fake',
-  observation: 'result',
-  trajectory: 'journal or path',
-  orchestrator: 'runtime',
-  executor: 'runtime',
-  engine: 'machine',
-  reducer: 'machine',
-  transcript: 'conversation',
-  rollout: 'journal',
-  invocation: 'call',
-  confirmation: 'approval',
-  middleware: 'hook',
-  jail: 'sandbox',
 };
 /** Banned as a whole name only. */
 const BANNED_WHOLE: Readonly<Record<string, string>> = { data: 'what it holds' };
@@ -114,5 +90,25 @@ export const nameFaults = (source: Source): readonly Fault[] => {
       if (text !== null) faults.push({ file, line: source.lineOf(name.start), text });
     }
   });
+  return faults;
+};
+
+const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration']);
+
+/** Each exported type has a name of its own, so that a reader who sees the name knows which is meant. For the files of src/. */
+export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => {
+  const firstOf = new Map<string, string>();
+  const faults: Fault[] = [];
+  for (const { file, program, lineOf } of sources) {
+    walk(program, (node) => {
+      const type =
+        node.type === 'ExportNamedDeclaration' && isNode(node.declaration) ? node.declaration : null;
+      const name = type !== null && TYPES.has(type.type) ? nameOf(type.id) : undefined;
+      if (name === undefined) return;
+      const first = firstOf.get(name);
+      if (first === undefined) firstOf.set(name, file);
+      else faults.push({ file, line: lineOf(node.start), text: `'${name}' is also a type of ${first}` });
+    });
+  }
   return faults;
 };

@@ -1,7 +1,12 @@
 import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
-/** The tools' names. Each stands in its own file, and in builtin.ts. */
-const TOOL_NAMES = new Set(['read', 'edit', 'write', 'bash', 'search']);
+/** The tools' names. Each stands in its own file, and in builtin-tools.ts. */
+const TOOL_NAMES = new Set(['read', 'list', 'find', 'search', 'edit', 'write', 'bash', 'todo', 'fetch']);
+/** Fields of the tools' inputs. A tool gives its title, summary and preview itself, so that nobody else reads them. */
+const INPUT_FIELDS = new Set([
+  ...['path', 'edits', 'content', 'oldText', 'newText', 'glob', 'pattern', 'url', 'items'],
+  ...['command', 'timeoutMs', 'background', 'jobAction', 'jobId'],
+]);
 /** A tool's name that is no other word: found wherever it stands alone in a string. */
 const UNMISTAKABLE = 'bash';
 
@@ -11,9 +16,9 @@ const lastName = (node: unknown): string =>
 
 const speaksOfTools = (node: unknown): boolean => /^tool(Name)?$|Tools?$|^tools$/.test(lastName(node));
 
-/** `spawn('bash', …)` means the shell. */
+/** `spawn('bash', …)` and `find('bash')` mean the shell. */
 const startsProgram = (parent: Node): boolean =>
-  parent.type === 'CallExpression' && /^(spawn|exec)/.test(lastName(parent.callee));
+  parent.type === 'CallExpression' && /^(spawn|exec|find)/.test(lastName(parent.callee));
 
 /**
  * Whether a string stands where a tool is meant: compared with something named tool, a field `tool`, a case of a
@@ -36,7 +41,7 @@ const meansTool = (literal: Node, parent: Node | null, ancestors: readonly Node[
 
 const toolNameFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
-  if (file === 'src/tools/builtin.ts') return [];
+  if (file === 'src/tools/builtin-tools.ts') return [];
   const faults: Fault[] = [];
   const visit = (node: Node, ancestors: readonly Node[]): void => {
     const name = stringOf(node) ?? '';
@@ -49,6 +54,14 @@ const toolNameFaults = (source: Source): readonly Fault[] => {
   };
   visit(source.program, []);
   return faults;
+};
+
+/** `input.path`, `call.input.command`: of a call, wherever it is. */
+const inputFieldFault = (node: Node, file: string): string | null => {
+  if (node.type !== 'MemberExpression' || file.startsWith('src/tools/')) return null;
+  const field = nameOf(node.property) ?? '';
+  if (lastName(node.object) !== 'input' || !INPUT_FIELDS.has(field)) return null;
+  return `'input.${field}' is a field of a tool: ask the tool for a title, a summary, a preview or a fact`;
 };
 
 const retries = (name: string): boolean => /retr(y|ies)/i.test(name) && !/retryAfter/i.test(name);
@@ -71,7 +84,11 @@ const retryFault = (node: Node, file: string): string | null => {
 /** One place that knows a tool's name; one place that retries. For the files of src/. */
 export const oneOfEachFaults = (source: Source): readonly Fault[] => {
   const faults: Fault[] = [...toolNameFaults(source)];
-  if (/^src\/(agent|kernel|recursive)\//.test(source.file)) return faults;
+  walk(source.program, (node) => {
+    const text = inputFieldFault(node, source.file);
+    if (text !== null) faults.push({ file: source.file, line: source.lineOf(node.start), text });
+  });
+  if (/^src\/(agent|machine-kit|ask\/run|ask\/tree)\//.test(source.file)) return faults;
   walk(source.program, (node) => {
     const text = retryFault(node, source.file);
     if (text !== null) faults.push({ file: source.file, line: source.lineOf(node.start), text });

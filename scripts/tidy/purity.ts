@@ -5,11 +5,14 @@ const IMPURE = new Set([
   ...['Date', 'process', 'fetch', 'console', 'crypto', 'performance', 'globalThis', 'require', 'Buffer'],
   ...['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'Promise', 'structuredClone'],
 ]);
-/** The parts of the kernel that drive a machine, and may await and throw. */
-const DRIVERS = new Set(['src/kernel/drive.ts', 'src/kernel/build.ts']);
+/** The parts of the machine kit that drive a machine, and may await and throw. */
+const DRIVERS = new Set([
+  'src/machine-kit/builder/drive-machine.ts',
+  'src/machine-kit/builder/build-machine.ts',
+]);
 const DRIVING = new Set(['Promise', 'async', 'await', 'throw']);
 
-const isPure = (file: string): boolean => /^src\/(agent|kernel|recursive)\//.test(file);
+const isPure = (file: string): boolean => /^src\/(agent|machine-kit|ask\/run|ask\/tree)\//.test(file);
 
 /** A name that stands for a value or a type here, and not for a field of something. */
 const isReference = (parent: Node | null, field: string): boolean => {
@@ -35,7 +38,7 @@ const impureWord = (node: Node, parent: Node | null, field: string): string | nu
   return name !== undefined && IMPURE.has(name) && isReference(parent, field) ? name : null;
 };
 
-/** agent/, recursive/ and the stepping part of kernel/ know no time, no chance, no world, and throw nothing. */
+/** agent/, ask/run/, ask/tree/ and machine-kit/ but for its drivers know no time, no chance, no world, and throw nothing. */
 export const purityFaults = (source: Source): readonly Fault[] => {
   if (!isPure(source.file)) return [];
   const faults: Fault[] = [];

@@ -2,10 +2,12 @@ import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, walk } 
 
 const LINES_MAX = 300;
 const EXAMPLE_LINES_MAX = 40;
+/** The agent's table must be readable from top to bottom: docs/decisions/0027-one-row-a-state.md. */
+const LONGER_FILES: ReadonlyMap<string, number> = new Map([['src/agent/table.ts', 430]]);
 const FUNCTION_LINES_MAX = 60;
 
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']);
-/** Ways to let a test be without running it. */
+/** Ways to skip a test. */
 const SKIPPING = new Set(['skip', 'todo', 'only']);
 const TESTS = new Set(['test', 'it', 'describe', 'suite']);
 
@@ -60,11 +62,11 @@ const nodeFault = (source: Source, node: Node, parent: Node | null): string | nu
   return lines > FUNCTION_LINES_MAX ? `function of ${lines} lines, at most ${FUNCTION_LINES_MAX}` : null;
 };
 
-/** Sizes, and what the language offers but this house does without. */
+/** Checks sizes and forbidden features of the language. */
 export const shapeFaults = (source: Source): readonly Fault[] => {
   const { file, text } = source;
   const faults: Fault[] = [];
-  const most = file.startsWith('examples/') ? EXAMPLE_LINES_MAX : LINES_MAX;
+  const most = file.startsWith('examples/') ? EXAMPLE_LINES_MAX : (LONGER_FILES.get(file) ?? LINES_MAX);
   const lines = linesOf(text);
   if (lines > most) faults.push({ file, line: most + 1, text: `${lines} lines, at most ${most}` });
   walk(source.program, (node, parent) => {

@@ -1,6 +1,6 @@
 import type { Fault } from './source.js';
 
-/** What ties a text to one machine. */
+/** Texts that belong to one machine only, such as absolute paths. */
 const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
   { found: /https?:\/\/registry\./, text: 'names a registry host: packages are named, not addressed' },
   { found: /(?:^|[\s'"`(=:[])\/(?:root|work|home\/\w+|Users\/\w+)\//, text: 'names a folder of one machine' },
@@ -13,7 +13,7 @@ const PLACES: readonly { readonly found: RegExp; readonly text: string }[] = [
 
 /** Documents that are only read when they are short. */
 const LENGTHS: readonly { readonly file: RegExp; readonly linesMax: number }[] = [
-  { file: /^README\.md$/, linesMax: 200 },
+  { file: /^README\.md$/, linesMax: 150 },
   { file: /^AGENTS\.md$/, linesMax: 80 },
   { file: /^docs\/decisions\/\d{4}-[a-z0-9-]+\.md$/, linesMax: 60 },
 ];

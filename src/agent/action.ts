@@ -1,22 +1,37 @@
 import type { JudgedCall } from './call.js';
-import type { HookPhase, Purpose } from './purpose.js';
+import type { Image } from './message.js';
+import type { Grantable } from './policy/grants.js';
+import type { FailureOrigin } from './values/failure-origin.js';
 
-/** Wishes for the runtime: plain JSON, performed in order; what comes of them returns as events. */
+/** The message that a model call answers: the user's, or the results of tools. */
+export type RequestPurpose = 'user' | 'toolResults';
+
+/** Work after a batch of tools, in this order. */
+export type HookPhase = 'CheckingGitCommits' | 'RunningAutoformatters' | 'AutoCommitting';
+
+/** Requests to the runtime: plain JSON, performed in order. Their results come back as events. */
 export type Action =
   /** Send the first `length` messages of the conversation. */
   | {
       readonly type: 'SendLlmRequest';
       readonly requestId: string;
-      readonly purpose: Purpose;
+      readonly purpose: RequestPurpose;
       readonly length: number;
     }
   | { readonly type: 'AbortLlmRequest'; readonly requestId: string }
+  /** Ask the tool what a call would change, before the user is asked. */
+  | { readonly type: 'PreviewCall'; readonly batchId: string; readonly call: JudgedCall }
   | {
       readonly type: 'RequestApproval';
       readonly batchId: string;
       readonly call: JudgedCall;
       readonly why: string;
+      /** The preview of the change, as a unified diff. */
+      readonly diff?: string;
+      /** The answers that may allow the call; absent: any. */
+      readonly grantable?: Exclude<Grantable, 'any'>;
     }
+  /** Ends a preview or a question to the user. */
   | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }
   /** The calls to start now. */
   | { readonly type: 'ExecuteTools'; readonly batchId: string; readonly calls: readonly JudgedCall[] }
@@ -34,7 +49,7 @@ export type Action =
       readonly callIds: readonly string[];
     }
   | { readonly type: 'AbortHook'; readonly hookId: string }
-  /** Summarise the first `length` messages; `instructions` are what the user wants kept. */
+  /** Summarise the first `length` messages. `instructions`: what the summary must keep. */
   | {
       readonly type: 'StartCompaction';
       readonly compactionId: string;
@@ -42,7 +57,13 @@ export type Action =
       readonly instructions?: string;
     }
   | { readonly type: 'AbortCompaction'; readonly compactionId: string }
-  | { readonly type: 'ScheduleTimer'; readonly timerId: string; readonly dueAt: number }
+  /** Post TimerFired after `delayMs`, independent of the clock; `dueAt` is for display. */
+  | {
+      readonly type: 'ScheduleTimer';
+      readonly timerId: string;
+      readonly dueAt: number;
+      readonly delayMs: number;
+    }
   | { readonly type: 'CancelTimer'; readonly timerId: string }
   | { readonly type: 'DisplayText'; readonly text: string }
   | {
@@ -52,23 +73,40 @@ export type Action =
       readonly tool: string;
       readonly status: string;
       readonly text: string;
+      /** In the words of the tool; absent if it has none. */
+      readonly title?: string;
+      readonly summary?: string;
       readonly diff: string | null;
     }
-  | { readonly type: 'DisplayError'; readonly text: string }
+  /** `origin`: the source of the failure. */
+  | { readonly type: 'DisplayError'; readonly text: string; readonly origin: FailureOrigin }
   | { readonly type: 'DisplayWarning'; readonly kind: WarningKind; readonly text: string }
   | {
       readonly type: 'DisplayNotice';
       readonly kind: NoticeKind;
       readonly text: string;
-      /** Of `compacted`: what the model goes on with in place of the messages. */
+      /** For `compacted`: the summary that replaces the messages. */
       readonly summary?: string;
     }
   | { readonly type: 'RetractPartial'; readonly requestId: string }
-  | { readonly type: 'RestoreQueue'; readonly texts: readonly string[] }
+  /** `images`: the images of each text, if any text has some. */
+  | {
+      readonly type: 'RestoreQueue';
+      readonly texts: readonly string[];
+      readonly images?: readonly (readonly Image[])[];
+    }
   | { readonly type: 'PromptForInput' }
   | { readonly type: 'Shutdown' };
 
-export type WarningKind = 'retry' | 'empty' | 'truncated' | 'refused' | 'hook' | 'compaction' | 'budget';
+export type WarningKind =
+  | 'retry'
+  | 'empty'
+  | 'truncated'
+  | 'refused'
+  | 'hook'
+  | 'compaction'
+  | 'budget'
+  | 'usage';
 export type NoticeKind =
   | 'queued'
   | 'cancelled'

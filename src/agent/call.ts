@@ -1,77 +1,146 @@
 import type { Image, JsonObject } from './message.js';
-import type { Usage } from './usage.js';
+import type { Usage } from './values/usage.js';
 
-/** How a call behaves when it is interrupted: `pure` may run again, `probeable` can be looked at, `opaque` never runs again by itself. */
-export type Effect = 'pure' | 'probeable' | 'opaque';
+/** After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque` one never reruns. */
+export type CallEffect = 'pure' | 'probeable' | 'opaque';
 
 export type CallTraits = {
-  readonly effect: Effect;
+  readonly effect: CallEffect;
   readonly parallelSafe: boolean;
   readonly mutating: boolean;
   readonly deadlineMs: number;
-  /** The call makes model calls of its own: its outcome brings their usage. */
+  /** The call makes model calls itself. Its outcome carries their usage. */
   readonly spends?: 'yes';
-  /** `list`: the result is a list of what is to be done, which stays in sight until the next one. */
+  /** The tool can preview the change, or refuse the call, before it runs. */
+  readonly previews?: 'yes';
+  /** One grant for the session may cover all tools of a group. */
+  readonly group?: 'fileChanges';
+  /**
+   * `list`: the result is a to-do list that stays visible until it is done: a heading, then one item per line, marked
+   * `[ ]` (open), `[>]` (in progress) or `[x]` (done).
+   */
   readonly shown?: 'list';
 };
 
-/** What the runtime found out about a call before it reached the journal; policy decides from these alone. */
+/** The access outside the sandbox that a call needs: the network, or everything. */
+export type Needs = 'network' | 'outside';
+
+/** One simple command of a shell text, also inside a list, loop, function or substitution. */
+export type ParsedCommand = {
+  /** Words after quote removal, the program first. null: a word that is computed at run time. */
+  readonly words: readonly (string | null)[];
+  /** Assignments before the words, as written: `PAGER=cat`. Without words they change the shell itself. */
+  readonly assignments: readonly string[];
+  /** Files that its redirections may write. null: a name that is computed at run time. */
+  readonly writes: readonly (string | null)[];
+  /** Real absolute path of the program; null for a builtin, a function or a missing program. */
+  readonly program: string | null;
+  /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
+  readonly runs?: number;
+  /** This is a wrapped command, listed in `commands` beside its wrapper. */
+  readonly wrapped?: 'yes';
+};
+
+/** The commands that a shell text would run, by the shell grammar. */
+export type ShellFacts = {
+  readonly commands: readonly ParsedCommand[];
+  /** Why `commands` may be wrong. Such a text is always asked about. */
+  readonly unclear: string | null;
+  /** Why more than `commands` may run, for example a sourced file. No rule allows such a text. */
+  readonly indirect?: string;
+};
+
+/** Facts that the runtime found before the call reached the journal. The policy decides from these alone. */
 export type CallFacts = {
   /** The words of a command, or none. */
   readonly argv: readonly string[];
   /** Real absolute paths the call touches. */
   readonly paths: readonly string[];
   readonly hosts: readonly string[];
-  /** What "always for this shape of call" covers, e.g. the exact command or the file. */
+  /** The key of a grant for this exact call, e.g. the command or the file. */
   readonly shape: string;
+  /** The access outside the sandbox that it needs; absent if none. */
+  readonly needs?: Needs;
+  /** Present for a call that runs a shell command. */
+  readonly shell?: ShellFacts;
+  /** The `paths` that something runs later without a question: hooks, start files, editor tasks. */
+  readonly protected?: readonly string[];
+  /** The `paths` that hold credentials. */
+  readonly secret?: readonly string[];
+  /** The command goes on after the call has ended. */
+  readonly background?: 'yes';
 };
 
-export type Verdict =
+export type CallVerdict =
   | { readonly kind: 'ok' }
   | { readonly kind: 'noSuchTool'; readonly known: readonly string[] }
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
-/** A tool call with everything the machine needs to decide about it (R0d). */
+/** A tool call with everything the machine needs to decide about it (docs/rules.md#judged-calls). */
 export type JudgedCall = {
   readonly callId: string;
   readonly tool: string;
   readonly input: JsonObject;
   readonly rawInput?: string;
-  readonly verdict: Verdict;
+  readonly verdict: CallVerdict;
   readonly traits: CallTraits;
   readonly facts: CallFacts;
+  /** The tool's title of the call: one line for people. `titleOf` makes one for calls without it. */
+  readonly title?: string;
 };
 
-/** How a call that had started ended. */
+/** How a started call ended. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';
-/** How a call that never started ended. */
-export type NeverRanStatus = 'noSuchTool' | 'invalid' | 'denied' | 'truncated' | 'skipped' | 'cancelled';
+/** How a call ended that never started. */
+export type NeverRanStatus =
+  | 'noSuchTool'
+  | 'invalid'
+  | 'denied'
+  | 'truncated'
+  | 'skipped'
+  | 'cancelled'
+  | 'failed';
 export type EndedStatus = RanStatus | NeverRanStatus;
 
 /** A file as a tool last read or wrote it: its real path and the sha256 of its bytes. */
 export type SeenFile = { readonly path: string; readonly sha256: string };
 
-/** What the runtime reports of a call that ran. `text` is already cut to the output limit. */
+/** The runtime's report on a call that ran. `text` is already cut to the output limit. */
 export type CallOutcome = {
   readonly status: Extract<RanStatus, 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'lost'>;
   readonly text: string;
+  /** The result in a few words for people (`12 files`), if the call ended ok. Absent: the lines of `text` are counted. */
+  readonly summary?: string;
   /** sha256 of the full output where `text` was cut. */
   readonly blob?: string;
-  /** Of a call that ended ok: what the model is shown besides the text. */
+  /** Images for the model beside the text, if the call ended ok. */
   readonly images?: readonly Image[];
   /** A unified diff of what an editing tool changed, for people. */
   readonly diff?: string;
-  /** `no` of a call that was stopped before it did anything, although its start is in the journal. */
+  /** `no`: the call did nothing, although its start is in the journal. */
   readonly ran?: 'no';
-  /** Files that the call read or wrote: a session that is opened again remembers them. */
+  /** Files that the call read or wrote, for a resumed session. */
   readonly seen?: readonly SeenFile[];
-  /** What a call that spends has spent, however it ended. */
+  /** Usage of a spending call, however it ended. */
   readonly usage?: Usage;
 };
 
+/** A tool's preview of a call: its change, a refusal, or nothing. */
+export type CallPreview =
+  /** A unified diff of the whole change. */
+  | { readonly kind: 'change'; readonly diff: string }
+  /** The text for the model. */
+  | { readonly kind: 'refused'; readonly text: string }
+  | { readonly kind: 'none' };
+
 /** One call of the running batch. */
-export type Call = { readonly judged: JudgedCall; readonly requestedAt: number } & (
-  | { readonly status: 'queued'; readonly allowed: 'byPolicy' | 'byUser' }
+export type Call = {
+  readonly judged: JudgedCall;
+  readonly requestedAt: number;
+} /** `notYet`: it must be asked for, and what it would change depends on calls before it. */ & (
+  | { readonly status: 'queued'; readonly allowed: 'byPolicy' | 'byUser' | 'notYet' }
+  /** The tool makes the preview for the question to the user. */
+  | { readonly status: 'previewing' }
   | { readonly status: 'awaitingApproval' }
   | {
       readonly status: 'starting';
@@ -86,6 +155,8 @@ export type Call = { readonly judged: JudgedCall; readonly requestedAt: number }
     }
   | {
       readonly status: EndedStatus;
+      /** Whether it may have had an effect: it started, and did not report that it had not run. */
+      readonly ran: boolean;
       readonly startedAt: number | null;
       readonly completedAt: number;
       readonly outcome: {

@@ -1,24 +1,24 @@
-import { Log } from '../kernel/log.js';
+import { AppendList } from '../machine-kit/kernel/append-list.js';
 import type { AssistantMessage, Message, ResultPart, TextOrigin, UserMessage, UserText } from './message.js';
 
 /**
- * The conversation in O(1) per append, with old values staying valid.
+ * An immutable conversation with O(1) appends.
  *
- * 1. `closed` holds messages that were followed by a reply (or are one); they are never edited.
- * 2. `open` is the trailing user message, still unanswered; it may be extended until a reply is stored.
+ * 1. `closed` holds all messages up to the last reply. They never change.
+ * 2. `open` is the unanswered user message at the end, or null. It grows until a reply is stored.
  */
-export type Conversation = { readonly closed: Log<Message>; readonly open: UserMessage | null };
+export type Conversation = { readonly closed: AppendList<Message>; readonly open: UserMessage | null };
 
-export const emptyConversation: Conversation = { closed: Log.empty(), open: null };
+export const emptyConversation: Conversation = { closed: AppendList.empty(), open: null };
 
-/** Number of messages, the open one counted. */
+/** Number of messages, including the open one. */
 export const lengthOf = (conversation: Conversation): number =>
   conversation.closed.length + (conversation.open === null ? 0 : 1);
 
-/** What stands in the trailing user message; nothing where there is none. */
+/** Parts of the trailing user message; empty if there is none. */
 export const openParts = ({ open }: Conversation): UserMessage['parts'] => open?.parts ?? [];
 
-/** The messages in order, oldest first. O(n): for requests, display and tests, never for a step. */
+/** All messages, oldest first. O(n), so never used in a step: for requests, display and tests. */
 export const messagesOf = (conversation: Conversation): readonly Message[] => {
   const closed = conversation.closed.toArray();
   return conversation.open === null ? closed : [...closed, conversation.open];
@@ -34,33 +34,33 @@ export const addTexts = (
   return addParts(conversation, parts);
 };
 
-/** The same, of texts with what is shown with them. */
+/** As `addTexts`, for texts with images. */
 export const addParts = (conversation: Conversation, parts: readonly UserText[]): Conversation =>
   parts.length === 0
     ? conversation
     : { ...conversation, open: { role: 'user', parts: [...openParts(conversation), ...parts] } };
 
-/** Stores a reply; the trailing user message is closed by it. */
+/** Stores a reply and closes the trailing user message. */
 export const addReply = (conversation: Conversation, reply: AssistantMessage): Conversation => {
   const { closed, open } = conversation;
   return { closed: (open === null ? closed : closed.append(open)).append(reply), open: null };
 };
 
-/** Begins the user message that answers the calls of the reply just stored. */
+/** Begins the user message with the results for the calls of the last reply. */
 export const addResults = (conversation: Conversation, results: readonly ResultPart[]): Conversation => ({
   ...conversation,
   open: { role: 'user', parts: results },
 });
 
-/** Whether the trailing user message answers calls. */
+/** Whether the trailing user message holds results. */
 export const holdsResults = (conversation: Conversation): boolean =>
   openParts(conversation)[0]?.type === 'result';
 
-/** How many messages a compaction would replace: all but the trailing user message and the calls it answers. */
+/** Number of messages that a compaction would replace: all but the trailing user message and the calls it answers. */
 export const compactableLength = (conversation: Conversation): number =>
   conversation.closed.length - (holdsResults(conversation) ? 1 : 0);
 
-/** The conversation with its first `length` messages replaced by a summary; calls and results stay together. */
+/** Replaces the first `length` messages by a summary. Calls and results stay together. */
 export const replaceBySummary = (
   conversation: Conversation,
   length: number,
@@ -70,25 +70,29 @@ export const replaceBySummary = (
   const kept = conversation.closed.toArray(length);
   if (kept.length === 0) {
     return {
-      closed: Log.empty(),
+      closed: AppendList.empty(),
       open: { role: 'user', parts: [first, ...openParts(conversation)] },
     };
   }
-  return { closed: Log.from<Message>([{ role: 'user', parts: [first] }, ...kept]), open: conversation.open };
+  return {
+    closed: AppendList.from<Message>([{ role: 'user', parts: [first] }, ...kept]),
+    open: conversation.open,
+  };
 };
 
-/** Takes the user's own text out of the trailing message: what it said, and what is left. */
+/** Takes the user's own texts, with their images, out of the trailing message. */
 export const takeBackInput = (
   conversation: Conversation,
-): { readonly texts: readonly string[]; readonly conversation: Conversation } => {
+): { readonly inputs: readonly UserText[]; readonly conversation: Conversation } => {
   const parts = openParts(conversation);
-  const own = parts.filter((part) => part.type === 'text' && part.origin === 'user');
-  const left = parts.filter((part) => !own.includes(part));
+  const isOwn = (part: (typeof parts)[number]): part is UserText =>
+    part.type === 'text' && part.origin === 'user';
+  const left = parts.filter((part) => !isOwn(part));
   const open: UserMessage | null = left.length === 0 ? null : { role: 'user', parts: left };
-  return { texts: own.map((part) => part.text), conversation: { ...conversation, open } };
+  return { inputs: parts.filter(isOwn), conversation: { ...conversation, open } };
 };
 
-/** About what a picture costs at its largest: providers scale it down to that. */
+/** Approximate tokens of an image at the size to which providers scale it down. */
 const IMAGE_TOKENS = 1_600;
 
 export const imageTokens = (part: Message['parts'][number]): number =>

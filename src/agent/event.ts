@@ -1,9 +1,10 @@
-import type { CallOutcome, JudgedCall, SeenFile } from './call.js';
+import type { CallOutcome, CallPreview, JudgedCall, SeenFile } from './call.js';
 import type { AssistantMessage, Image } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
-import type { Prices, Usage } from './usage.js';
+import type { Limit } from './values/limit.js';
+import type { Prices, Usage } from './values/usage.js';
 
-/** Failures of a model call, classified once where the provider is called; nobody reads the text again. */
+/** Kinds of model failures. The provider adapter classifies each once; no other code reads the text. */
 export type ModelErrorKind =
   | 'rateLimited'
   | 'overloaded'
@@ -24,7 +25,7 @@ export type ModelError = {
   readonly retryAfterMs: number | null;
 };
 
-/** Why the model stopped, in the provider's own words made one: only `end` and `toolUse` are whole replies. */
+/** Why the model stopped, the same words for all providers. Only `end` and `toolUse` are complete replies. */
 export type StopReason = 'end' | 'toolUse' | 'maxTokens' | 'refusal' | 'contentFilter' | 'other';
 
 export type InputMode = 'steer' | 'followUp';
@@ -36,24 +37,25 @@ export type QueuedInput = {
 };
 
 export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny'; readonly reason: string };
-export type ApprovalScope = 'once' | 'shape' | 'session';
+/** What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or its group). */
+export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
 
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
-/** Facts from outside: past tense, plain JSON, each with its time `at` in milliseconds since 1970. */
+/** Events: plain JSON in the past tense, each with its time `at` in milliseconds since 1970. */
 export type UserEvent =
   | Of<'Start'>
-  /** `images` go with the text, which may not be blank; their blobs are there before the event. */
+  /** `images` accompany the text, which may not be blank. Their blobs are stored before the event. */
   | Of<'UserInput', { readonly text: string; readonly mode: InputMode; readonly images?: readonly Image[] }>
   | Of<'RetryLast'>
   | Of<'RetryNow'>
   | Of<'CancelTurn'>
   | Of<'CancelTool', { readonly batchId: string; readonly callId: string }>
-  /** The whole queue as the user wants it: items are known by id; what is missing was removed. */
+  /** The whole edited queue. Items are identified by id; missing items are removed. */
   | Of<'EditQueue', { readonly items: readonly QueuedInput[] }>
-  /** `instructions`: what the summary is to keep, in the user's own words. */
+  /** `instructions`: what the summary must keep, in the user's words. */
   | Of<'CompactRequested', { readonly instructions?: string }>
-  | Of<'ApproveBudget', { readonly dimension: Dimension; readonly limit: number }>
+  | Of<'ApproveBudget', { readonly dimension: Dimension; readonly limit: Limit }>
   | Of<
       'ApprovalAnswered',
       {
@@ -64,8 +66,8 @@ export type UserEvent =
       }
     >
   /**
-   * `prices`: of the model that the patch names, as the runtime knows them; so that costs can be checked later.
-   * `grants`: what the user allows from now on, in place of what was allowed before.
+   * `prices`: the runtime's prices for the model in the patch, so that costs can be checked later. `grants` replace all
+   * earlier grants.
    */
   | Of<
       'SettingsChanged',
@@ -82,7 +84,7 @@ export type LlmEvent =
   | Of<'TextDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ReasoningDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ToolCallDelta', { readonly requestId: string; readonly tool: string; readonly text: string }>
-  /** `message` is null where the reply had nothing that could be stored; `calls` are its calls, judged, in order. */
+  /** `message` is null if the reply had nothing to store. `calls`: its judged calls, in order. */
   | Of<
       'LlmCompleted',
       {
@@ -99,17 +101,19 @@ export type LlmEvent =
         readonly requestId: string;
         readonly error: ModelError;
         readonly usage: Usage | null;
-        /** Random share of extra delay, 0 to 1, drawn by the runtime: the machine draws nothing. */
+        /** Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is deterministic. */
         readonly jitter: number;
       }
     >
-  /** The user's stopping policy held the call back: it was not sent. */
+  /** The user's stopping policy held the call back, so it was not sent. */
   | Of<'PolicyStopped', { readonly requestId: string; readonly why: string }>;
 
 export type ToolEvent =
+  /** Answers PreviewCall. */
+  | Of<'CallPreviewed', { readonly batchId: string; readonly callId: string; readonly preview: CallPreview }>
   /**
-   * Durable before the effect. `before` is the sha256 of the file a probeable call is about to change, `after` what it
-   * will be when the call has taken effect.
+   * Durable before the effect. For a probeable call, `before` and `after` are the sha256 of the file before and after the
+   * effect.
    */
   | Of<
       'ToolStarted',
@@ -132,14 +136,14 @@ export type HookEvent =
         readonly commits: readonly { readonly hash: string; readonly subject: string }[];
         readonly changedFiles: readonly string[];
         readonly dirty: boolean;
-        /** Told to the model after the results; empty for nothing. */
+        /** Text for the model after the results; may be empty. */
         readonly note: string;
-        /** Shown to the user; empty for nothing. */
+        /** Text for the user; may be empty. */
         readonly warning: string;
         readonly proceed: boolean;
-        /** The last word on what the phase used: null means nothing. */
+        /** Final usage of the phase; null means none. */
         readonly usage: Usage | null;
-        /** Files that the phase rewrote: a session that is opened again remembers them. */
+        /** Files that the phase rewrote, for a resumed session. */
         readonly seen?: readonly SeenFile[];
       }
     >
@@ -155,9 +159,12 @@ export type OtherEvent =
       'CompactionFailed',
       { readonly compactionId: string; readonly message: string; readonly usage: Usage | null }
     >
-  /** Late usage of a request, compaction or hook, by its id. */
-  | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage }>
-  /** The session was opened again; `epoch` counts the openings. */
+  /**
+   * Late usage of a request, compaction or hook, by its id. `fault`: a message for the user about a report that can't be
+   * counted; `usage` is then empty, at an unknown price.
+   */
+  | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage; readonly fault?: string }>
+  /** The session was resumed; `epoch` counts the openings. */
   | Of<'Resumed', { readonly epoch: number }>;
 
 export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent;

@@ -1,5 +1,5 @@
 /**
- * The conversation: what the model has seen, in order.
+ * Messages of the conversation.
  *
  * 1. Roles alternate; no message is empty.
  * 2. Each call of an assistant message is answered once, in the next message, in call order, before any text.
@@ -8,12 +8,12 @@
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [key: string]: Json };
 
-/** Why a piece of text stands in a user message. Only `user` text goes back to the editor when a turn fails. */
+/** The origin of a text in a user message. Only `user` text goes back to the editor when a turn fails. */
 export type TextOrigin = 'user' | 'note' | 'summary';
 
 /**
- * A picture. Its bytes are a blob (base64 text) by the sha256 of that text: never in an event or a state. `base64` is
- * set in requests alone, for models that take images.
+ * An image. Events and states hold only its hash: the sha256 of a blob with its base64 text. `base64` is set only in
+ * requests, for models that take images.
  */
 export type Image = { readonly mediaType: ImageType; readonly sha256: string; readonly base64?: string };
 export type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp';
@@ -22,11 +22,11 @@ export type UserText = {
   readonly type: 'text';
   readonly origin: TextOrigin;
   readonly text: string;
-  /** What the user shows with it. */
+  /** Images that the user sent with the text. */
   readonly images?: readonly Image[];
 };
 
-/** The answer to one call. `failed` is also said in the text, since not every wire has an error flag. */
+/** The result of one call. The text says `failed` too, since not every provider has an error flag. */
 export type ResultPart = {
   readonly type: 'result';
   readonly callId: string;
@@ -38,7 +38,7 @@ export type ResultPart = {
 
 export type UserMessage = { readonly role: 'user'; readonly parts: readonly (ResultPart | UserText)[] };
 
-/** What a provider wants back unchanged with a part (signatures, encrypted reasoning); opaque to the machine. */
+/** Data that a provider wants back unchanged with a part (signatures, encrypted reasoning). */
 export type ProviderMetadata = JsonObject;
 
 export type AssistantText = {
@@ -52,7 +52,7 @@ export type ReasoningPart = {
   readonly metadata?: ProviderMetadata;
 };
 
-/** A tool the model asked for. `input` is `{}` where `rawInput` holds text that was no JSON object. */
+/** A tool call of the model. `input` is `{}` if `rawInput` holds text that is not a JSON object. */
 export type CallPart = {
   readonly type: 'call';
   readonly callId: string;
@@ -64,7 +64,7 @@ export type CallPart = {
 
 export type AssistantPart = AssistantText | ReasoningPart | CallPart;
 
-/** `model` is `provider/name`: reasoning is only ever sent back to the model it came from, never from a `cut` reply. */
+/** `model` is `provider/name`. Reasoning goes back only to this model, and never from a `cut` reply. */
 export type AssistantMessage = {
   readonly role: 'assistant';
   readonly model: string;

@@ -1,30 +1,39 @@
-import type { CallFacts } from './call.js';
+import type { CallFacts, CallTraits, Needs } from './call.js';
+import { type PolicyRule, type Preset, presetRules, type WrittenRule } from './policy/rules.js';
+import { type Limit, readLimit } from './values/limit.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
 export type RetrySchedule =
   | { readonly kind: 'linear'; readonly stepMs: number }
-  | { readonly kind: 'exponential'; readonly baseMs: number; readonly factor: number; readonly capMs: number }
+  | {
+      readonly kind: 'exponential';
+      readonly baseMs: number;
+      readonly factor: number;
+      readonly capMs: number;
+      /** At most this share of the delay is added to it, times the failure's jitter; absent: none. */
+      readonly jitter?: number;
+    }
   | { readonly kind: 'list'; readonly delaysMs: readonly number[] };
 
-export type Decision = 'allow' | 'ask' | 'deny';
-
-/** One rule of the policy; the first that fits decides. */
-export type Rule = {
-  readonly decision: Decision;
-  /** A tool's name, or `*`. */
-  readonly tool: string;
-  /** `inside`: every path lies in the workspace; `outside`: some path does not; `anywhere`. */
-  readonly where: 'inside' | 'outside' | 'anywhere';
-  readonly touches: 'reads' | 'mutates' | 'anything';
-  /** Patterns (`hosts.ts`) of the hosts that the call reaches; absent: it reaches none, or the rule denies. */
-  readonly hosts?: readonly string[];
-  readonly why: string;
-};
+/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
+export type GrantScope =
+  | { readonly scope: 'shape'; readonly shape: CallFacts['shape'] }
+  | { readonly scope: 'prefix'; readonly words: readonly string[] }
+  /** Every call of the tool; with a group also calls of other tools in the group. */
+  | { readonly scope: 'session'; readonly group?: NonNullable<CallTraits['group']> };
 
 /** What the user allowed for the rest of the session. */
-export type Grant =
-  | { readonly scope: 'shape'; readonly tool: string; readonly shape: CallFacts['shape'] }
-  | { readonly scope: 'session'; readonly tool: string };
+export type Grant = GrantScope & {
+  readonly tool: string;
+  /** The reason for which covered calls may leave the sandbox; absent: none. */
+  readonly needs?: Needs;
+};
+
+/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
+export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
+
+/** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
+export type Effort = 'auto' | 'low' | 'medium' | 'high';
 
 export type Dimension =
   | 'usd'
@@ -36,32 +45,58 @@ export type Dimension =
   | 'errors'
   | 'sameResults';
 
-/** 0 means no limit. usd and tokens hold per session, the others per turn. */
+/** A limit is reached when that much is spent. `usd` and `tokens` count per session, the others per turn. */
 export type Limits = {
-  readonly usd: number;
-  readonly tokens: number;
-  readonly timeMs: number;
-  readonly rounds: number;
-  readonly truncation: number;
+  readonly usd: Limit;
+  readonly tokens: Limit;
+  readonly timeMs: Limit;
+  readonly rounds: Limit;
+  readonly truncation: Limit;
   /** Batches in a row with the same calls. */
-  readonly repeats: number;
+  readonly repeats: Limit;
   /** Batches in a row in which every call failed. */
-  readonly errors: number;
+  readonly errors: Limit;
   /** Batches in a row with the same results. */
-  readonly sameResults: number;
+  readonly sameResults: Limit;
 };
 
-/** Frozen at session start; changed only by SettingsChanged and ApproveBudget (R0h). */
+export const noLimits: Limits = {
+  usd: 'unlimited',
+  tokens: 'unlimited',
+  timeMs: 'unlimited',
+  rounds: 'unlimited',
+  truncation: 'unlimited',
+  repeats: 'unlimited',
+  errors: 'unlimited',
+  sameResults: 'unlimited',
+};
+
+/** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
+export const readLimits = (given: Partial<Limits>): Limits => {
+  const limits = { ...noLimits, ...given };
+  return {
+    usd: readLimit(limits.usd),
+    tokens: readLimit(limits.tokens),
+    timeMs: readLimit(limits.timeMs),
+    rounds: readLimit(limits.rounds),
+    truncation: readLimit(limits.truncation),
+    repeats: readLimit(limits.repeats),
+    errors: readLimit(limits.errors),
+    sameResults: readLimit(limits.sameResults),
+  };
+};
+
+/** Frozen at session start; changed only by SettingsChanged and ApproveBudget (docs/rules.md#settings-change). */
 export type Settings = {
   /** `provider/name`. */
   readonly model: string;
-  /** Real absolute path of the folder worked on. */
+  /** Real absolute path of the workspace folder. */
   readonly workspace: string;
   readonly maxRetries: number;
   readonly retrySchedule: RetrySchedule;
   /** At most this much is added to a delay, times the failure's jitter. */
   readonly retryJitterMs: number;
-  /** A longer wait than this is not waited for: the call fails and says when to come back. */
+  /** Longest wait that a provider may ask for. Beyond it the call fails and names the time of the reset. */
   readonly retryAfterCapMs: number;
   readonly emptyRetries: number;
   readonly firstByteMs: number;
@@ -77,7 +112,7 @@ export type Settings = {
   readonly graceMs: number;
   readonly limits: Limits;
   readonly budgetWarnRatio: number;
-  /** `finish`: where rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer first. */
+  /** `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer. */
   readonly atLimit: 'stop' | 'finish';
   /** `ask`: the runtime asks the user's stopping policy before every model call. */
   readonly userPolicy: 'none' | 'ask';
@@ -85,104 +120,46 @@ export type Settings = {
   readonly queueOnCancel: 'hold' | 'restore' | 'send';
   readonly cancelMode: 'abort' | 'drain';
   readonly onAsk: 'ask' | 'deny' | 'stop';
-  readonly hooks: 'mutating' | 'always' | 'never';
+  /**
+   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it ended; `mutatingOk`:
+   * those in which one ended ok.
+   */
+  readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
   readonly formatter: 'off' | 'onChanges' | 'onOneCommit';
   readonly autoCommit: 'on' | 'off';
-  readonly rules: readonly Rule[];
+  /** The rules of the preset. The first that matches decides if no written rule does. */
+  readonly rules: readonly PolicyRule[];
+  readonly writtenRules?: readonly WrittenRule[];
+  /** The preset of `rules`; absent in old sessions. */
+  readonly preset?: Preset;
+  /** Absent: `auto`. */
+  readonly effort?: Effort;
+  /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
+  readonly sandbox?: SandboxLevel | 'missing';
 };
 
-export type Preset = 'plan' | 'careful' | 'auto' | 'ci';
+/** Delays between retries: about three minutes over all eight. */
+const defaultSchedule = {
+  kind: 'exponential',
+  baseMs: 1_000,
+  factor: 2,
+  capMs: 60_000,
+  jitter: 0.25,
+} as const satisfies RetrySchedule;
 
-const EVERYTHING_OUTSIDE: Rule = {
-  decision: 'deny',
-  tool: '*',
-  where: 'outside',
-  touches: 'anything',
-  why: 'the path lies outside the workspace',
-};
-const READS: Rule = {
-  decision: 'allow',
-  tool: '*',
-  where: 'inside',
-  touches: 'reads',
-  why: 'reading is allowed',
-};
-
-const HOST_ALLOWED = 'the host is allowed';
-const hostsNotAllowed = (preset: Preset): Rule => ({
-  decision: 'deny',
-  tool: '*',
-  where: 'anywhere',
-  touches: 'anything',
-  hosts: ['*'],
-  why: `the preset ${preset} reaches only hosts that were allowed by name`,
+/** Settings for another number of retries or another first delay in ms; null keeps the default. */
+export const retrySettings = (
+  count: number | null,
+  firstMs: number | null,
+): Partial<Pick<Settings, 'maxRetries' | 'retrySchedule'>> => ({
+  ...(count === null ? {} : { maxRetries: count }),
+  ...(firstMs === null ? {} : { retrySchedule: { ...defaultSchedule, baseMs: firstMs } }),
 });
 
-/** The rules with one in front that lets tools that change nothing reach these hosts; it replaces an earlier such. */
-export const allowHosts = (rules: readonly Rule[], hosts: readonly string[]): readonly Rule[] => {
-  const others = rules.filter((rule) => rule.why !== HOST_ALLOWED);
-  if (hosts.length === 0) return others;
-  return [
-    { decision: 'allow', tool: '*', where: 'inside', touches: 'reads', hosts, why: HOST_ALLOWED },
-    ...others,
-  ];
-};
-
-/** The rules of each preset; what no rule fits is denied. */
-export const presetRules: Readonly<Record<Preset, readonly Rule[]>> = {
-  plan: [
-    EVERYTHING_OUTSIDE,
-    READS,
-    { decision: 'deny', tool: '*', where: 'anywhere', touches: 'mutates', why: 'the preset plan only reads' },
-    hostsNotAllowed('plan'),
-  ],
-  careful: [
-    EVERYTHING_OUTSIDE,
-    READS,
-    {
-      decision: 'ask',
-      tool: '*',
-      where: 'inside',
-      touches: 'mutates',
-      why: 'the preset careful asks before changes',
-    },
-    {
-      decision: 'ask',
-      tool: '*',
-      where: 'inside',
-      touches: 'anything',
-      hosts: ['*'],
-      why: 'the preset careful asks before it reaches a host',
-    },
-  ],
-  auto: [
-    EVERYTHING_OUTSIDE,
-    {
-      decision: 'allow',
-      tool: '*',
-      where: 'inside',
-      touches: 'anything',
-      why: 'the preset auto allows the workspace',
-    },
-    hostsNotAllowed('auto'),
-  ],
-  ci: [
-    EVERYTHING_OUTSIDE,
-    {
-      decision: 'allow',
-      tool: '*',
-      where: 'inside',
-      touches: 'anything',
-      why: 'the preset ci allows the workspace',
-    },
-    hostsNotAllowed('ci'),
-  ],
-};
-
-/** The defaults of the specification (R0h). `model` and `workspace` have none: a session always names them. */
+/** The defaults. `model` and `workspace` have none: a session always names them. */
 export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
-  maxRetries: 3,
-  retrySchedule: { kind: 'linear', stepMs: 1_000 },
+  maxRetries: 8,
+  retrySchedule: defaultSchedule,
   retryJitterMs: 0,
   retryAfterCapMs: 60_000,
   emptyRetries: 0,
@@ -195,7 +172,7 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   outputCutBytes: 30_720,
   maxParallel: 4,
   graceMs: 5_000,
-  limits: { usd: 0, tokens: 0, timeMs: 0, rounds: 100, truncation: 2, repeats: 0, errors: 0, sameResults: 0 },
+  limits: { ...noLimits, rounds: 100, truncation: 2 },
   budgetWarnRatio: 0.8,
   atLimit: 'stop',
   userPolicy: 'none',

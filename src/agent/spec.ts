@@ -1,16 +1,18 @@
-import { machine } from '../kernel/machine.js';
-import type { Table } from '../kernel/table.js';
+import { machine } from '../machine-kit/kernel/make-machine.js';
+import type { Table } from '../machine-kit/kernel/table.js';
 import type { Action } from './action.js';
 import type { Event } from './event.js';
+import { eventShape } from './shapes/event-shapes.js';
 import type { State, TransientState } from './state.js';
 
-/** The names of the machine, each with a line of documentation. The table is in table.ts. */
+/** The names of the machine, each with one line of documentation. The table is in table.ts. */
 
 type DefaultEvent = 'ShutdownRequested' | 'SettingsChanged' | 'UsageReported' | 'Resumed';
 export type AgentTable = Table<State, Event, Action, TransientState['name'], DefaultEvent>;
 
-/** Takes the table, gives the machine. */
+/** Makes the machine from its table. */
 export const agentMachine = machine<State, Event, Action>()({
+  shape: eventShape,
   initial: 'Ready',
   transient: [
     'ProcessingLlmResponse',
@@ -64,6 +66,7 @@ export const agentMachine = machine<State, Event, Action>()({
     LlmCompleted: 'a reply is whole',
     LlmFailed: 'a model call failed',
     PolicyStopped: 'the user’s stopping policy held a model call back',
+    CallPreviewed: 'it is known what a call would change',
     ToolStarted: 'a call is about to take effect',
     ToolProgress: 'a call shows output (display only)',
     ToolCompleted: 'a call ended',

@@ -1,23 +1,25 @@
+import type { HookPhase, RequestPurpose } from './action.js';
 import type { Call, JudgedCall } from './call.js';
 import type { Conversation } from './conversation.js';
 import type { ModelError, QueuedInput, StopReason } from './event.js';
 import type { AssistantMessage } from './message.js';
-import type { HookPhase, Purpose } from './purpose.js';
 import type { Dimension, Grant, Settings } from './settings.js';
-import type { Usage } from './usage.js';
+import type { FailureKind, FailureOrigin } from './values/failure-origin.js';
+import type { Limit } from './values/limit.js';
+import type { CancelCause, StopCause } from './values/stop-cause.js';
+import type { Usage } from './values/usage.js';
 
-export type CancelCause = 'user' | 'time';
-
-/** Sums over the session; `unpriced` counts model calls whose price was unknown. */
+/** Sums over the session. `unpriced` counts model calls with an unknown price. */
 export type UsageTotals = Omit<Usage, 'costUsd'> & { readonly costUsd: number; readonly unpriced: number };
 
-export type Timer = { readonly timerId: string; readonly dueAt: number };
+/** Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the current clock. */
+export type Timer = { readonly timerId: string; readonly dueAt: number; readonly delayMs: number };
 
-/** What counts per turn. */
-export type Turn = {
+/** Counters and limits of the current turn. */
+export type TurnProgress = {
   readonly turnId: string;
   readonly rounds: number;
-  /** Replies in a row that were cut off in the middle of their calls. */
+  /** Consecutive replies that were cut off in the middle of their calls. */
   readonly truncations: number;
   readonly streaks: {
     /** Fingerprints of the last batch's calls and results. */
@@ -27,34 +29,37 @@ export type Turn = {
     readonly errors: number;
     readonly sameResults: number;
   };
-  /** The limit at which the model was asked for its answer: no tool runs any more (atLimit). */
+  /** The limit at which the model was asked for its answer; tools no longer run (`atLimit`). */
   readonly finishing: 'no' | Dimension;
   readonly startedAt: number;
   readonly timeLimit: Timer | null;
-  /** Limits the user was warned about, so that each warning comes once. */
+  /** Limits that the user was already warned about. */
   readonly warned: readonly Dimension[];
 };
 
-/** What every state carries: one session, one life on disk. */
-export type Session = {
+/** The data that every state carries. */
+export type SessionData = {
   readonly conversation: Conversation;
   readonly queue: readonly QueuedInput[];
   readonly settings: Settings;
   readonly grants: readonly Grant[];
   readonly usage: UsageTotals;
-  /** Ids of requests, compactions and hooks whose usage has not come yet (R0b). */
+  /** Ids of requests, compactions and hooks without usage so far (docs/rules.md#usage-counts-once). */
   readonly unaccounted: readonly string[];
-  /** Size of the conversation as the model last reported it, plus an estimate of what came after. */
+  /** Tokens of the conversation: the model's last count plus an estimate of later messages. */
   readonly contextTokens: number;
-  /** What each automatic re-arming adds to a limit; the limits as they were set (autoRearm). */
-  readonly slices: { readonly usd: number; readonly tokens: number };
-  /** Empty replies in a row (R12). */
+  /** The amounts that `autoRearm` adds to a limit: the limits as they were first set. */
+  readonly slices: { readonly usd: Limit; readonly tokens: Limit };
+  /** Consecutive empty replies (docs/rules.md#empty-reply). */
   readonly emptyReplies: number;
-  /** `no` from the start of an automatic compaction to the next reply or input (R74). */
+  /**
+   * `no` from the start of an automatic compaction to the next reply or input
+   * (docs/rules.md#one-compaction-between-replies).
+   */
   readonly mayCompact: 'yes' | 'no';
-  /** Told to the model with the next user message. */
+  /** Notes for the model, sent with the next user message. */
   readonly notes: readonly string[];
-  readonly turn: Turn;
+  readonly turn: TurnProgress;
   readonly counters: {
     readonly request: number;
     readonly batch: number;
@@ -73,17 +78,22 @@ export type WaitReason =
   | { readonly kind: 'endOfTurn'; readonly cause: 'answer' | 'empty' | 'refused' | 'truncated' }
   | { readonly kind: 'cancelled'; readonly cause: StopCause }
   | { readonly kind: 'budget'; readonly dimension: Dimension }
-  | { readonly kind: 'error'; readonly error: FailureKind; readonly message: string }
+  | {
+      readonly kind: 'error';
+      readonly error: FailureKind;
+      readonly origin: FailureOrigin;
+      readonly message: string;
+    }
   | { readonly kind: 'compacted' }
   | { readonly kind: 'resumed' };
 
-export type StopCause = 'user' | 'veto' | 'approval' | 'policy';
-export type FailureKind = ModelError['kind'] | 'input' | 'tools' | 'compaction';
-
-/** `rest`: wait; otherwise pass through: send what is queued, or the conversation as it stands (R0c, R0f). */
+/**
+ * `rest`: wait for the user. `sendQueue`: send the queue. `sendAgain`: send the same conversation again
+ * (docs/rules.md#nothing-to-wait-for, docs/rules.md#begin-turn).
+ */
 export type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 
-type Named<N extends string, Own = unknown> = { readonly name: N; readonly session: Session } & Own;
+type Named<N extends string, Own = unknown> = { readonly name: N; readonly session: SessionData } & Own;
 
 export type RestingState =
   | Named<'Ready'>
@@ -91,7 +101,7 @@ export type RestingState =
   | Named<
       'CallingLlm',
       {
-        readonly purpose: Purpose;
+        readonly purpose: RequestPurpose;
         readonly requestId: string;
         /** From 1. */
         readonly attempt: number;
@@ -102,11 +112,12 @@ export type RestingState =
   | Named<
       'Error',
       {
-        readonly purpose: Purpose;
+        readonly purpose: RequestPurpose;
         readonly attempt: number;
         readonly error: { readonly kind: ModelError['kind'] | 'empty'; readonly message: string };
         readonly timerId: string;
         readonly dueAt: number;
+        readonly delayMs: number;
       }
     >
   | Named<
@@ -116,7 +127,7 @@ export type RestingState =
         readonly calls: readonly Call[];
         readonly phase:
           | { readonly mode: 'running' }
-          /** Denied for want of somebody to ask (onAsk stop): the turn ends after the batch. */
+          /** A call was denied because no user can be asked (`onAsk: stop`): the turn ends after the batch. */
           | { readonly mode: 'stopping' }
           | {
               readonly mode: 'cancelling';
@@ -130,9 +141,9 @@ export type RestingState =
       {
         readonly phase: HookPhase;
         readonly hookId: string;
-        /** Mutating calls of the batch that ended ok. */
+        /** Mutating calls of the batch that ran; with `hooks: mutatingOk` only those that ended ok. */
         readonly mutated: readonly string[];
-        /** The working tree as the last finished phase saw it. */
+        /** The working tree as the last completed phase saw it. */
         readonly tree: 'unknown' | 'clean' | 'dirty';
       }
     >
@@ -142,18 +153,18 @@ export type RestingState =
         readonly compactionId: string;
         /** Messages that the summary replaces. */
         readonly length: number;
-        /** What the user wants kept. */
+        /** What the summary must keep, in the user's words. */
         readonly instructions?: string;
         readonly mode:
           | { readonly kind: 'idle'; readonly resume: NextTurn }
           | { readonly kind: 'mid' }
-          | { readonly kind: 'overflow'; readonly purpose: Purpose; readonly attempt: number };
+          | { readonly kind: 'overflow'; readonly purpose: RequestPurpose; readonly attempt: number };
       }
     >
   | Named<'ShuttingDown'>;
 
-/** A reply on its way through the transient states. */
-export type Reply = {
+/** A reply in the transient states between its arrival and the tools. */
+export type PendingReply = {
   readonly message: AssistantMessage | null;
   readonly calls: readonly JudgedCall[];
   readonly stopReason: StopReason;
@@ -164,13 +175,14 @@ export type Reply = {
 };
 
 export type TransientState =
-  | Named<'ProcessingLlmResponse', { readonly reply: Reply }>
+  | Named<'ProcessingLlmResponse', { readonly reply: PendingReply }>
   | Named<'EndOfTurn', { readonly cause: 'answer' | 'empty' | 'refused' | 'truncated' }>
-  | Named<'ToolUseRequested', { readonly reply: Reply }>
-  | Named<'CheckingForCancellation', { readonly reply: Reply }>
+  | Named<'ToolUseRequested', { readonly reply: PendingReply }>
+  | Named<'CheckingForCancellation', { readonly reply: PendingReply }>
   | Named<'CheckingBudget'>
   | Named<'GatheringAdditionalMessages'>
-  | Named<'Cancelled', { readonly cause: StopCause }>
+  /** `text`: the notice for the user. */
+  | Named<'Cancelled', { readonly cause: StopCause; readonly text: string }>
   | Named<'BudgetExceeded', { readonly dimension: Dimension }>
   | Named<'Failed', { readonly error: FailureKind; readonly message: string }>;
 

@@ -5,18 +5,18 @@ import {
   type DescribedFlag,
   type DescribedProgram,
   takesValue,
-} from './described.js';
+} from './command-metadata.js';
 import { usageStop } from './flags.js';
 
-/** `pawl completion`: scripts for shells, made from the parser's own commands and flags. */
+/** `pawl completion`: completion scripts for shells, generated from the parser's commands and flags. */
 
-/** Ids of sessions, asked for when they are needed. */
+/** Shell command that prints the ids of sessions at completion time. */
 const IDS = "pawl sessions 2>/dev/null | cut -d' ' -f1";
 
 const namesOf = ({ flags }: DescribedCommand): readonly string[] =>
   flags.flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
 
-/** What may stand in a command's first place, as a word list of the shell; empty where only its user knows. */
+/** Suggestions for a command's first argument, as a shell word list; empty if there are none. */
 const placeOf = ({ words }: DescribedCommand): string => {
   if (words.includes('<id>')) return `$(${IDS})`;
   return words.includes('<shell>') ? Object.keys(scripts).join(' ') : '';
@@ -192,7 +192,7 @@ const scripts: Readonly<Record<string, (program: DescribedProgram) => string>> =
   fish: fishScript,
 };
 
-/** The script for a shell; a usage fault for a shell that there is none for. */
+/** The script for a shell. Throws a usage error for an unknown shell. */
 export const completionScript = (shell: string, program: DescribedProgram): string => {
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (script === undefined)

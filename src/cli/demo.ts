@@ -1,44 +1,46 @@
-import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { State } from '../agent/state.js';
-import type { Stepped } from '../needs.js';
+import type { Stepped } from '../ports/session.js';
+import { ownPrograms } from '../programs/find-program.js';
+import { askProgramSync, NODE_PROGRAM } from '../programs/start-program.js';
+import { probeSandbox } from '../sandbox/session/session-sandbox.js';
 import { costOf } from '../terminal/cost.js';
-import { formatCost, type Look, lookOf, paint, warningText, writeWhole } from '../terminal/print.js';
+import { formatCost, type Look, lookOf, paint, warningText } from '../terminal/print.js';
+import { makeSafe, type Safe, safe } from '../terminal/safe-text.js';
+import { writeError, writeOut } from '../terminal/write.js';
 import { endingOf, exitCodes, Stop } from './exit-codes.js';
-import { type Opened, openFromFlags } from './open-session.js';
+import { createStepPrinter, withDetail } from './interactive/step-printer.js';
 import { packageFolder } from './package-folder.js';
-import { countStates, moved, pathLine } from './path-line.js';
+import { type Opened, openFromFlags } from './sessions/open-session.js';
+import { countStates, moved, pathLine } from './sessions/path-line.js';
+import { consult } from './settings/apply-config.js';
 import { listenToSignals } from './signals.js';
-import { createStory, wholeOf } from './story.js';
 
 /**
- * `pawl demo`: the scripted model drives; files, search, tests and git are real.
+ * `pawl demo`: a scripted model repairs a small project. Files, search, tests and git are real.
  *
- * 1. Nothing is claimed: at the end the tests are run and the commits are counted here, not by the agent.
- * 2. What it prints of a step is what `pawl replay` prints of it.
+ * 1. The result is verified: the demo itself runs the tests and counts the commits at the end.
+ * 2. Transitions are printed in the same form as by `pawl replay`.
  */
 
 const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
 
-const say = (text: string): void => writeWhole(1, `${text}\n`);
+const say = (text: Safe): void => writeOut(safe`${text}\n`);
 
 const git = (folder: string, words: readonly string[]): string => {
-  const ran = spawnSync('git', words, { cwd: folder, encoding: 'utf8' });
-  if (ran.error !== undefined) {
-    throw new Stop(
-      exitCodes.unavailable,
-      'unavailable',
-      `The demo needs git, which can't be started: ${ran.error.message}.`,
-    );
-  }
-  if (ran.status !== 0)
-    throw new Stop(exitCodes.unavailable, 'unavailable', `git ${words[0]} failed: ${ran.stderr.trim()}`);
-  return ran.stdout;
+  const stop = (why: string): Stop => new Stop(exitCodes.unavailable, 'unavailable', why);
+  const programs = ownPrograms();
+  const program = programs.find('git');
+  const options = { environment: process.env, searchPath: programs.folders, folder };
+  const ran = program === null ? null : askProgramSync(program, words, options);
+  if (ran === null) throw stop('The demo needs git, which is not found. Install it.');
+  if (ran.code !== 0) throw stop(`git ${words[0]} failed: ${ran.errors.trim()}`);
+  return ran.output;
 };
 
-/** A fresh copy of the sample project, as a repository with one commit. Git's own settings of the user stay out of it. */
+/** A fresh copy of the sample project in a repository with one commit. The user's git signing and hooks don't apply. */
 const prepare = (): string => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-demo-')));
   cpSync(join(packageFolder(), 'demo', 'project'), folder, { recursive: true });
@@ -51,37 +53,38 @@ const prepare = (): string => {
   return folder;
 };
 
-/** Rule 1. What is wrong, or null. */
+/** Verifies the result (rule 1). Returns what is wrong; null if all is well. */
 const findFault = (folder: string): string | null => {
-  const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // inside another test run node --test would do nothing
-  const tests = spawnSync(process.execPath, ['--test'], { cwd: folder, env: environment, encoding: 'utf8' });
-  if (tests.status !== 0) return 'the tests of the sample project still fail';
+  const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // set inside a test run; with it `node --test` does nothing
+  const own = { environment, searchPath: ownPrograms().folders };
+  const tests = askProgramSync(NODE_PROGRAM, ['--test'], { ...own, folder });
+  if (tests?.code !== 0) return 'the tests of the sample project still fail';
   if (git(folder, ['rev-list', '--count', 'HEAD']).trim() !== '2') return 'the repair was not committed';
   return git(folder, ['status', '--porcelain']).trim() === '' ? null : 'the commit left changes behind';
 };
 
-/** Prints what the model says as it comes, results with their details, and each transition. */
+/** Prints model text as it streams, tool results in full, and each transition. */
 const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
-  const story = createStory(look, workspace);
+  const story = createStepPrinter(look, workspace);
   let open = false;
   const endText = (): void => {
-    if (open) writeWhole(1, '\n');
+    if (open) writeOut(safe`\n`);
     open = false;
   };
   return (stepped) => {
     const pieces = story(stepped);
     for (const piece of pieces) {
       if (piece.kind === 'stream') {
-        writeWhole(1, `${open ? '' : '\n'}${piece.text}`);
+        writeOut(open ? piece.text : safe`\n${piece.text}`);
         open = true;
       } else if (piece.kind === 'lines') {
         endText();
-        say(wholeOf(piece));
+        say(withDetail(piece));
       }
     }
     if (!moved(stepped)) return;
     endText();
-    say(paint(look, 'dim', pathLine(stepped)));
+    say(paint(look, 'dim', makeSafe(pathLine(stepped))));
   };
 };
 
@@ -92,18 +95,20 @@ const summarise = (
   steps: readonly Stepped[],
   folder: string,
 ): void => {
-  const title = (text: string): string => paint(look, 'bold', text.padEnd(9));
-  say('');
-  say(`${title('project')} ${folder}`);
-  say(`${title('commit')} ${git(folder, ['log', '--oneline', '--max-count=1']).trim()}`);
-  say(`${title('path')} ${countStates(steps)}`);
-  say(`${title('cost')} ${formatCost(costOf(state))}: the model was a script, everything else was real`);
-  say(`${title('journal')} ${opened.journal}`);
-  say(`${title('replay')} pawl replay ${opened.session.id}`);
-  say(paint(look, 'dim', `Nothing needs the project any more: rm -rf ${folder}`));
+  const title = (text: Safe): Safe => paint(look, 'bold', text.padEnd(9));
+  say(safe``);
+  say(safe`${title(safe`project`)} ${makeSafe(folder)}`);
+  say(safe`${title(safe`commit`)} ${makeSafe(git(folder, ['log', '--oneline', '--max-count=1']).trim())}`);
+  say(safe`${title(safe`path`)} ${makeSafe(countStates(steps))}`);
+  say(
+    safe`${title(safe`cost`)} ${formatCost(costOf(state))}: the model was a script, everything else was real`,
+  );
+  say(safe`${title(safe`journal`)} ${makeSafe(opened.journal)}`);
+  say(safe`${title(safe`replay`)} pawl replay ${makeSafe(opened.session.id)}`);
+  say(paint(look, 'dim', safe`Nothing needs the project any more: rm -rf ${makeSafe(folder)}`));
 };
 
-/** Runs the one turn; the steps that led anywhere, and where it ended. */
+/** Runs the turn. Returns its steps, the last state and the ending. */
 const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
   const { session } = opened;
   const steps: Stepped[] = [];
@@ -114,7 +119,7 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
     tell(stepped);
   });
   const end = (): void => void session.close().catch(() => undefined); // `idle` rejects with the same fault
-  const deaf = listenToSignals({
+  const stopListening = listenToSignals({
     interrupt: () => void session.cancel(),
     interruptAgain: end,
     terminate: end,
@@ -126,33 +131,54 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
     if (state.name !== 'ShuttingDown') await session.close();
     return { state, steps, ending };
   } finally {
-    deaf();
+    stopListening();
     unwatch();
   }
 };
 
+/** The sandbox level of the demo. Where none works it runs without: its commands are harmless, and the user is told. */
+const chooseSandbox = async (
+  folder: string,
+): Promise<{ readonly sandbox: 'workspace' | 'off'; readonly why: string }> => {
+  const { resolved } = await consult(folder, process.env, {});
+  if (resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off')
+    return { sandbox: 'off', why: 'Its commands run without a sandbox: you have switched it off.' };
+  const probe = await probeSandbox(process.env, folder, 'kept');
+  return probe.kind === 'works'
+    ? {
+        sandbox: 'workspace',
+        why: 'Its commands run in a sandbox: they can write nothing but this folder, and have no network.',
+      }
+    : {
+        sandbox: 'off',
+        why: `Its commands run without a sandbox: ${probe.reason} pawl doctor says what to do.`,
+      };
+};
+
 export const runDemo = async (): Promise<number> => {
   const look = lookOf(process.stdout, process.env);
-  // The commands of the demo call `node`: where PATH has none, it is the one that runs us.
+  // The commands of the demo call `node`. If PATH has none, they get the one that runs Pawl.
   process.env.PATH = `${process.env.PATH ?? ''}${delimiter}${dirname(process.execPath)}`;
   const folder = prepare();
   const script = join(packageFolder(), 'demo', 'script.json');
+  const { sandbox, why } = await chooseSandbox(folder);
   const opened = await openFromFlags(
-    { model: `scripted/${script}`, workspace: folder, preset: 'auto' },
+    { model: `scripted/${script}`, workspace: folder, preset: 'auto', sandbox },
     'headless',
-    { warn: (text) => void process.stderr.write(`${warningText(text)}\n`), configured: false },
+    { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
   );
-  say(`${paint(look, 'bold', 'A small project with a failing test')} in ${folder}`);
-  say(paint(look, 'dim', 'Each dim line is a transition: line of the journal, event, states.'));
-  say(`\n> ${PROMPT}`);
+  say(safe`${paint(look, 'bold', safe`A small project with a failing test`)} in ${makeSafe(folder)}`);
+  say(paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`));
+  say(paint(look, 'dim', makeSafe(why)));
+  say(safe`\n> ${makeSafe(PROMPT)}`);
   const { state, steps, ending } = await runTurn(opened, createTeller(look, folder));
   if (ending.exit !== exitCodes.done) {
-    say(`\nThe demo did not come to its end: ${ending.reason} ${ending.message}`.trimEnd());
+    say(makeSafe(`\nThe demo did not come to its end: ${ending.reason} ${ending.message}`.trimEnd()));
     return ending.exit;
   }
   summarise(look, opened, state, steps, folder);
   const fault = findFault(folder);
   if (fault === null) return exitCodes.done;
-  process.stderr.write(`pawl: ${fault}.\n`);
+  writeError(safe`pawl: ${makeSafe(fault)}.\n`);
   return exitCodes.taskFailed;
 };

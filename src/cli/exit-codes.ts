@@ -1,9 +1,11 @@
 import { basename } from 'node:path';
 import type { Dimension } from '../agent/settings.js';
-import type { FailureKind, State, StopCause, WaitReason } from '../agent/state.js';
-import type { JournalError, JournalErrorKind } from '../journal/error.js';
+import type { In, State, WaitReason } from '../agent/state.js';
+import type { FailureKind } from '../agent/values/failure-origin.js';
+import type { StopCause } from '../agent/values/stop-cause.js';
+import type { JournalError, JournalErrorKind } from '../journal/journal-error.js';
 
-/** Every way the program can end; docs/headless.md says the same to people. */
+/** All exit codes of the program. docs/headless.md explains them to users. */
 export const exitCodes = {
   done: 0,
   taskFailed: 1,
@@ -25,7 +27,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** A failure that a user can read and a script can tell by its code. Thrown inside the command line only. */
+/** An expected failure with a message for the user and an exit code. Thrown only in `src/cli`. */
 export class Stop extends Error {
   readonly exit: ExitCode;
   /** Short word for the JSON stream's last record. */
@@ -40,7 +42,18 @@ export class Stop extends Error {
 }
 
 /** How a turn ended, for a script: `reason` is one word, `message` a sentence or empty. */
-export type Ending = { readonly exit: ExitCode; readonly reason: string; readonly message: string };
+export type ExitEnding = { readonly exit: ExitCode; readonly reason: string; readonly message: string };
+
+export const TERMINATED: ExitEnding = {
+  exit: exitCodes.terminated,
+  reason: 'terminated',
+  message: 'The session was ended by SIGTERM.',
+};
+export const INTERRUPTED: ExitEnding = {
+  exit: exitCodes.interrupted,
+  reason: 'cancelled',
+  message: 'The turn was cancelled by SIGINT.',
+};
 
 export const exitOfFailure: Readonly<Record<FailureKind, ExitCode>> = {
   rateLimited: exitCodes.tryAgain,
@@ -69,6 +82,36 @@ const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
   sameResults: exitCodes.taskFailed,
 };
 
+/** Message for each limit, with the way to continue where there is one. */
+const limitWords: Readonly<Record<Dimension, string>> = {
+  usd: 'The limit in dollars was reached. Go on with a higher one: pawl --continue --max-usd N -p "go on".',
+  tokens:
+    'The limit in tokens was reached. Go on with a higher one: pawl --continue --max-tokens N -p "go on".',
+  time: 'The time limit was reached. Go on with a higher one: pawl --continue --max-minutes N -p "go on".',
+  rounds:
+    'The limit in rounds was reached. Go on with a higher one: pawl --continue --max-rounds N -p "go on".',
+  truncation: 'The reply was cut off at the output limit of the model again and again.',
+  repeats: 'The model made the same calls again and again, so the turn was stopped.',
+  errors: 'All calls of the model failed again and again, so the turn was stopped.',
+  sameResults: 'The calls of the model gave the same results again and again, so the turn was stopped.',
+};
+
+type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
+
+const endWords: Readonly<Record<EndCause, string>> = {
+  answer: '',
+  empty: 'The model gave an empty reply.',
+  refused: 'The model refused to answer.',
+  truncated: 'The answer was cut off at the output limit of the model.',
+};
+
+const stopWords: Readonly<Record<StopCause, string>> = {
+  user: 'The turn was cancelled.',
+  veto: 'A hook stopped the turn.',
+  approval: 'A call needed approval, and nobody was there to give it.',
+  policy: 'The stopping policy ended the turn.',
+};
+
 const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
   veto: exitCodes.taskFailed,
@@ -76,22 +119,26 @@ const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
   policy: exitCodes.taskFailed,
 };
 
-const endingOfReason = (reason: WaitReason): Ending => {
+const endingOfReason = (reason: WaitReason): ExitEnding => {
   switch (reason.kind) {
     case 'endOfTurn':
       return {
         exit: reason.cause === 'answer' ? exitCodes.done : exitCodes.taskFailed,
         reason: reason.cause,
-        message: '',
+        message: endWords[reason.cause],
       };
     case 'cancelled':
       return {
         exit: exitOfCause[reason.cause],
         reason: reason.cause === 'user' ? 'cancelled' : reason.cause,
-        message: '',
+        message: stopWords[reason.cause],
       };
     case 'budget':
-      return { exit: exitOfDimension[reason.dimension], reason: `${reason.dimension}Limit`, message: '' };
+      return {
+        exit: exitOfDimension[reason.dimension],
+        reason: `${reason.dimension}Limit`,
+        message: limitWords[reason.dimension],
+      };
     case 'error':
       return { exit: exitOfFailure[reason.error], reason: reason.error, message: reason.message };
     case 'start':
@@ -103,11 +150,19 @@ const endingOfReason = (reason: WaitReason): Ending => {
   }
 };
 
-/** What a session that came to rest says to a script; a state that still works is an internal fault. */
-export const endingOf = (state: State): Ending => {
-  if (state.name === 'WaitingForUserInput') return endingOfReason(state.reason);
+/** Ending of a resting session. If a limit forced the answer, the answer is printed, but the limit decides the exit code. */
+const endingOfRest = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
+  const { finishing } = session.turn;
+  return reason.kind === 'endOfTurn' && reason.cause === 'answer' && finishing !== 'no'
+    ? endingOfReason({ kind: 'budget', dimension: finishing })
+    : endingOfReason(reason);
+};
+
+/** Ending of a session that came to rest. A state that is still at work is an internal fault. */
+export const endingOf = (state: State): ExitEnding => {
+  if (state.name === 'WaitingForUserInput') return endingOfRest(state);
   if (state.name === 'Ready') return { exit: exitCodes.done, reason: 'start', message: '' };
-  if (state.name === 'ShuttingDown') return { exit: exitCodes.terminated, reason: 'terminated', message: '' };
+  if (state.name === 'ShuttingDown') return TERMINATED;
   return { exit: exitCodes.internal, reason: 'internal', message: `the session stopped in ${state.name}` };
 };
 
@@ -123,11 +178,11 @@ const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
   exists: exitCodes.internal,
 };
 
-/** By name, so that the journal is not loaded to look at an error. */
+/** Compares the name rather than the class, so that the journal's module need not be loaded. */
 const isJournalError = (error: unknown): error is JournalError =>
   error instanceof Error && error.name === 'JournalError';
 
-/** What a damaged journal can still be used for. */
+/** Commands that still work with a damaged journal. */
 const waysOn = ({ kind, place, path }: JournalError): string => {
   if (kind !== 'damaged' || place === null || place.seq === 0) return '';
   const at = `${basename(path, '.jsonl')} --at ${place.seq}`;
@@ -142,10 +197,24 @@ const exitOfSystem: Readonly<Record<string, ExitCode>> = {
   ENOSPC: exitCodes.cannotWrite,
   EROFS: exitCodes.cannotWrite,
   EDQUOT: exitCodes.cannotWrite,
+  EMFILE: exitCodes.configuration,
+  ENFILE: exitCodes.configuration,
 };
 
-/** Whatever was thrown, as an ending. What nobody expected is an internal fault, told with its stack. */
-export const endingOfError = (error: unknown): Ending => {
+const reasonOfSystem: Readonly<Record<string, string>> = {
+  EPIPE: 'closedPipe',
+  EMFILE: 'openFiles',
+  ENFILE: 'openFiles',
+};
+
+/** What the user can do about a system error. */
+const adviceOfSystem: Readonly<Record<string, string>> = {
+  EMFILE: '. Let this shell open more files (ulimit -n 1024), then start again.',
+  ENFILE: '. The whole machine has too many files open: end other programs, then start again.',
+};
+
+/** The ending for a thrown error. Unexpected errors are internal faults, reported with their stack. */
+export const endingOfError = (error: unknown): ExitEnding => {
   if (error instanceof Stop) return { exit: error.exit, reason: error.reason, message: error.message };
   if (isJournalError(error))
     return {
@@ -157,7 +226,11 @@ export const endingOfError = (error: unknown): Ending => {
   const exit = exitOfSystem[code];
   const text = error instanceof Error ? error.message : String(error);
   if (exit !== undefined)
-    return { exit, reason: exit === exitCodes.closedPipe ? 'closedPipe' : 'cannotWrite', message: text };
+    return {
+      exit,
+      reason: reasonOfSystem[code] ?? 'cannotWrite',
+      message: `${text}${adviceOfSystem[code] ?? ''}`,
+    };
   const stack = error instanceof Error ? (error.stack ?? text) : text;
   return {
     exit: exitCodes.internal,

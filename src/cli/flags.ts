@@ -1,25 +1,34 @@
-import type { Limits, Preset, Settings } from '../agent/settings.js';
-import type { ProfileName } from '../agent/views/profiles.js';
+import type { Preset } from '../agent/policy/rules.js';
+import type { ProfileName } from '../agent/projections/settings-profiles.js';
+import type { Effort, Limits, SandboxLevel, Settings } from '../agent/settings.js';
 import { settingOf } from '../config/table.js';
 import { checkVariable } from '../config/value.js';
+import { providers } from '../providers/provider-table.js';
 import { exitCodes, Stop } from './exit-codes.js';
 
-/** A flag of the table of settings, with its help. */
+/** Flag and help text of a setting. */
 export const flagOf = (key: string): readonly [string, string] => {
   const { flag, help } = settingOf(key);
   return [flag ?? key, help];
 };
 
+/** Providers without a default address: the user must give one. */
+const withoutAddress = providers
+  .filter(({ address }) => address === null)
+  .map(({ name }) => `${name}/NAME`)
+  .join(', ');
+
 /** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
 export const runFlags: readonly (readonly [string, string])[] = [
   [
     '-p, --print [prompt]',
-    'one turn without a terminal; the result on stdout. Without a prompt it is read from stdin; with - after a prompt, stdin is added to it',
+    'one turn without a terminal; the result on stdout. What is piped in is added to the prompt; without one, or with - after it, stdin is read to its end. A prompt that looks like a flag: -p -- PROMPT',
   ],
   flagOf('model'),
+  flagOf('effort'),
   [
     '--base-url <url>',
-    'where the provider is reached, in place of its own address; openai-compatible/NAME needs it',
+    `where the provider is reached, in place of its own address; ${withoutAddress} needs it`,
   ],
   ['--workspace <folder>', 'the folder to work on (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
@@ -29,6 +38,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
     'max_tokens',
     'max_minutes',
     'preset',
+    'sandbox',
     'allow_hosts',
     'on_ask',
     'hooks',
@@ -49,10 +59,11 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ['--verbose', 'more about what happens, on stderr'],
 ];
 
-/** As the parser hands them over: text is still text. */
+/** Flags as the parser returns them. Values are still text. */
 export type RunFlags = {
   readonly print?: string | true;
   readonly model?: string;
+  readonly effort?: string;
   readonly baseUrl?: string;
   readonly workspace?: string;
   readonly json?: true;
@@ -61,6 +72,7 @@ export type RunFlags = {
   readonly maxTokens?: string;
   readonly maxMinutes?: string;
   readonly preset?: string;
+  readonly sandbox?: string;
   readonly allowHosts?: string;
   readonly onAsk?: string;
   readonly hooks?: string;
@@ -86,7 +98,7 @@ export const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): n
   return amount;
 };
 
-/** The limits that were set by flags; what is missing keeps the session's own. */
+/** The limits that flags set. Others keep the session's values. */
 export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
   ...(flags.maxUsd === undefined ? {} : { usd: readAmount('--max-usd', flags.maxUsd, 'any') }),
   ...(flags.maxRounds === undefined ? {} : { rounds: readAmount('--max-rounds', flags.maxRounds, 'whole') }),
@@ -107,16 +119,29 @@ export const presetOf = (flags: RunFlags): Preset | null =>
     ? null
     : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
 
+export const sandboxOf = (flags: RunFlags): SandboxLevel | null =>
+  flags.sandbox === undefined
+    ? null
+    : chooseWord<SandboxLevel>('--sandbox', flags.sandbox, [
+        'workspace',
+        'workspace+net',
+        'read-only',
+        'off',
+      ]);
+
 export const onAskOf = (flags: RunFlags): 'stop' | 'deny' | null =>
   flags.onAsk === undefined ? null : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
-/** Whether the model is shown pictures; `auto`: if it is known to take them. */
+export const effortOf = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
+  effort === undefined ? null : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
+
+/** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
 export type PicturesWish = 'auto' | 'yes' | 'no';
 
 export const picturesOf = ({ pictures = 'auto' }: Pick<RunFlags, 'pictures'>): PicturesWish =>
   chooseWord<PicturesWish>('--pictures', pictures, ['auto', 'yes', 'no']);
 
-/** Hosts that may be read from without asking; null where nothing is said. */
+/** Hosts that need no approval; null without the flag. */
 export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | null => {
   if (allowHosts === undefined) return null;
   const checked = checkVariable(settingOf('allow_hosts').kind, allowHosts);
@@ -124,14 +149,14 @@ export const allowedHostsOf = ({ allowHosts }: RunFlags): readonly string[] | nu
   return String(checked.value).split(',');
 };
 
-/** What is to happen after tools, as far as flags say. */
+/** Settings of the hooks that run after tools, as far as flags set them. */
 export const afterToolsOf = (
   flags: RunFlags,
 ): Partial<Pick<Settings, 'hooks' | 'formatter' | 'autoCommit'>> => {
   const hooks =
     flags.hooks === undefined
       ? null
-      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, ['mutating', 'always', 'never']);
+      : chooseWord<Settings['hooks']>('--hooks', flags.hooks, ['mutating', 'mutatingOk', 'always', 'never']);
   const formatter =
     flags.formatter === undefined
       ? null
@@ -150,5 +175,5 @@ export const profileOf = (flags: RunFlags): ProfileName | null =>
     ? null
     : chooseWord<ProfileName>('--profile', flags.profile, ['minimal', 'loom', 'sketch', 'tools', 'full']);
 
-/** A line of a journal, as `--at` takes it. */
+/** Parses a line number of a journal. `flag` is named in the error. */
 export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');

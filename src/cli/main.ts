@@ -1,37 +1,47 @@
+import { isMainThread } from 'node:worker_threads';
 import { CommanderError } from 'commander';
+import { hideEnvironment } from '../secrets/erase-process-environment.js';
+import { makeSafe, safe } from '../terminal/safe-text.js';
+import { routeStrayOutput } from '../terminal/stray-output.js';
+import { writeError } from '../terminal/write.js';
+import { buildProgram } from './command-table.js';
 import { endingOfError, exitCodes } from './exit-codes.js';
-import { buildProgram } from './program.js';
+import { tiePrompt } from './flag-advice.js';
 import { exitOnSignals } from './signals.js';
 
-/** The program's entry: reads the command line and ends with its code. */
+/** Entry of the program: parses the command line, runs the command, exits with its code. */
 
-/** Turns whatever ended the program into its code; the only place that does. A closed pipe is nothing to talk about. */
+/** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
 const codeOf = (error: unknown): number => {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   const { exit, message } = endingOfError(error);
-  if (exit !== exitCodes.closedPipe) process.stderr.write(`pawl: ${message}\n`);
+  if (exit !== exitCodes.closedPipe) writeError(safe`pawl: ${makeSafe(message)}\n`);
   return exit;
 };
 
 const main = async (words: readonly string[]): Promise<number> => {
   let exit: number = exitCodes.done;
   try {
-    await buildProgram((code) => {
+    const program = buildProgram((code) => {
       exit = code;
-    }).parseAsync(words, { from: 'user' });
+    });
+    const flags = program.options.flatMap(({ short, long }) => [short ?? '', long ?? '']);
+    await program.parseAsync(tiePrompt(words, [...flags, '-h', '--help']), { from: 'user' });
     return exit;
   } catch (error) {
     return codeOf(error);
   }
 };
 
-// Progress that nobody can read any more is no reason to fail.
-process.stderr.on('error', () => undefined);
+if (isMainThread) hideEnvironment();
+routeStrayOutput();
 exitOnSignals();
-// The end is said below. If nothing is left to wait for before that, something waits for what can never come.
+// Errors outside of any await: in timers, streams, unhandled promises. Those of a worker go to its parent.
+if (isMainThread) process.on('uncaughtException', (error) => process.exit(codeOf(error)));
+// `main` below always exits. If the event loop empties before, some promise can never settle.
 process.once('beforeExit', () => {
-  process.stderr.write(
-    'pawl: an internal fault: nothing is left to wait for, and the work is not done. Please report it.\n',
+  writeError(
+    safe`pawl: an internal fault: nothing is left to wait for, and the work is not done. Please report it.\n`,
   );
   process.exit(exitCodes.internal);
 });

@@ -3,37 +3,39 @@ import { exitCodes } from './exit-codes.js';
 /** Two interrupts within this time end the program at once. */
 const TWICE_MS = 2_000;
 
-export type SignalWishes = {
+export type SignalHandlers = {
   /** The first SIGINT. */
   interrupt(): void;
-  /** The second within two seconds. */
+  /** A second SIGINT within two seconds. */
   interruptAgain(): void;
-  /** SIGTERM, or the terminal is gone. */
+  /** SIGTERM, SIGQUIT, or SIGHUP (the terminal was closed). */
   terminate(): void;
 };
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 const exitAtOnce = (signal: NodeJS.Signals): void =>
   process.exit(signal === 'SIGINT' ? exitCodes.interrupted : exitCodes.terminated);
 
-/** While nobody listens nothing is open that would have to be settled. */
+/** Signals end the program at once until `listenToSignals` takes over: no session is open before that. */
 export const exitOnSignals = (): void => {
   for (const signal of SIGNALS) process.on(signal, exitAtOnce);
+  // Without a listener Node opens a debugger at this signal, through which other local users could read keys.
+  process.on('SIGUSR1', () => undefined);
 };
 
-/** Listens until the returned function is called. */
-export const listenToSignals = (wishes: SignalWishes): (() => void) => {
+/** Calls the handlers on signals until the returned function is called. */
+export const listenToSignals = (handlers: SignalHandlers): (() => void) => {
   let lastAt = Number.NEGATIVE_INFINITY;
   const listen = (signal: NodeJS.Signals): void => {
     if (signal !== 'SIGINT') {
-      wishes.terminate();
+      handlers.terminate();
       return;
     }
     const again = Date.now() - lastAt < TWICE_MS;
     lastAt = Date.now();
-    if (again) wishes.interruptAgain();
-    else wishes.interrupt();
+    if (again) handlers.interruptAgain();
+    else handlers.interrupt();
   };
   for (const signal of SIGNALS) process.off(signal, exitAtOnce).on(signal, listen);
   return () => {

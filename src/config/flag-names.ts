@@ -1,9 +1,9 @@
-import type { Setting } from './table.js';
+import type { Setting } from './setting.js';
 
-/** `--max-usd <amount>` is `--max-usd`; null of a setting without a flag. */
+/** `--max-usd` of `--max-usd <amount>`; null for a setting without a flag. */
 export const flagName = ({ flag }: Setting): string | null => flag?.split(' ')[0] ?? null;
 
-/** As the parser of flags hands it over: `maxUsd`. Also of settings without a flag: `firstByteMs`. */
+/** The attribute that the flag parser makes: `maxUsd`. Settings without a flag have one, too: `firstByteMs`. */
 export const attributeOf = (setting: Setting): string => {
   const name = flagName(setting)?.slice(2) ?? setting.key.split('.').at(-1) ?? setting.key;
   return name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase());

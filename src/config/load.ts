@@ -1,106 +1,92 @@
-import { constants } from 'node:fs';
-import { open, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { type Fault, type Parsed, parseConfig } from './parse.js';
+import type { WrittenRule } from '../agent/policy/rules.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import { configFolder } from '../base/state-folder.js';
+import { readRegular } from '../files/regular-file.js';
+import { isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
+import { type Fault, type ParsedConfig, parseConfig } from './parse.js';
 import type { Given, Layers, Origin } from './resolve.js';
 import { settings } from './table.js';
 import { checkVariable } from './value.js';
 
-/** Finds and reads the files and variables that settings come from. The parser is loaded where there is a file. */
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+/** Finds and reads the files and variables with settings. The TOML parser is loaded only if there is a file. */
 
 /** `where`: a file and its line, or a variable. */
 export type PlacedFault = { readonly where: string; readonly text: string };
 
 export type Loaded = {
   readonly layers: Omit<Layers, 'flags'>;
-  /** Files that are there, the user's first. */
+  /** Existing files, the user's first. */
   readonly files: readonly string[];
   readonly faults: readonly PlacedFault[];
+  readonly rules: readonly WrittenRule[];
+  /** Rules of a project that allow something: it may not. */
+  readonly refused: readonly WrittenRule[];
 };
 
 const BYTES_MAX = 16 * 1024;
 
-/** `$XDG_CONFIG_HOME/pawl/config.toml`, else below `~/.config`. A relative XDG path is ignored, as its specification asks. */
-export const userFile = (environment: Environment): string => {
-  const configured = environment.XDG_CONFIG_HOME ?? '';
-  if (path.isAbsolute(configured)) return path.join(configured, 'pawl', 'config.toml');
-  return path.join(environment.HOME || homedir(), '.config', 'pawl', 'config.toml');
-};
+export const userFile = (environment: ProcessEnvironment): string =>
+  path.join(configFolder(environment), 'config.toml');
 
-const exists = (place: string): Promise<boolean> =>
-  stat(place).then(
-    () => true,
-    () => false,
-  );
-
-/** From the repository's root down to the workspace; the workspace alone outside a repository. */
-const projectFiles = async (workspace: string): Promise<readonly string[]> => {
-  const folders: string[] = [];
-  for (let folder = workspace; ; folder = path.dirname(folder)) {
-    folders.unshift(folder);
-    if (await exists(path.join(folder, '.git'))) break;
-    if (path.dirname(folder) === folder) {
-      folders.splice(0, folders.length, workspace);
-      break;
-    }
-  }
-  return folders.map((folder) => path.join(folder, '.pawl', 'config.toml'));
-};
+/** Configuration files from the repository's root down to the workspace, without those of another user. */
+const projectFiles = (workspace: string): readonly string[] =>
+  repositoryFolders(workspace)
+    .folders.map((folder) => path.join(folder, '.pawl'))
+    .filter((folder) => !isOfOtherUser(folder, workspace))
+    .map((folder) => path.join(folder, 'config.toml'))
+    .filter((file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace))
+    .reverse();
 
 type Content =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly why: string };
 
-const isAbsence = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
-
-/** A file that can't be read is a fault and not an absence: it may have wanted to be stricter. */
+/** The text of a file. An unreadable file is a fault and not an absence, since it may hold stricter settings. */
 const readContent = async (file: string): Promise<Content> => {
+  const loaded = await readRegular(file, BYTES_MAX);
+  if (loaded.kind === 'folder') return { kind: 'unusable', why: 'it is a folder' };
+  if (loaded.kind !== 'file') return loaded;
   try {
-    const handle = await open(await realpath(file), constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const status = await handle.stat();
-      if (!status.isFile()) return { kind: 'unusable', why: 'it is not a regular file' };
-      if (status.size > BYTES_MAX) return { kind: 'unusable', why: `it is larger than ${BYTES_MAX} bytes` };
-      const text = new TextDecoder('utf-8', { fatal: true }).decode(await handle.readFile());
-      return { kind: 'text', text };
-    } finally {
-      await handle.close();
-    }
-  } catch (error) {
-    if (isAbsence(error)) return { kind: 'absent' };
-    return { kind: 'unusable', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true }).decode(loaded.bytes) };
+  } catch {
+    return { kind: 'unusable', why: 'it is not text in UTF-8' };
   }
 };
 
 type Read = {
   readonly given: readonly Given[];
+  readonly rules: readonly WrittenRule[];
   readonly faults: readonly PlacedFault[];
   readonly there: boolean;
 };
 
 const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> => {
   const content = await readContent(file);
-  if (content.kind === 'absent') return { given: [], faults: [], there: false };
+  if (content.kind === 'absent') return { given: [], rules: [], faults: [], there: false };
   if (content.kind === 'unusable')
-    return { given: [], faults: [{ where: file, text: `it can't be used: ${content.why}.` }], there: true };
+    return {
+      given: [],
+      rules: [],
+      faults: [{ where: file, text: `it can't be used: ${content.why}.` }],
+      there: true,
+    };
   const { parse } = await import('smol-toml');
-  const { values, faults }: Parsed = parseConfig(content.text, (text) => parse(text));
+  const { values, rules, faults }: ParsedConfig = parseConfig(content.text, (text) => parse(text));
   const given = values.map(({ setting, value, line }) => ({
     setting,
     value,
     origin: { layer, file, line } satisfies Origin,
   }));
   const place = ({ line, text }: Fault): PlacedFault => ({ where: `${file}:${line}`, text });
-  return { given, faults: faults.map(place), there: true };
+  const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
+  return { given, rules: placed, faults: faults.map(place), there: true };
 };
 
-/** The variables that are Pawl's own; those of providers are read where a provider is. */
-const readVariables = (environment: Environment): Omit<Read, 'there'> => {
+/** Reads Pawl's own variables; those of providers are read together with keys. */
+const readVariables = (environment: ProcessEnvironment): Omit<Read, 'there' | 'rules'> => {
   const given: Given[] = [];
   const faults: PlacedFault[] = [];
   for (const setting of settings.filter(({ variable }) => variable.startsWith('PAWL_'))) {
@@ -115,15 +101,28 @@ const readVariables = (environment: Environment): Omit<Read, 'there'> => {
   return { given, faults };
 };
 
-/** Never rejects because of what stands in a file or variable: that is a fault. `workspace` is a real path. */
-export const loadConfig = async (workspace: string, environment: Environment): Promise<Loaded> => {
+/** The user's rules, and those of a project that ask or deny: a project may not allow. */
+export const tightened = (
+  user: readonly WrittenRule[],
+  project: readonly WrittenRule[],
+): readonly WrittenRule[] => [...user, ...project.filter(({ decision }) => decision !== 'allow')];
+
+/** Replaces `~/` by the user's home folder. */
+const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule => {
+  if (rule.kind !== 'path' || !rule.pattern.startsWith('~/')) return rule;
+  return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
+};
+
+/** Loads all layers but flags. Wrong content of a file or variable is a fault and never rejects. `workspace` is a real path. */
+export const loadConfig = async (workspace: string, environment: ProcessEnvironment): Promise<Loaded> => {
   const mine = userFile(environment);
-  const projects = (await projectFiles(workspace)).filter((file) => file !== mine);
+  const projects = projectFiles(workspace).filter((file) => file !== mine);
   const [user, ...project] = await Promise.all([
     readFile(mine, 'user'),
     ...projects.map((file) => readFile(file, 'project')),
   ]);
   const variables = readVariables(environment);
+  const ofProjects = project.flatMap(({ rules }) => rules);
   const present = [mine, ...projects].filter((_, index) => [user, ...project][index]?.there);
   return {
     layers: {
@@ -132,6 +131,8 @@ export const loadConfig = async (workspace: string, environment: Environment): P
       environment: variables.given,
     },
     files: present,
+    rules: tightened(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
+    refused: ofProjects.filter(({ decision }) => decision === 'allow'),
     faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
   };
 };

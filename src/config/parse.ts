@@ -1,13 +1,18 @@
-import { closestTo } from '../suggest.js';
-import { type Setting, settings, type Value } from './table.js';
+import { closestTo } from '../base/nearest-word.js';
+import { defaultProvider } from '../providers/provider-table.js';
+import { type ReadRule, readRules } from './rules.js';
+import type { Setting, Value } from './setting.js';
+import { settings } from './table.js';
+import { findLines } from './toml-lines.js';
 import { checkValue } from './value.js';
 
-/** From the text of one config.toml to settings with their lines, and everything that is wrong with it. */
+/** Parses one config.toml into settings with their lines, and lists all its faults. */
 
 export type Fault = { readonly line: number; readonly text: string };
 
-export type Parsed = {
+export type ParsedConfig = {
   readonly values: readonly { readonly setting: Setting; readonly value: Value; readonly line: number }[];
+  readonly rules: readonly ReadRule[];
   readonly faults: readonly Fault[];
 };
 
@@ -17,36 +22,7 @@ type Parse = (text: string) => Table;
 const isTable = (value: unknown): value is Table =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
-const holds = (table: Table, keys: readonly string[]): boolean => {
-  let at: unknown = table;
-  for (const key of keys) {
-    if (!isTable(at) || !Object.hasOwn(at, key)) return false;
-    at = at[key];
-  }
-  return true;
-};
-
-/**
- * The line on which a key stands, however it is written: the first line that the file can't end before without losing
- * it. A value of several lines can't be parsed before its end, so that the last line that could be is the one before it.
- */
-const lineOf = (keys: readonly string[], text: string, parse: Parse): number => {
-  const lines = text.split('\n');
-  let whole = 0;
-  for (let count = 1; count <= lines.length; count++) {
-    let table: Table;
-    try {
-      table = parse(lines.slice(0, count).join('\n'));
-    } catch {
-      continue; // the file as a whole was parsed: this is only the middle of a value
-    }
-    if (holds(table, keys)) return whole + 1;
-    whole = count;
-  }
-  return lines.length;
-};
-
-/** Tables that settings are in: `ask`, `providers`, `providers.anthropic`, … . */
+/** Tables of settings: `ask`, `providers`, `providers.anthropic`, … */
 const tables = new Set(
   settings.flatMap(({ key }) => {
     const parts = key.split('.');
@@ -56,14 +32,22 @@ const tables = new Set(
 
 const looksLikeSecret = (name: string): boolean => /key|token|secret|password|credential/i.test(name);
 
+/** No setting has a longer name, so no longer key gets a suggestion. */
+const NAME_MAX = 60;
+/** Faults that are shown; the others are counted. */
+const FAULTS_MAX = 10;
+
+const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key);
+
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;
-  const close = closestTo(key, [...settings.map((setting) => setting.key), ...tables]);
+  const names = [...settings.map((setting) => setting.key), ...tables, 'rules'];
+  const close = key.length > NAME_MAX ? undefined : closestTo(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
   if (looksLikeSecret(name)) {
-    return `${key} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ANTHROPIC_API_KEY, or name a file in your own config.toml: providers.anthropic.api_key_file.`;
+    return `${shorten(key)} is no setting: keys do not belong into a file that is copied and shown. Set the variable of the provider, for example ${defaultProvider.keyVariables[0]}, or name a file in your own config.toml: providers.${defaultProvider.name}.api_key_file.`;
   }
-  return `there is no setting ${key}. pawl config lists them.`;
+  return `there is no setting ${shorten(key)}. pawl config lists them.`;
 };
 
 type Found = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
@@ -75,7 +59,7 @@ const flatten = (table: Table, above: readonly string[] = []): readonly Found[] 
     return isTable(raw) && tables.has(key) ? flatten(raw, keys) : [{ key, keys, raw }];
   });
 
-/** The parser's first line says what is wrong; those below it repeat the file's text, which is nobody's business. */
+/** Only the first line of the parser's message: those below it repeat the file's text, which may hold a secret. */
 const syntaxFault = (error: unknown): Fault => {
   const line = error instanceof Error && 'line' in error && typeof error.line === 'number' ? error.line : 1;
   const why = (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
@@ -83,26 +67,41 @@ const syntaxFault = (error: unknown): Fault => {
   return { line, text: `this is no TOML: ${text}. A line reads: name = "text", name = 1 or name = true.` };
 };
 
-/** Reads all of it: what is wrong does not hide what else is. */
-export const parseConfig = (text: string, parse: Parse): Parsed => {
+type Wrong = { readonly line: number; readonly tell: () => string };
+
+/** The first faults in the order of lines, and the number of the others. */
+const firstFaults = (wrong: readonly Wrong[]): readonly Fault[] => {
+  const sorted = wrong.toSorted((one, other) => one.line - other.line);
+  const told = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
+  const next = sorted[FAULTS_MAX];
+  if (next === undefined) return told;
+  return [...told, { line: next.line, text: `${sorted.length - FAULTS_MAX} more faults from here on.` }];
+};
+
+/** Reads the whole file, so that one fault does not hide another. */
+export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   let table: Table;
   try {
     table = parse(text);
   } catch (error) {
-    return { values: [], faults: [syntaxFault(error)] };
+    return { values: [], rules: [], faults: [syntaxFault(error)] };
   }
-  const values: Parsed['values'][number][] = [];
-  const faults: Fault[] = [];
-  for (const { key, keys, raw } of flatten(table)) {
-    const line = lineOf(keys, text, parse);
+  const values: ParsedConfig['values'][number][] = [];
+  const wrong: Wrong[] = [];
+  const lineOf = findLines(text, parse);
+  const { rules: written, ...others } = table;
+  const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
+  for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
+  for (const { key, keys, raw } of flatten(others)) {
+    const line = lineOf(keys);
     const setting = settings.find((known) => known.key === key);
     if (setting === undefined) {
-      faults.push({ line, text: tables.has(key) ? `${key} is a table: [${key}]` : unknownKey(key) });
+      wrong.push({ line, tell: () => (tables.has(key) ? `${key} is a table: [${key}]` : unknownKey(key)) });
       continue;
     }
     const checked = checkValue(setting.kind, raw);
     if (checked.kind === 'ok') values.push({ setting, value: checked.value, line });
-    else faults.push({ line, text: `${key} ${checked.why}.` });
+    else wrong.push({ line, tell: () => `${key} ${checked.why}.` });
   }
-  return { values, faults: faults.toSorted((one, other) => one.line - other.line) };
+  return { values, rules: ruled.rules, faults: firstFaults(wrong) };
 };

@@ -1,6 +1,7 @@
-import { type Setting, settings, type Value } from './table.js';
+import type { Setting, Value } from './setting.js';
+import { settings } from './table.js';
 
-/** Which value a setting has, who says so, and who was not heeded. */
+/** Resolves a setting: its value, the source that won, the sources that were overruled. */
 
 export type Origin =
   | { readonly layer: 'user' | 'project'; readonly file: string; readonly line: number }
@@ -13,13 +14,13 @@ export type Overruled = { readonly value: Value; readonly origin: Origin; readon
 
 export type Resolved = {
   readonly setting: Setting;
-  /** null: as it is built in. */
+  /** null: the built-in value. */
   readonly value: Value | null;
   readonly origin: Origin | null;
   readonly overruled: readonly Overruled[];
 };
 
-/** From the weakest to the strongest; of projects the nearest last. */
+/** From the weakest to the strongest layer; the nearest project comes last in its layer. */
 export type Layers = {
   readonly user: readonly Given[];
   readonly project: readonly Given[];
@@ -30,7 +31,7 @@ export type Layers = {
 const isAmong = (some: string, all: string): boolean =>
   some.split(',').every((host) => all.split(',').includes(host));
 
-/** Negative where `one` is tighter than `other`; null is no limit at all. */
+/** Negative if `one` is tighter than `other`; null is no limit. */
 const compare = ({ kind }: Setting, one: Value, other: Value | null): number => {
   if (other === null) return -1;
   if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
@@ -46,17 +47,26 @@ const looser: Readonly<Record<Setting['kind']['type'], string>> = {
   hosts: 'a project may only name hosts that you have named',
   url: 'a project may not set it',
   file: 'a project may not set it',
+  names: 'a project may not set it',
 };
 
 const providerOf = (model: Value): string => String(model).split('/')[0] ?? '';
 
-/** Why a project's value does not hold, or null if it does. */
+const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
+  const [least, most] = projectRange ?? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  if (Number(value) < least) return `a project may not go below ${least}`;
+  return Number(value) > most ? `a project may not go above ${most}` : null;
+};
+
+/** Why a project's value is refused; null if it holds. */
 const refusal = (
   setting: Setting,
   value: Value,
   current: Value | null,
   builtInModel: string,
 ): string | null => {
+  const away = outOfRange(setting, value);
+  if (away !== null) return away;
   switch (setting.project) {
     case 'free':
       return null;
@@ -64,6 +74,8 @@ const refusal = (
       return 'a project may not set it';
     case 'tighten':
       return compare(setting, value, current ?? setting.tightest) <= 0 ? null : looser[setting.kind.type];
+    case 'raise':
+      return compare(setting, value, current ?? setting.tightest) >= 0 ? null : 'a project may only raise it';
     case 'sameProvider': {
       const provider = providerOf(current ?? builtInModel);
       const isSame = providerOf(value) === provider && provider !== 'scripted';
@@ -74,10 +86,10 @@ const refusal = (
   }
 };
 
-type Held = Pick<Given, 'value' | 'origin'>;
+type Winner = Pick<Given, 'value' | 'origin'>;
 
 const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Resolved => {
-  let now: Held | null = null;
+  let now: Winner | null = null;
   const overruled: Overruled[] = [];
   const take = (given: Given, by: string): void => {
     if (now !== null) overruled.push({ ...now, why: by });
@@ -88,22 +100,23 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
     list.filter((given) => given.setting.key === setting.key);
   for (const given of own(user)) take(given, 'another file comes later');
   for (const given of own(project)) {
-    const current = (now as Held | null)?.value ?? null; // assigned in `take`, which the compiler does not see
+    const current = (now as Winner | null)?.value ?? null; // assigned in `take`, which the compiler does not see
     const why = refusal(setting, given.value, current, builtInModel);
-    if (why === null) take(given, 'the project is stricter');
+    if (why === null)
+      take(given, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
     else overruled.push({ value: given.value, origin: given.origin, why });
   }
   for (const given of own(environment)) take(given, 'the environment wins over files');
   for (const given of own(flags)) take(given, 'flags win');
-  const held = now as Held | null; // the same
-  return { setting, value: held?.value ?? null, origin: held?.origin ?? null, overruled };
+  const winner = now as Winner | null; // the same
+  return { setting, value: winner?.value ?? null, origin: winner?.origin ?? null, overruled };
 };
 
-/** Every setting there is, in the order of the table. */
+/** Every setting, in the order of the table. */
 export const resolve = (layers: Layers, builtInModel: string): readonly Resolved[] =>
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
-/** What a project's file asked for that it may never have: it is to be said, where a tighter value elsewhere is not. */
+/** Values that a project may never set: the user is told of them, unlike of values that a tighter one overrules. */
 export const refusedOf = (resolved: readonly Resolved[]): readonly (Overruled & { readonly key: string })[] =>
   resolved.flatMap(({ setting, overruled }) =>
     overruled

@@ -1,66 +1,15 @@
-import { providers } from './providers.js';
+import { DEFAULT_MODEL, providers } from '../providers/provider-table.js';
+import { ofCalls } from './call-rows.js';
+import { anyNumber, onOrOff, row, type Setting, wholeNumber, words } from './setting.js';
 
 /**
- * Every setting that can be given outside the program, as data: config files, environment, flags, help, completion, the
- * man page and docs/configuration.md are made from this list.
+ * The table of settings: config files, environment, flags, help, completion, the man page and docs/configuration.md are
+ * made from it.
  *
- * 1. A project's file decides about other people's money, files and endpoints: what concerns those it may only tighten,
- *    and `project` says how the tighter of two values is found.
- * 2. No setting holds a secret: a file is named in which one is.
+ * 1. A project's file decides about other people's money, files and endpoints, so it may only tighten those; `project`
+ *    says which value is tighter.
+ * 2. No setting holds a secret, but it may name a file that does.
  */
-
-/** What a value looks like; numbers are above zero. */
-export type Kind =
-  | { readonly type: 'words'; readonly words: readonly string[] }
-  | { readonly type: 'number'; readonly whole: boolean }
-  | { readonly type: 'switch' }
-  | { readonly type: 'model' }
-  | { readonly type: 'url' }
-  | { readonly type: 'file' }
-  /** Hosts with commas between them; of the same place in a file a list. */
-  | { readonly type: 'hosts' };
-
-/**
- * What a project's file may do: `no`: nothing; `free`: anything; `tighten`: take the tighter value, which is the lower
- * number, `false`, the earlier of `words`, fewer hosts; `sameProvider`: name another model of the provider that is used anyway.
- */
-export type ProjectMay = 'no' | 'free' | 'tighten' | 'sameProvider';
-
-export type Value = string | number | boolean;
-
-export type Setting = {
-  /** As config.toml has it; a dot leads into a table. */
-  readonly key: string;
-  readonly kind: Kind;
-  /** Half a sentence, as `--help` shows it. */
-  readonly help: string;
-  readonly project: ProjectMay;
-  /** As the parser takes it; null of what no flag sets. */
-  readonly flag: string | null;
-  /** The variable of the environment. */
-  readonly variable: string;
-  /** Shown where nothing sets it. */
-  readonly builtIn: string;
-  /** What a project's value is compared with where nothing sets it: the tightest that it can come to; null of no limit. */
-  readonly tightest: Value | null;
-  /** Whether a session that is resumed keeps what it began with, unless a flag says otherwise. */
-  readonly frozen: boolean;
-};
-
-const wholeNumber = { type: 'number', whole: true } as const;
-const anyNumber = { type: 'number', whole: false } as const;
-const onOrOff = { type: 'switch' } as const;
-const words = (...list: readonly string[]): Kind => ({ type: 'words', words: list });
-
-type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest'> & Partial<Setting>;
-
-const row = (given: Row): Setting => ({
-  variable: `PAWL_${given.key.toUpperCase().replaceAll('.', '_')}`,
-  frozen: true,
-  builtIn: 'none',
-  tightest: null,
-  ...given,
-});
 
 const common: readonly Setting[] = [
   row({
@@ -69,7 +18,7 @@ const common: readonly Setting[] = [
     project: 'sameProvider',
     flag: '--model <provider/name>',
     builtIn: 'see docs/models.md',
-    help: 'which model answers, for example anthropic/claude-sonnet-5-5 or scripted/FILE',
+    help: `which model answers, for example ${DEFAULT_MODEL} or scripted/FILE`,
   }),
   row({
     key: 'max_usd',
@@ -83,9 +32,9 @@ const common: readonly Setting[] = [
     kind: wholeNumber,
     project: 'tighten',
     flag: '--max-rounds <count>',
-    builtIn: '100',
+    builtIn: '100 in a terminal, else none',
     tightest: 100,
-    help: 'stop after so many model calls with tools in a turn (default: 100)',
+    help: 'stop after so many model calls with tools in a turn (default: 100 in a terminal, none without one)',
   }),
   row({
     key: 'max_tokens',
@@ -108,7 +57,25 @@ const common: readonly Setting[] = [
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
-    help: 'plan, careful, auto or ci: what needs no question (default: careful in a terminal, else auto). With auto and ci file tools stay in the workspace; commands run unasked, without a sandbox',
+    help: 'what needs no question: plan (only reads), careful (asks before changes, and before a command leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (denies that, never asks)',
+  }),
+  row({
+    key: 'sandbox',
+    kind: words('read-only', 'workspace', 'workspace+net', 'off'),
+    project: 'tighten',
+    flag: '--sandbox <level>',
+    builtIn: 'workspace; with the preset plan read-only',
+    tightest: 'read-only',
+    frozen: false,
+    help: 'how far commands reach: workspace (default: they write only there, without network, keys and your home), workspace+net, read-only (default with the preset plan) or off',
+  }),
+  row({
+    key: 'pass_env',
+    kind: { type: 'names' },
+    project: 'no',
+    flag: null,
+    frozen: false,
+    help: 'variables of your environment that commands in the sandbox get besides the usual ones, for example ["DATABASE_URL"]; keys of providers never',
   }),
   row({
     key: 'allow_hosts',
@@ -129,12 +96,12 @@ const common: readonly Setting[] = [
   }),
   row({
     key: 'hooks',
-    kind: words('never', 'mutating', 'always'),
+    kind: words('never', 'mutatingOk', 'mutating', 'always'),
     project: 'tighten',
     flag: '--hooks <when>',
     builtIn: 'mutating',
     tightest: 'mutating',
-    help: 'look for new commits and format changed files after tools: mutating (default: after calls that change something), always or never',
+    help: 'look for new commits and format changed files after tools: mutating (default: after calls that may have changed something, however they ended), mutatingOk (only those that succeeded), always or never',
   }),
   row({
     key: 'formatter',
@@ -190,27 +157,10 @@ const common: readonly Setting[] = [
     frozen: false,
     help: 'let --max-usd start with a model whose price is unknown',
   }),
-  row({
-    key: 'first_byte_ms',
-    kind: wholeNumber,
-    project: 'free',
-    flag: null,
-    builtIn: '120000',
-    frozen: false,
-    help: 'how long a model may take to begin: raise it for slow local models',
-  }),
-  row({
-    key: 'silence_ms',
-    kind: wholeNumber,
-    project: 'free',
-    flag: null,
-    builtIn: '90000',
-    frozen: false,
-    help: 'how long a model may go silent in a reply',
-  }),
+  ...ofCalls,
 ];
 
-/** Of `pawl ask` alone; limits and models are those above. */
+/** Settings of `pawl ask` alone; it takes its limits and models from those above. */
 const asking: readonly Setting[] = [
   row({
     key: 'ask.sub_model',
@@ -254,6 +204,7 @@ const asking: readonly Setting[] = [
     variable: 'PAWL_CELL_MS',
     builtIn: '60000',
     tightest: 60_000,
+    projectRange: [1_000, 60_000],
     help: 'how long a program may work, its calls to models not counted',
   }),
 ];

@@ -1,15 +1,15 @@
-import type { Kind, Value } from './table.js';
+import type { Value, ValueKind } from './setting.js';
 
-/** Whether something is a value of a setting, and what is to be written in its place if it is not. */
+/** Checks a setting's value, and says what to write instead of a wrong one. */
 
-export type Checked =
+export type CheckedValue =
   | { readonly kind: 'ok'; readonly value: Value }
   | { readonly kind: 'bad'; readonly why: string };
 
-const ok = (value: Value): Checked => ({ kind: 'ok', value });
-const bad = (why: string): Checked => ({ kind: 'bad', why });
+const ok = (value: Value): CheckedValue => ({ kind: 'ok', value });
+const bad = (why: string): CheckedValue => ({ kind: 'bad', why });
 
-/** What is wrong is named by its type where it is no word: it may be anything, a key that was pasted too. */
+/** A wrong value in a message. A long text is shown by its type only: it may be a pasted key. */
 const shown = (raw: unknown): string => {
   if (typeof raw === 'number' || typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'string') return raw.length <= 20 ? `"${raw}"` : 'a text';
@@ -21,8 +21,8 @@ const list = (words: readonly string[]): string => words.map((word) => `"${word}
 
 const HOST = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
 
-/** Hosts as rules name them, with commas between them. */
-const checkHosts = (raw: unknown): Checked => {
+/** Checks hosts in the form of rules, with commas between them or as a list. */
+const checkHosts = (raw: unknown): CheckedValue => {
   const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
   const isList = Array.isArray(hosts) && hosts.length > 0;
   return isList && hosts.every((host) => typeof host === 'string' && HOST.test(host))
@@ -30,7 +30,17 @@ const checkHosts = (raw: unknown): Checked => {
     : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
 };
 
-const checkText = (kind: Kind, text: string): Checked => {
+const NAME = /^[a-z_]\w*$/i;
+
+const checkNames = (raw: unknown): CheckedValue => {
+  const names = typeof raw === 'string' ? raw.split(',').map((name) => name.trim()) : raw;
+  const isList = Array.isArray(names) && names.length > 0;
+  return isList && names.every((name) => typeof name === 'string' && NAME.test(name))
+    ? ok(names.join(','))
+    : bad('is a list of names of variables: ["DATABASE_URL", "JAVA_HOME"]');
+};
+
+const checkText = (kind: ValueKind, text: string): CheckedValue => {
   if (kind.type === 'model') {
     return /^[^/\s]+\/\S/.test(text) ? ok(text) : bad('is written "provider/name"');
   }
@@ -44,8 +54,8 @@ const checkText = (kind: Kind, text: string): Checked => {
     : bad('is the whole path of a file: "/…" or "~/…"');
 };
 
-/** A value as it comes from TOML. */
-export const checkValue = (kind: Kind, raw: unknown): Checked => {
+/** Checks a value from TOML. */
+export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
   switch (kind.type) {
     case 'words':
       return typeof raw === 'string' && kind.words.includes(raw)
@@ -62,6 +72,8 @@ export const checkValue = (kind: Kind, raw: unknown): Checked => {
       return typeof raw === 'boolean' ? ok(raw) : bad(`is true or false, without quotes, not ${shown(raw)}`);
     case 'hosts':
       return checkHosts(raw);
+    case 'names':
+      return checkNames(raw);
     case 'model':
     case 'url':
     case 'file':
@@ -82,8 +94,8 @@ const switches: Readonly<Record<string, boolean>> = {
   no: false,
 };
 
-/** A value as it comes from a variable of the environment. */
-export const checkVariable = (kind: Kind, text: string): Checked => {
+/** Checks a value from an environment variable. */
+export const checkVariable = (kind: ValueKind, text: string): CheckedValue => {
   if (kind.type === 'switch') {
     const value = Object.hasOwn(switches, text) ? switches[text] : undefined;
     return value === undefined ? bad(`is 1 or 0, not ${shown(text)}`) : ok(value);
@@ -93,7 +105,7 @@ export const checkVariable = (kind: Kind, text: string): Checked => {
   return checked.kind === 'ok' ? checked : bad(checked.why.replace(', without quotes', ''));
 };
 
-/** As it may be shown: an address without the name and the password that it may hold. */
+/** A value for display: an address without its user name and password. */
 export const showValue = (value: Value): string => {
   const text = String(value);
   if (!/^[a-z]+:\/\/[^/]*@/i.test(text)) return text;

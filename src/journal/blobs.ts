@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Blobs } from '../needs.js';
-import { cannotRead, cannotWrite, codeOf, JournalError } from './error.js';
-import { blobPath, makeFolder, syncFolder, writeWhole } from './layout.js';
+import { openRegular } from '../files/regular-file.js';
+import type { Blobs } from '../ports/journal.js';
+import { cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { blobPath, makeFolder, syncFolder, writeWhole } from './journal-paths.js';
 
 const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -22,7 +23,7 @@ const put = async (folder: string, text: string): Promise<string> => {
   const path = blobPath(folder, sha256);
   try {
     if ((await sizeOf(path)) === bytes.length) {
-      // Whoever wrote it may not have come to this yet.
+      // Another writer may have made the file without having synced the folder yet.
       await syncFolder(dirname(path));
       return sha256;
     }
@@ -34,16 +35,22 @@ const put = async (folder: string, text: string): Promise<string> => {
   }
 };
 
-const get = async (folder: string, sha256: string): Promise<string | undefined> => {
-  if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
-  const path = blobPath(folder, sha256);
-  let bytes: Buffer;
+/** The file's content; undefined if it does not exist. */
+const readWhole = async (path: string): Promise<Buffer | undefined> => {
   try {
-    bytes = await readFile(path);
+    const { file } = await openRegular(path);
+    return await file.readFile().finally(() => file.close());
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw cannotRead(path, error);
   }
+};
+
+const get = async (folder: string, sha256: string): Promise<string | undefined> => {
+  if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  const path = blobPath(folder, sha256);
+  const bytes = await readWhole(path);
+  if (bytes === undefined) return undefined;
   if (sha256Of(bytes) === sha256) return bytes.toString();
   throw new JournalError('damaged', path, `The blob ${path} is damaged: its content does not fit its name.`);
 };

@@ -1,15 +1,16 @@
-import { type FileHandle, open } from 'node:fs/promises';
-import type { Blobs, Draft, Entry, Header, Journal } from '../needs.js';
-import type { MachineTypes } from '../needs-machine.js';
-import { encodeRecord } from './codec.js';
-import { cannotRead, cannotWrite } from './error.js';
-import { checkOf, type Fold } from './fold.js';
-import { readFrozen } from './frozen.js';
-import { GroupWriter, targetOf } from './group-writer.js';
-import type { Lock } from './lock.js';
-import { Scan } from './scan.js';
+import type { FileHandle } from 'node:fs/promises';
+import { openRegular } from '../files/regular-file.js';
+import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
+import type { MachineTypes } from '../ports/machine-types.js';
+import { encodeRecord } from './format/line-codec.js';
+import { cannotRead, cannotWrite } from './journal-error.js';
+import { checkOf, type Fold } from './read/fold.js';
+import { readFrozen } from './read/prompt-blobs.js';
+import { JournalScan } from './read/scan.js';
+import { GroupWriter, targetOf } from './write/group-writer.js';
+import type { Lock } from './write/lock.js';
 
-/** Yields the entries of the first `end` bytes from seq `from` on; throws `damaged` where they end before that. */
+/** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
 export async function* readEntries<M extends MachineTypes>(
   kind: M['kind'],
   path: string,
@@ -18,8 +19,9 @@ export async function* readEntries<M extends MachineTypes>(
 ): AsyncGenerator<Entry<M>, undefined> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(path, 'r');
-    const scan = await Scan.beginOf<M>(kind, handle, path, end ?? (await handle.stat()).size);
+    const { file, status } = await openRegular(path);
+    handle = file;
+    const scan = await JournalScan.beginOf<M>(kind, file, path, end ?? status.size);
     for await (const records of scan.records()) {
       for (const { entry } of records) if (entry.seq >= from) yield entry;
     }
@@ -38,10 +40,10 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly blobs: Blobs;
   readonly checkEvery: number;
-  /** The last good line: its sum, and where it ends. */
+  /** Checksum and end offset of the last good line. */
   readonly crc: number;
   readonly size: number;
-  /** The fold of what is in the file. */
+  /** The fold of the file's entries. */
   readonly fold: Fold<M>;
 };
 
@@ -50,12 +52,12 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   const { path, header, blobs, checkEvery, lock } = parts;
   const { machine, check } = parts.fold;
   const writer = new GroupWriter(targetOf(parts.handle), path, parts.size);
-  // Of the last line handed to the writer, and of the last one that is durable.
+  // seq and checksum of the last line handed to the writer, and of the last durable one
   let issued = { seq: parts.fold.seq, crc: parts.crc };
   let durable = parts.fold.seq;
   let closing: Promise<void> | undefined;
 
-  const append = async (drafts: readonly Draft<M>[]): Promise<void> => {
+  const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
     const lines: Buffer[] = [];
     let { seq, crc } = issued;

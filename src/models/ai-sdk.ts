@@ -1,10 +1,10 @@
 import type { LanguageModelV3 } from '@ai-sdk/provider';
-import type { Model, ModelFacts } from '../needs.js';
+import type { Model, ModelFacts } from '../ports/model.js';
 import { factsOf } from './catalogue.js';
-import { unifiedStopReason, type Wire } from './wire.js';
-import { wireModel } from './wire-model.js';
+import { unifiedStopReason, type Wire } from './providers/provider-adapter.js';
+import { wireModel } from './providers/sdk-model.js';
 
-/** A language model of an AI SDK package (`LanguageModelV3`), by what is asked of it: no package is needed for its type. */
+/** The part of an AI SDK language model (`LanguageModelV3`) that Pawl calls, so that its type needs no package. */
 export type AiSdkLanguageModel = {
   readonly specificationVersion: 'v3';
   /** For example `openai.responses`. */
@@ -14,9 +14,9 @@ export type AiSdkLanguageModel = {
 };
 
 /**
- * Makes any model of the AI SDK one that an agent can use; it is called at `doStream`, so that nothing retries beside the
- * machine. Facts that are not given are those of the catalogue, and of a model that is not in it safe assumptions without
- * a price. Throws for a package of another generation.
+ * Makes an agent's model from an AI SDK model. Pawl calls its `doStream`, so that only the machine retries. Facts that
+ * are not given come from the catalogue; for a model that is not in it they are safe assumptions without a price.
+ * Throws for a package of another generation.
  */
 export const aiSdkModel = (languageModel: AiSdkLanguageModel, facts: Partial<ModelFacts> = {}): Model => {
   const { specificationVersion, provider, modelId } = languageModel;
@@ -34,5 +34,5 @@ export const aiSdkModel = (languageModel: AiSdkLanguageModel, facts: Partial<Mod
     dialect: { modelId: id, marksCache: family === 'anthropic', keepsCut: false },
     stopReason: unifiedStopReason,
   };
-  return wireModel(wire, { name: modelId, facts: { ...factsOf(id), ...facts } });
+  return wireModel(wire, { facts: { ...factsOf(id), ...facts } });
 };

@@ -1,23 +1,27 @@
-import type { Prices } from '../agent/usage.js';
-import type { ModelFacts } from '../needs.js';
+import type { Prices } from '../agent/values/usage.js';
+import type { ModelFacts } from '../ports/model.js';
+import type { CataloguedProvider } from '../providers/provider-table.js';
 
 /**
- * What is known of models, as their makers publish it: each table says where and when it was read. What is not in it is
- * unknown, and said to be.
+ * Facts about models, as their makers publish them. Each table says where and when it was read. A model that is not in
+ * a table is unknown, and the user is told so.
  *
- * Many makers charge more for every token of a prompt above some length. The window given here is then the one in which
- * the prices hold, so that no budget is exceeded unseen.
+ * Many makers charge more for every token of a prompt above some length. The window given here is then the length up to
+ * which the prices hold, so that no budget is exceeded unseen.
  */
 
-/** `adaptive`: decides itself how much to think unless told otherwise; `onDemand`: thinks only when asked to. */
-type Thinking = 'adaptive' | 'onDemand';
+/**
+ * `adaptive`: the model decides how much to think, unless told. `onDemand`: it thinks only when asked to. `budget`:
+ * likewise, and the request says how many tokens it may think.
+ */
+type Thinking = 'adaptive' | 'onDemand' | 'budget';
 
 type Row = {
   readonly windowTokens: number;
   readonly outputTokensMax: number;
   readonly thinking: Thinking;
   readonly prices: Prices;
-  /** Prices that are announced, from the beginning of a day (UTC). */
+  /** Announced prices, valid from the beginning of a day (UTC). */
   readonly later?: { readonly from: string; readonly prices: Prices };
 };
 
@@ -41,8 +45,8 @@ const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, 
 });
 
 /**
- * Models overview, the page of each model, and pricing. Cache writes are those that live five minutes, the only ones
- * asked for. Dated names (`…-20251001`) are the same models.
+ * Read from the models overview, the page of each model, and pricing. Cache writes are the five-minute ones, the only
+ * ones that requests ask for. Dated names (`…-20251001`) are the same models.
  */
 const anthropic: Table = {
   source: 'platform.claude.com/docs, 2026-11-21',
@@ -54,20 +58,20 @@ const anthropic: Table = {
     'claude-opus-4-8': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
     'claude-opus-4-7': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
     'claude-opus-4-6': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
-    'claude-opus-4-5': row(200_000, 64_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-5': row(200_000, 64_000, 'budget', [5, 25, 0.5, 6.25]),
     'claude-sonnet-5-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
     'claude-sonnet-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
     'claude-sonnet-4-6': row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
-    'claude-sonnet-4-5': row(200_000, 64_000, 'onDemand', [3, 15, 0.3, 3.75]),
+    'claude-sonnet-4-5': row(200_000, 64_000, 'budget', [3, 15, 0.3, 3.75]),
     // Its real window is 1,000,000; above 100,000 tokens every token costs five times as much.
     'claude-haiku-5-5': row(100_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
-    'claude-haiku-4-5': row(200_000, 64_000, 'onDemand', [1, 5, 0.1, 1.25]),
+    'claude-haiku-4-5': row(200_000, 64_000, 'budget', [1, 5, 0.1, 1.25]),
   },
 };
 
 /**
- * The page of each model at developers.openai.com, as stored copies of it hold it. Their real window is 1,050,000;
- * above 272,000 tokens input costs twice as much and output one and a half times.
+ * Read from stored copies of each model's page at developers.openai.com. The real window is 1,050,000; above 272,000
+ * tokens input costs twice as much, and output one and a half times.
  */
 const openai: Table = {
   source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
@@ -83,8 +87,8 @@ const openai: Table = {
 };
 
 /**
- * The pricing page and the page of each model at ai.google.dev, as stored copies and a transcript of 2026-10-07 hold
- * them. Storing what is cached costs nothing where Google caches by itself, as here; cache writes are plain input.
+ * Read from stored copies of the pricing page and of each model's page at ai.google.dev, and from a transcript of
+ * 2026-10-07. Google caches by itself here and takes nothing for storage, so cache writes cost as much as input.
  */
 const google: Table = {
   source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
@@ -101,10 +105,8 @@ const google: Table = {
   },
 };
 
-const tables: Readonly<Record<string, Table>> = { anthropic, openai, google };
-
-/** Used where no model is named. */
-export const DEFAULT_MODEL = 'anthropic/claude-sonnet-5-5';
+const catalogue: Readonly<Record<CataloguedProvider, Table>> = { anthropic, openai, google };
+const tables: Readonly<Record<string, Table>> = catalogue;
 
 type Found = { readonly table: Table; readonly row: Row };
 
@@ -117,7 +119,7 @@ const find = (id: string): Found | null => {
   return table === undefined || found === undefined ? null : { table, row: found };
 };
 
-/** Safe assumptions for a model of which nothing is known. */
+/** Safe assumptions about an unknown model. */
 export const UNKNOWN: ModelFacts = {
   windowTokens: 128_000,
   outputTokensMax: 8_192,
@@ -128,35 +130,36 @@ export const UNKNOWN: ModelFacts = {
 };
 
 /**
- * What is known of a model named `provider/name`; of one that is not known, safe assumptions without prices or source.
- * `now` in milliseconds since 1970.
+ * The facts about the model `provider/name`; safe assumptions without prices and source if it is unknown. `now` in
+ * milliseconds since 1970.
  */
 export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
   const found = find(id);
   if (found === null) return UNKNOWN;
-  const { windowTokens, outputTokensMax, prices, later } = found.row;
+  const { windowTokens, outputTokensMax, thinking, prices, later } = found.row;
   const isLater = later !== undefined && now >= Date.parse(later.from);
   return {
     windowTokens,
     outputTokensMax,
     thinking: 'yes',
+    effort: thinking === 'budget' ? 'budget' : 'levels',
     tools: 'yes',
-    // every model of the tables takes them
+    // Every model of the tables takes pictures.
     images: 'yes',
     prices: isLater ? later.prices : prices,
     source: found.table.source,
   };
 };
 
-/** Whether a model thinks by itself, so that asking for a summary of its thoughts costs nothing more. */
+/** True if a model thinks unasked, so that a summary of its thoughts costs nothing more. */
 export const thinksByItself = (id: string): boolean => find(id)?.row.thinking === 'adaptive';
 
-/** The ids of all models that the catalogue knows, those of one provider together. */
+/** The ids of all models in the catalogue, grouped by provider. */
 export const knownModels = (): readonly string[] =>
   Object.entries(tables).flatMap(([provider, { rows }]) =>
     Object.keys(rows).map((name) => `${provider}/${name}`),
   );
 
-/** Those whose name contains the words. */
+/** Known models whose id contains the words. */
 export const modelsLike = (words: string): readonly string[] =>
   knownModels().filter((id) => id.includes(words.trim().toLowerCase()));

@@ -1,15 +1,13 @@
-import http from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import { nodeHttp } from './node-http.js';
 
-/** What the process was started with: variables by name. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-const read = (environment: Environment, name: string): string =>
+const read = (environment: ProcessEnvironment, name: string): string =>
   environment[name.toLowerCase()] || environment[name] || '';
 
-/** Whether NO_PROXY covers a host: `*`, a domain with all below it (`.` in front or not), or either with a port. */
+/** True if NO_PROXY covers the host: `*`, a domain with all below it (`.` in front or not), or either with a port. */
 const isExempt = (url: URL, list: string): boolean =>
   list
     .split(/[\s,]+/)
@@ -27,7 +25,7 @@ const isExempt = (url: URL, list: string): boolean =>
  * The proxy for a URL, or null: HTTPS_PROXY, HTTP_PROXY and NO_PROXY as curl reads them, lower case first.
  * Throws if the variable is no URL.
  */
-export const proxyFor = (url: URL, environment: Environment): URL | null => {
+export const proxyFor = (url: URL, environment: ProcessEnvironment): URL | null => {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const address = read(environment, name);
   if (address === '' || isExempt(url, read(environment, 'NO_PROXY'))) return null;
@@ -36,17 +34,17 @@ export const proxyFor = (url: URL, environment: Environment): URL | null => {
   return new URL(whole);
 };
 
-/** The header that names the user of a proxy whose URL holds one. */
+/** The header with the user and the password of the proxy's URL. */
 export const proxyHeaders = (proxy: URL): Readonly<Record<string, string>> => {
   if (proxy.username === '') return {};
   const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
 };
 
-/** A connection to `host:port` through a proxy (CONNECT). Rejects with what the proxy answered instead, or when aborted. */
+/** Opens a connection to `host:port` through a proxy (CONNECT). Rejects if the proxy refuses, or when aborted. */
 const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const { request } = proxy.protocol === 'https:' ? https : http;
+    const { request } = proxy.protocol === 'https:' ? https : nodeHttp;
     const asking = request(proxy, {
       method: 'CONNECT',
       path: authority,
@@ -65,7 +63,7 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
     asking.end();
   });
 
-/** Node keeps a request's `signal` from its agent, so that what asks for a tunnel hands it on under this name. */
+/** Node does not pass a request's `signal` to its agent, so requests through a tunnel pass it under this name. */
 export type TunnelSignal = { readonly tunnelSignal?: AbortSignal };
 
 type Secured = (error: Error | null, socket?: tls.TLSSocket) => void;

@@ -1,8 +1,10 @@
-import { constants } from 'node:fs';
-import { open, realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { isWithin } from '../files/is-within.js';
+import { openRegular, readUpTo, systemFault } from '../files/regular-file.js';
+import { foreignFolder, isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
 
-/** The workspace's own instructions: AGENTS.md, nearest first, walking up to the repository's root. */
+/** Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's root, nearest first. */
 
 const NAME = 'AGENTS.md';
 const BYTES_MAX = 32 * 1024;
@@ -15,24 +17,8 @@ export type AgentsFile = {
 
 export type AgentsFiles = {
   readonly files: readonly AgentsFile[];
-  /** Each names a file and says what is wrong with it. */
+  /** Each names a file and its fault. */
   readonly warnings: readonly string[];
-};
-
-const exists = (place: string): Promise<boolean> =>
-  stat(place).then(
-    () => true,
-    () => false,
-  );
-
-/** From the workspace up to the folder that holds `.git`; the workspace alone outside a repository. */
-const foldersOf = async (workspace: string): Promise<readonly string[]> => {
-  const folders: string[] = [];
-  for (let folder = workspace; ; folder = path.dirname(folder)) {
-    folders.push(folder);
-    if (await exists(path.join(folder, '.git'))) return folders;
-    if (path.dirname(folder) === folder) return [workspace];
-  }
 };
 
 type Loaded =
@@ -40,47 +26,50 @@ type Loaded =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly why: string };
 
-/** Reads at most `room` bytes. A symlink that leads out of `top` is not followed: it could show the model any file. */
-const load = async (place: string, top: string, room: number): Promise<Loaded> => {
+type Place = { readonly file: string; readonly workspace: string; readonly top: string };
+
+/**
+ * Reads at most `room` bytes. It follows no symlink out of `top`, which could show the model any file, and above the
+ * workspace it reads no file of another user.
+ */
+const load = async ({ file, workspace, top }: Place, room: number): Promise<Loaded> => {
   try {
-    const real = await realpath(place);
-    if (path.relative(top, real).startsWith('..'))
-      return { kind: 'unusable', why: `it leads out to ${real}` };
-    const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK);
+    const real = await realpath(file);
+    if (!isWithin(real, top)) return { kind: 'unusable', why: `it leads out to ${real}` };
+    if ([file, real].some((place) => isOfOtherUser(place, workspace)))
+      return { kind: 'unusable', why: 'it belongs to another user' };
+    const opened = await openRegular(real, { follow: false });
     try {
-      const status = await file.stat();
-      if (!status.isFile()) return { kind: 'unusable', why: 'it is not a regular file' };
-      const bytes = Buffer.alloc(Math.min(room, status.size));
-      const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
-      return { kind: 'loaded', real, bytes: bytes.subarray(0, bytesRead), wholeBytes: status.size };
+      const bytes = await readUpTo(opened.file, opened.status, room);
+      return { kind: 'loaded', real, bytes, wholeBytes: Math.max(opened.status.size, bytes.length) };
     } finally {
-      await file.close();
+      await opened.file.close();
     }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { kind: 'absent' };
-    return { kind: 'unusable', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unusable', why: systemFault(error, file) };
   }
 };
 
-/** The text without half a character at its end. */
+/** The text without a byte order mark and without a cut character at its end. */
 const textOf = (bytes: Buffer): string =>
   bytes
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .replace(/\ufffd$/, '');
 
-/** Never rejects because of a file: what can't be used is a warning. `workspace` is a real path. */
+/** Loads all files. An unusable file is a warning and never rejects. `workspace` is a real path. */
 export const loadAgentsFiles = async (workspace: string): Promise<AgentsFiles> => {
-  const folders = await foldersOf(workspace);
+  const { folders, foreign } = repositoryFolders(workspace);
   const top = folders.at(-1) ?? workspace;
   const files: AgentsFile[] = [];
-  const warnings: string[] = [];
+  const warnings: string[] = foreign === null ? [] : [foreignFolder(foreign)];
   const seen = new Set<string>();
   let room = BYTES_MAX;
   for (const folder of folders) {
     const place = path.join(folder, NAME);
     const shown = path.relative(workspace, place);
-    const loaded = await load(place, top, room);
+    const loaded = await load({ file: place, workspace, top }, room);
     if (loaded.kind === 'unusable') warnings.push(`${shown} is not used: ${loaded.why}`);
     if (loaded.kind !== 'loaded' || seen.has(loaded.real)) continue;
     seen.add(loaded.real);

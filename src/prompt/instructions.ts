@@ -1,19 +1,22 @@
-import type { Preset } from '../agent/settings.js';
+import type { Preset } from '../agent/policy/rules.js';
+import type { Settings } from '../agent/settings.js';
 import type { AgentsFile } from './agents-files.js';
 
-/** What the model is told once, at the beginning of a session. */
+/** The instructions that a model gets once, at the beginning of a session. */
 
 export type InstructionFacts = {
   /** Real absolute path. */
   readonly workspace: string;
-  /** As Node names it, e.g. `linux`. */
+  /** Node's name, e.g. `linux`. */
   readonly platform: string;
-  /** Day without time, so that two sessions of a day begin alike: `2026-01-31`. */
+  /** Day without time, so that two sessions of a day share a cached beginning: `2026-01-31`. */
   readonly dateIso: string;
   readonly gitBranch?: string;
   /** Nearest first. */
   readonly agentsFiles: readonly AgentsFile[];
   readonly preset: Preset;
+  /** How far commands reach. */
+  readonly sandbox: NonNullable<Settings['sandbox']>;
 };
 
 const ROLE = `You are Pawl, a coding agent. You work in one folder, the workspace, through the tools you are given, and the user sees every call and its result.`;
@@ -45,12 +48,23 @@ const REPORT = `# How to answer
 
 const permissions: Readonly<Record<Preset, string>> = {
   plan: 'You may only read. Changes are denied: answer with a plan that names the files and the steps.',
-  careful: 'The user is asked before every change and every command, and may refuse with a reason.',
-  auto: 'Changes and commands are allowed without a question. File tools reach only the workspace; commands run unconfined: keep them inside it.',
-  ci: 'Nobody watches. Changes and commands are allowed, what is not is denied without a question. File tools reach only the workspace; commands run unconfined: keep them inside it.',
+  careful: 'The user is asked before every change of a file, and may refuse with a reason.',
+  auto: 'Changes in the workspace are allowed without a question. File tools reach only the workspace.',
+  ci: 'Nobody watches. Changes in the workspace are allowed, what is not is denied without a question. File tools reach only the workspace.',
 };
 
-/** One line each, so that a name with a line break in it can't pretend to be an instruction. */
+const INSIDE = 'a sandbox without network, secrets and the rest of the home folder';
+
+const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
+  workspace: `Commands run unasked in ${INSIDE}; what leaves it is asked for or denied.`,
+  'workspace+net':
+    'Commands run unasked in a sandbox without secrets and the rest of the home folder; what leaves it is asked for or denied.',
+  'read-only': `Commands run unasked in ${INSIDE}, and can write nothing but temporary files; what leaves it is denied.`,
+  off: 'Commands run unconfined, as the user: keep them inside the workspace.',
+  missing: 'There is no sandbox on this machine: each command is asked for, or denied where nobody watches.',
+};
+
+/** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
 
 const environment = (facts: InstructionFacts): string => {
@@ -59,7 +73,7 @@ const environment = (facts: InstructionFacts): string => {
     `- System: ${oneLine(facts.platform)}`,
     `- Date: ${oneLine(facts.dateIso)}`,
     ...(facts.gitBranch === undefined ? [] : [`- Git branch: ${oneLine(facts.gitBranch)}`]),
-    `- Permissions: ${permissions[facts.preset]}`,
+    `- Permissions: ${permissions[facts.preset]} ${sandboxes[facts.sandbox]}`,
   ];
   return ['# Where you are', ...lines].join('\n');
 };
@@ -70,6 +84,6 @@ const agentsSection = (files: readonly AgentsFile[]): readonly string[] => {
   return [intro, ...files.map(({ path, text }) => `## ${oneLine(path)}\n${text.trimEnd()}`)];
 };
 
-/** The instructions of a session: at most 4 kB, and what the workspace's own files add. */
+/** The instructions of a session: at most 4 kB, plus the workspace's own files. */
 export const instructionsFor = (facts: InstructionFacts): string =>
   [ROLE, WORK, OUTCOMES, REPORT, environment(facts), ...agentsSection(facts.agentsFiles)].join('\n\n');

@@ -1,25 +1,29 @@
 import type { Action } from '../agent/action.js';
 import type { State } from '../agent/state.js';
-import type { Compactions } from './compaction.js';
-import type { HookRuns } from './hook-run.js';
-import type { ModelCalls } from './model-call.js';
+import type { ModelCalls } from './model/model-call.js';
+import type { Compactions } from './model/summary-request.js';
 import type { Timers } from './timers.js';
-import type { ToolRuns } from './tool-run.js';
+import type { HookRuns } from './tools/hook-run.js';
+import type { Previews } from './tools/preview.js';
+import type { ToolRuns } from './tools/tool-run.js';
 
 export type Performers = {
   readonly models: ModelCalls;
   readonly compactions: Compactions;
   readonly tools: ToolRuns;
+  readonly previews: Previews;
   readonly hooks: HookRuns;
   readonly timers: Timers;
   readonly shutDown: () => void;
 };
 
 /**
- * What an action may do before its event is durable: post, and look. Its ToolStarted joins the same group, so that a
- * reply and the start of its calls cost one sync. Returns the ids of calls whose ToolStarted is still to be posted.
+ * Prepares an action before its event is durable: it may only read and post. ToolStarted joins the same group, so that a
+ * reply and the start of its calls cost one sync; so does the result of a hook that only reads. Returns the ids of calls
+ * whose ToolStarted will be posted later.
  */
-export const prepare = (action: Action, { tools }: Performers): readonly string[] => {
+export const prepare = (action: Action, state: State, { tools, hooks }: Performers): readonly string[] => {
+  if (action.type === 'RunHook') hooks.prepare(action, state.session);
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
   return calls.filter((call) => tools.prepare(batchId, call) === 'later').map(({ callId }) => callId);
@@ -34,6 +38,12 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'AbortLlmRequest':
       performers.models.abort(action.requestId);
       break;
+    case 'PreviewCall':
+      performers.previews.start(action.batchId, action.call);
+      break;
+    case 'WithdrawApproval': // and for watchers, who may have asked already
+      performers.previews.drop(action.batchId, action.callId);
+      break;
     case 'CancelTools':
       performers.tools.cancel(action.batchId, action.callIds, action.force);
       break;
@@ -44,7 +54,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.compactions.abort(action.compactionId);
       break;
     case 'ScheduleTimer':
-      performers.timers.schedule(action.timerId, action.dueAt);
+      performers.timers.after(action.timerId, action.delayMs);
       break;
     case 'CancelTimer':
       performers.timers.cancel(action.timerId);
@@ -62,7 +72,6 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.shutDown();
       break;
     case 'RequestApproval': // this and what follows is for watchers
-    case 'WithdrawApproval':
     case 'DisplayText':
     case 'DisplayToolResult':
     case 'DisplayError':

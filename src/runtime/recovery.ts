@@ -1,12 +1,13 @@
 import type { Call, JudgedCall, SeenFile } from '../agent/call.js';
 import type { Event } from '../agent/event.js';
 import type { State } from '../agent/state.js';
-import type { FileHashes, FileMemory, Journal, ToolOutcome } from '../needs.js';
-import type { ToolRuns } from './tool-run.js';
-import { attempt } from './wall.js';
+import type { Journal } from '../ports/journal.js';
+import type { FileHashes, FileMemory, ToolOutcome } from '../ports/tool.js';
+import { attempt } from './attempt.js';
+import type { ToolRuns } from './tools/tool-run.js';
 
 /**
- * What becomes of calls that were running when a session ended without its end (2.12).
+ * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
  *
  * 1. Whatever the class, the answer is one ordinary ToolCompleted; "perhaps it ran" is never silent.
  * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the file is as the call

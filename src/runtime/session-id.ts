@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../needs.js';
+import type { Clock } from '../ports/clock.js';
 
 /** Sorts by time, as names of files do. */
 export const newSessionId = (clock: Clock): string => {

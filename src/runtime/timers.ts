@@ -1,27 +1,32 @@
-import type { Clock } from '../needs.js';
+import type { Clock } from '../ports/clock.js';
 
 export type Timers = {
+  /** Rings after `delayMs`, whatever the time of day does meanwhile. */
+  after(timerId: string, delayMs: number): void;
+  /** Rings at a time of day; at once if that is over. */
   schedule(timerId: string, dueAt: number): void;
   cancel(timerId: string): void;
   cancelAll(): void;
 };
 
-/** Performs ScheduleTimer and CancelTimer: a timer whose time has passed rings at once. */
+/** Performs ScheduleTimer and CancelTimer. */
 export const createTimers = (clock: Clock, fired: (timerId: string) => void): Timers => {
   const waiting = new Map<string, () => void>();
   const cancel = (timerId: string): void => {
     waiting.get(timerId)?.();
     waiting.delete(timerId);
   };
+  const after = (timerId: string, delayMs: number): void => {
+    cancel(timerId);
+    const ring = (): void => {
+      waiting.delete(timerId);
+      fired(timerId);
+    };
+    waiting.set(timerId, clock.after(Math.max(0, delayMs), ring));
+  };
   return {
-    schedule(timerId, dueAt) {
-      cancel(timerId);
-      const ring = (): void => {
-        waiting.delete(timerId);
-        fired(timerId);
-      };
-      waiting.set(timerId, clock.after(Math.max(0, dueAt - clock.now()), ring));
-    },
+    after,
+    schedule: (timerId, dueAt) => after(timerId, dueAt - clock.now()),
     cancel,
     cancelAll() {
       for (const timerId of [...waiting.keys()]) cancel(timerId);

@@ -1,53 +1,55 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { Duplex, type Readable, type Writable } from 'node:stream';
-import { systemCallFilter } from './system-calls.js';
+import { ownPrograms, type ProgramPath } from '../programs/find-program.js';
+import { SYSTEM_SHELL, startProgram, systemBash } from '../programs/start-program.js';
+import { CLOSING_SCRIPT, inheritedDescriptors } from './open-descriptors.js';
+import { systemCallFilter } from './system-calls/program-system-calls.js';
 
 /**
- * A program behind bubblewrap.
+ * Runs a program behind bubblewrap (model code of `pawl ask`).
  *
- * 1. It sees the files that are bound for it, to read, and a small /tmp of its own that ends with it; nothing else of
- *    the machine: no home, no workspace, no /proc, no network, no variable of ours.
- * 2. It is one process, first of its own namespace: killing it, or us, ends all of it. See system-calls.ts.
- * 3. Its memory is limited.
+ * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing else of the
+ *    machine: no home, workspace, /proc, network, environment variables or inherited open files.
+ * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends. See program-system-calls.ts.
+ * 3. Its memory is limited. It can't write files, because file names use memory that no limit counts.
  */
 
 type Binding = { readonly from: string; readonly to: string };
 
 export type SandboxedProgram = {
-  /** Real path; it has the same path inside. Bound without being named below. */
+  /** Real path, the same inside the sandbox. It is bound without an entry in `readable`. */
   readonly program: string;
   readonly words: readonly string[];
-  /** Files and folders, parents before what is in them. */
+  /** Files and folders; a parent stands before its contents. */
   readonly readable: readonly Binding[];
-  /** Folders inside of readable ones that it finds empty. */
+  /** Folders within `readable` that appear empty to the program. */
   readonly hidden: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Bytes of memory that is its own, all of it, from its start on. */
+  /** Limit for the program's private memory, in bytes, from its start on. */
   readonly memoryMax: number;
 };
 
-export type ProcessEnd = {
+export type SandboxedEnd = {
   readonly code: number | null;
   readonly signal: string | null;
-  /** The end of what it wrote to stderr. */
+  /** The last part of its stderr. */
   readonly stderr: string;
 };
 
 export type SandboxedProcess = {
-  /** Both ways; file descriptor 3 inside. */
+  /** Duplex channel; file descriptor 3 inside the sandbox. */
   readonly channel: Duplex;
   /** SIGINT, to the program itself. */
   interrupt(): void;
-  /** Nothing of it runs until `release`. */
+  /** Pauses the program until `release`. */
   hold(): void;
   release(): void;
   /** Ends it at once. */
   kill(): void;
-  /** When nothing of it is left. Never rejects. */
-  readonly ended: Promise<ProcessEnd>;
+  /** Resolves when the program has ended completely. Never rejects. */
+  readonly ended: Promise<SandboxedEnd>;
 };
 
-const TEMPORARY_BYTES = 16 * 1024 * 1024;
 const EMPTY_BYTES = 4_096;
 const OPEN_FILES_MAX = 256;
 const STDERR_KEPT = 4_000;
@@ -58,9 +60,11 @@ const CHANNEL_FD = 3;
 const INFORMATION_FD = 4;
 const FILTER_FD = 5;
 
-/** Limits are inherited by everything that follows; a limit that is lower already stays. */
+/** Resource limits, which the program inherits. A limit that is already lower stays. */
 const LIMITED = `ulimit -c 0; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
 const NOT_FOUND = 127;
+const CANNOT_CLOSE =
+  'echo "there are inherited open files, and bash, which closes them, is missing" >&2; exit 126';
 
 const FENCE = [
   ['--unshare-all', '--die-with-parent', '--new-session', '--as-pid-1'],
@@ -75,7 +79,8 @@ const wordsFor = (order: SandboxedProgram, filtered: boolean): readonly string[]
   ...['--ro-bind', order.program, order.program],
   ...order.hidden.flatMap((folder) => emptyFolder(folder)),
   ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
-  ...['--size', String(TEMPORARY_BYTES), '--tmpfs', '/tmp', '--remount-ro', '/', '--chdir', '/tmp'],
+  ...emptyFolder('/tmp'),
+  ...['--remount-ro', '/', '--chdir', '/tmp'],
   ...Object.entries({
     HOME: '/tmp',
     TMPDIR: '/tmp',
@@ -86,7 +91,7 @@ const wordsFor = (order: SandboxedProgram, filtered: boolean): readonly string[]
   ...['--', order.program, ...order.words],
 ];
 
-/** A writable folder would be a place for memory that no limit counts. */
+/** An empty, read-only folder. A writable one could hold memory that no limit counts. */
 const emptyFolder = (folder: string): readonly string[] => [
   ...['--size', String(EMPTY_BYTES), '--tmpfs', folder, '--remount-ro', folder],
 ];
@@ -97,12 +102,12 @@ const streamAt = (child: ChildProcess, fd: number): Duplex => {
   return stream;
 };
 
-/** A pipe whose other end is gone says so as an error; that the program ended is told by `ended`. */
+/** A pipe reports the end of its reader as an error. `ended` already tells that the program has ended. */
 const ignoreBroken = (stream: Readable | Writable): void => {
   stream.on('error', () => undefined);
 };
 
-/** The pid of the program, which bubblewrap tells; signals go to it, not to bubblewrap. */
+/** The program's pid, as bubblewrap reports it. Signals go to the program, not to bubblewrap. */
 const listenForPid = (child: ChildProcess): (() => number | null) => {
   let told = '';
   const information = streamAt(child, INFORMATION_FD);
@@ -132,14 +137,29 @@ const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
   }
 };
 
-/** Starts it. Where bubblewrap is missing or refuses, `ended` tells. To be called from the main thread: it ends with the thread. */
+/** Starts the program through bash if inherited open files have to be closed first. */
+const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonly string[]] => {
+  if (inheritedDescriptors().length === 0) return [SYSTEM_SHELL, words];
+  const closing = systemBash() ?? ownPrograms().find('bash');
+  if (closing === null) return [SYSTEM_SHELL, ['-c', CANNOT_CLOSE]];
+  return [closing, ['-c', CLOSING_SCRIPT, String(FILTER_FD), SYSTEM_SHELL, ...words]];
+};
+
+/**
+ * Starts the program. `ended` reports a missing or refusing bubblewrap. Call it from the main thread: the program ends
+ * with the thread that started it.
+ */
 export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
   const filter = systemCallFilter(process.arch);
   const kilobytes = String(Math.ceil(order.memoryMax / 1024));
-  const child = spawn('/bin/sh', ['-c', LIMITED, kilobytes, 'bwrap', ...wordsFor(order, filter !== null)], {
+  // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
+  const bubblewrap = ownPrograms().find('bwrap') ?? '/nonexistent/bwrap';
+  const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(order, filter !== null)];
+  const [program, inner] = withoutOthers(words);
+  const child = startProgram(program, inner, {
     // A Ctrl-C in the terminal is ours to answer.
     detached: true,
-    env: { PATH: process.env.PATH },
+    env: {},
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
   const pid = listenForPid(child);
@@ -155,7 +175,7 @@ export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
     const target = pid();
     if (target !== null && !hasEnded) sendSignal(target, name);
   };
-  const ended = new Promise<ProcessEnd>((resolve) => {
+  const ended = new Promise<SandboxedEnd>((resolve) => {
     child.once('error', (error) => resolve({ code: NOT_FOUND, signal: null, stderr: error.message }));
     child.once('exit', () => {
       hasEnded = true;
@@ -177,8 +197,8 @@ const INSTALL =
 const ALLOW_NAMESPACES =
   'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000; on Ubuntu also sysctl -w kernel.apparmor_restrict_unprivileged_userns=0. In a container, give it the right to make namespaces';
 
-/** Why a program that should have gone on ended at its start, and what to do. */
-export const whyNotStarted = ({ code, signal, stderr }: ProcessEnd, program: string): string => {
+/** Why a program ended at its start, and what the user can do. */
+export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
   if (code === NOT_FOUND) return `bubblewrap (bwrap) is not installed. ${INSTALL}`;
   const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
@@ -189,7 +209,7 @@ export const whyNotStarted = ({ code, signal, stderr }: ProcessEnd, program: str
   return `${program} does not start behind bubblewrap: ${said}. Try another installation of it`;
 };
 
-/** Null if this program, with words that let it end at once, runs here; otherwise why not, and what to do. */
+/** Tries the sandbox with a program that ends at once. Null if that works, otherwise the reason and what to do. */
 export const probeSandbox = async (order: SandboxedProgram): Promise<string | null> => {
   if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
   const started = startSandboxed(order);

@@ -16,7 +16,7 @@ const ASCII = /^[\u0000-\u007f]*$/;
 export const signsOf = (text: string): readonly string[] =>
   ASCII.test(text) ? text.split('') : signsBeyondAscii(text);
 
-/** What is drawn as one sign out of several. */
+/** Characters that combine into one sign. */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 

@@ -1,5 +1,22 @@
-import type { Clock } from '../needs.js';
+import type { Clock } from '../ports/clock.js';
+import {
+  BEGIN_UPDATE,
+  CLOSE_STYLES,
+  END_UPDATE,
+  ERASE_BELOW,
+  ERASE_ROW,
+  HIDE_CURSOR,
+  moveDown,
+  moveRight,
+  moveUp,
+  NEXT_ROW,
+  ROW_START,
+  SHOW_CURSOR,
+  WRAP_OFF,
+  WRAP_ON,
+} from './escapes.js';
 import type { Frame } from './frame.js';
+import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 import { columnsOf } from './width.js';
 
 /**
@@ -16,7 +33,7 @@ import { columnsOf } from './width.js';
  */
 export type LiveArea = {
   /** Prints whole lines above the area. */
-  print(text: string): void;
+  print(text: Safe): void;
   /** A function is asked for the frame when it is drawn, so that what is never seen is never laid out. */
   draw(frame: Frame | (() => Frame)): void;
   /** Removes the area, with everything printed; the cursor stands at the beginning of an empty line. */
@@ -31,15 +48,15 @@ type Size = { readonly columns: number; readonly rows: number };
  */
 export type Reflow = 'all' | 'aboveCursor' | 'none';
 
-/** What terminals are known to do, by the variables they set. */
+/** How known terminals reflow, recognised by their variables. */
 export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
   if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
   if (environment.TERM === 'linux') return 'none';
   return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
 };
 
-export type LiveAreaNeeds = {
-  write(text: string): void;
+export type LiveAreaOptions = {
+  write(text: Safe): void;
   /** The window as it is now. */
   size(): Size;
   readonly clock: Clock;
@@ -47,16 +64,6 @@ export type LiveAreaNeeds = {
 };
 
 const FRAME_MS = 33;
-const UPDATE = '\u001b[?2026h';
-const UPDATED = '\u001b[?2026l';
-const WRAP_OFF = '\u001b[?7l';
-const WRAP_ON = '\u001b[?7h';
-const HIDE_CURSOR = '\u001b[?25l';
-const SHOW_CURSOR = '\u001b[?25h';
-const ERASE_ROW = '\r\u001b[K';
-const ERASE_BELOW = '\r\u001b[J';
-const RESET = '\u001b[0m';
-
 /** The column of a cursor that nobody sees. */
 const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
@@ -70,16 +77,20 @@ const fit = ({ rows, cursor }: Frame, room: number): Frame => {
   };
 };
 
-const vertical = (from: number, to: number): string => {
-  if (from === to) return '';
-  return to < from ? `\u001b[${from - to}A` : `\u001b[${to - from}B`;
+const vertical = (from: number, to: number): Safe => {
+  if (from === to) return safe``;
+  return to < from ? moveUp(from - to) : moveDown(to - from);
 };
 
-const closed = (row: string): string => (row.includes('\u001b') ? row + RESET : row);
+/** A row as it is drawn: whatever it holds, only styles steer the terminal, and they end with it. */
+const closed = (row: Safe): Safe => {
+  const kept = keepStyles(row);
+  return kept.includes('\u001b') ? safe`${kept}${CLOSE_STYLES}` : kept;
+};
 
-/** What stands on the screen: the area's rows, the cursor, and the window they were drawn for. */
+/** The drawn frame: rows, cursor, and the window size it was drawn for. */
 type Shown = {
-  readonly rows: readonly string[];
+  readonly rows: readonly Safe[];
   readonly row: number;
   readonly column: number;
   readonly hidden: boolean;
@@ -95,48 +106,48 @@ const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 
-/** What leads from `from` to `to`; the cursor moves within the rows there are, new ones are made by line feeds. */
-const changeRows = (from: Shown, to: Frame): { readonly text: string; readonly row: number } => {
-  let text = '';
+/** Control text that turns `from` into `to`. The cursor moves within existing rows; line feeds make new ones. */
+const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
+  const moves: Safe[] = [];
   let at = from.row;
   let last = Math.max(0, from.rows.length - 1);
   to.rows.forEach((row, index) => {
     if (from.rows[index] === row && index < from.rows.length) return;
     if (index > last) {
-      text += vertical(at, last) + '\r\n'.repeat(index - last);
+      moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
       last = index;
-    } else text += vertical(at, index);
-    text += ERASE_ROW + closed(row);
+    } else moves.push(vertical(at, index));
+    moves.push(ERASE_ROW, closed(row));
     at = index;
   });
   if (from.rows.length > to.rows.length) {
     // With no row left the cursor stays in the first one.
-    text += vertical(at, to.rows.length) + ERASE_BELOW;
+    moves.push(vertical(at, to.rows.length), ERASE_BELOW);
     at = to.rows.length;
   }
-  return { text, row: at };
+  return { text: joinSafe(moves), row: at };
 };
 
-/** How many of the lines stand on the screen already, at the top of the area: they stay where they are. */
-const standing = (lines: readonly string[], rows: readonly string[]): number => {
+/** Number of lines that already stand at the top of the area; they are not drawn again. */
+const standing = (lines: readonly Safe[], rows: readonly Safe[]): number => {
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
 };
 
 class DrawnArea implements LiveArea {
-  readonly #needs: LiveAreaNeeds;
+  readonly #needs: LiveAreaOptions;
   #shown: Shown;
   #wanted: Frame | (() => Frame) = EMPTY;
-  #lines: readonly string[] = [];
+  #lines: readonly Safe[] = [];
   #drawnAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
 
-  constructor(needs: LiveAreaNeeds) {
+  constructor(needs: LiveAreaOptions) {
     this.#needs = needs;
     this.#shown = { rows: [], row: 0, column: 0, hidden: false, size: needs.size() };
   }
 
-  print(text: string): void {
+  print(text: Safe): void {
     this.#lines = [...this.#lines, ...text.split('\n')];
     this.#soon(); // a frame that is drawn in the same breath takes them along
   }
@@ -163,43 +174,47 @@ class DrawnArea implements LiveArea {
     this.#cancelTimer = null;
     const size = this.#needs.size();
     const moved = this.#followWindow(size);
-    const change = moved + this.#printLines() + this.#drawRows(size);
+    const printed = this.#printLines();
+    const change = joinSafe([moved, printed, this.#drawRows(size)]);
     if (change === '') return;
     this.#drawnAt = this.#needs.clock.now();
-    this.#needs.write(UPDATE + change + UPDATED);
+    this.#needs.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
   }
 
   /** A window of another size: the area is erased wherever it went, and drawn anew. */
-  #followWindow(size: Size): string {
+  #followWindow(size: Size): Safe {
     const before = this.#shown;
-    if (before.size.columns === size.columns && before.size.rows === size.rows) return '';
+    if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
     this.#shown = { ...before, rows: [], row: 0, column: 0, size };
-    if (before.rows.length === 0) return '';
+    if (before.rows.length === 0) return safe``;
     const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#needs.reflow));
-    return vertical(up, 0) + ERASE_BELOW;
+    return safe`${vertical(up, 0)}${ERASE_BELOW}`;
   }
 
-  #printLines(): string {
-    if (this.#lines.length === 0) return '';
+  #printLines(): Safe {
+    if (this.#lines.length === 0) return safe``;
     const kept = standing(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(kept);
     this.#lines = [];
-    return this.#makeRoom(kept, rest.length === 0) + rest.map((line) => `${closed(line)}\r\n`).join('');
+    const room = this.#makeRoom(kept, rest.length === 0);
+    return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
   }
 
   /** To the row that the first line goes into; rows that stand there already become scroll-back as they are. */
-  #makeRoom(kept: number, all: boolean): string {
+  #makeRoom(kept: number, all: boolean): Safe {
     const { rows, row } = this.#shown;
     if (all && kept < rows.length) {
       this.#shown = { ...this.#shown, rows: rows.slice(kept), row: row - kept };
-      return '';
+      return safe``;
     }
     this.#shown = { ...this.#shown, rows: [], row: 0, column: 0 };
-    if (rows.length === 0) return '\r';
-    return kept < rows.length ? vertical(row, kept) + ERASE_BELOW : `${vertical(row, rows.length - 1)}\r\n`;
+    if (rows.length === 0) return ROW_START;
+    return kept < rows.length
+      ? safe`${vertical(row, kept)}${ERASE_BELOW}`
+      : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
-  #drawRows(size: Size): string {
+  #drawRows(size: Size): Safe {
     const before = this.#shown;
     const wanted = typeof this.#wanted === 'function' ? this.#wanted() : this.#wanted;
     const frame = fit(wanted, Math.max(1, size.rows - 1));
@@ -207,13 +222,15 @@ class DrawnArea implements LiveArea {
     const hidden = frame.cursor === null && frame.rows.length > 0;
     const cursor = frame.cursor ?? { row, column: NOWHERE };
     const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
-    const right = cursor.column > 0 ? `\u001b[${cursor.column}C` : '';
-    const move = moves && frame.cursor !== null ? `${vertical(row, cursor.row)}\r${right}` : '';
+    const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
+    const move =
+      moves && frame.cursor !== null ? safe`${vertical(row, cursor.row)}${ROW_START}${right}` : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
-    const change = hidden === before.hidden ? '' : visible;
+    const change = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
-    return (text === '' ? '' : WRAP_OFF + text + WRAP_ON) + move + change;
+    const rows = text === '' ? text : safe`${WRAP_OFF}${text}${WRAP_ON}`;
+    return joinSafe([rows, move, change]);
   }
 }
 
-export const createLiveArea = (needs: LiveAreaNeeds): LiveArea => new DrawnArea(needs);
+export const createLiveArea = (needs: LiveAreaOptions): LiveArea => new DrawnArea(needs);

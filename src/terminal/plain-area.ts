@@ -1,8 +1,9 @@
 import type { LiveArea } from './live-area.js';
+import { keepStyles, type Safe, safe } from './safe-text.js';
 
 /** For screen readers (`--plain`) and terminals without escapes (`TERM=dumb`): whole lines, and nothing is drawn again. */
-export const createPlainArea = (write: (text: string) => void): LiveArea => ({
-  print: (text) => write(`${text}\n`),
+export const createPlainArea = (write: (text: Safe) => void): LiveArea => ({
+  print: (text) => write(safe`${keepStyles(text)}\n`),
   draw: () => undefined,
   clear: () => undefined,
 });

@@ -1,65 +1,73 @@
-import type { HookPhase } from '../agent/purpose.js';
+import type { HookPhase } from '../agent/action.js';
+import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
+import { tokensOf } from '../agent/values/usage.js';
 import { costOf } from './cost.js';
 import { formatCost, formatSeconds, formatTokens, oneLine } from './print.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { columnsOf, cutLine } from './width.js';
 
 /** The state in plain words. */
-const sayState = (state: State, now: number): string => {
+const sayState = (state: State, now: number): Safe => {
   switch (state.name) {
     case 'Ready':
     case 'WaitingForUserInput':
       return sayWaiting(state);
     case 'CallingLlm':
-      return state.call.mode === 'draining' ? 'stopping' : sayCalling(state.partial !== '', state.attempt);
+      return state.call.mode === 'draining'
+        ? safe`stopping`
+        : sayCalling(state.partial !== '', state.attempt);
     case 'Error':
-      return `trying again in ${formatSeconds(state.dueAt - now)}`;
+      return safe`trying again in ${secondsLeft(state.dueAt - now)}s (Enter: now)`;
     case 'ExecutingTools':
       return sayTools(state);
     case 'PostToolsHook':
       return phaseWords[state.phase];
     case 'Compacting':
-      return 'making room: summarising the conversation';
+      return safe`making room: summarising the conversation`;
     case 'ShuttingDown':
-      return 'closing';
+      return safe`closing`;
     default:
-      return state.name;
+      return makeSafe(state.name);
   }
 };
 
-const phaseWords: Readonly<Record<HookPhase, string>> = {
-  CheckingGitCommits: 'checking commits',
-  RunningAutoformatters: 'formatting',
-  AutoCommitting: 'committing',
+/** Whole seconds, so that the row changes once in a second. */
+const secondsLeft = (leftMs: number): number => Math.max(0, Math.ceil(leftMs / 1_000));
+
+const phaseWords: Readonly<Record<HookPhase, Safe>> = {
+  CheckingGitCommits: safe`checking commits`,
+  RunningAutoformatters: safe`formatting`,
+  AutoCommitting: safe`committing`,
 };
 
-const sayCalling = (streams: boolean, attempt: number): string => {
-  const what = streams ? 'answering' : 'thinking';
-  return attempt > 1 ? `${what} (attempt ${attempt})` : what;
+const sayCalling = (streams: boolean, attempt: number): Safe => {
+  const what = streams ? safe`answering` : safe`thinking`;
+  return attempt > 1 ? safe`${what} (attempt ${attempt})` : what;
 };
 
-const sayTools = (state: Extract<State, { name: 'ExecutingTools' }>): string => {
-  if (state.phase.mode === 'cancelling') return 'stopping what runs';
-  if (state.calls.some((call) => call.status === 'awaitingApproval')) return 'needs your answer';
+const sayTools = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
+  if (state.phase.mode === 'cancelling') return safe`stopping what runs`;
+  if (state.calls.some((call) => call.status === 'awaitingApproval')) return safe`needs your answer`;
   const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
-  return `running ${running.map((call) => call.judged.tool).join(', ')}`.trim();
+  return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
-const sayWaiting = (state: State): string => {
-  if (state.name !== 'WaitingForUserInput') return 'ready';
+const sayWaiting = (state: State): Safe => {
+  if (state.name !== 'WaitingForUserInput') return safe`ready`;
   switch (state.reason.kind) {
     case 'cancelled':
-      return 'stopped';
+      return safe`stopped`;
     case 'budget':
-      return `limit reached: ${state.reason.dimension}`;
+      return makeSafe(`limit reached: ${state.reason.dimension}`);
     case 'error':
-      return 'failed: /retry tries again';
+      return safe`failed: /retry tries again`;
     default:
-      return 'ready';
+      return safe`ready`;
   }
 };
 
-/** Whether something goes on without the user. */
+/** Whether the session works without the user. */
 export const isBusy = (state: State): boolean =>
   state.name !== 'Ready' && state.name !== 'WaitingForUserInput' && state.name !== 'ShuttingDown';
 
@@ -68,62 +76,101 @@ export const isMoving = (state: State): boolean =>
   isBusy(state) &&
   !(state.name === 'ExecutingTools' && state.calls.some((call) => call.status === 'awaitingApproval'));
 
-const SPINNER = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const SPINNER = safe`⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏`;
 /** How long each picture of the spinner stays. */
 export const SPINNER_MS = 120;
 
-const spinnerAt = (now: number): string => SPINNER[Math.floor(now / SPINNER_MS) % SPINNER.length] ?? '';
+const spinnerAt = (now: number): Safe => {
+  const index = Math.floor(now / SPINNER_MS) % SPINNER.length;
+  return SPINNER.slice(index, index + 1);
+};
 
-const sayMoney = (state: State): string => {
+const sayMoney = (state: State): Safe => {
   const { usd } = state.session.settings.limits;
-  return `${formatCost(costOf(state))}${usd > 0 ? ` of $${usd.toFixed(2)}` : ''}`;
+  return usd !== 'unlimited'
+    ? safe`${formatCost(costOf(state))} of $${makeSafe(usd.toFixed(2))}`
+    : formatCost(costOf(state));
 };
 
-const sayContext = ({ session }: State): string => {
+const sayContext = ({ session }: State): Safe => {
   const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
-  return `${Math.round(100 * share)}% of context`;
+  return safe`${Math.round(100 * share)}% of context`;
 };
 
-const sayTokens = ({ session: { usage } }: State): string =>
-  `${formatTokens(usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens)} tokens`;
+/** Signs of a streamed text to a token: a rough mean of English and code. */
+const SIGNS_A_TOKEN = 4;
+
+/** Tokens of the session; with what has streamed of a reply that is not counted yet, as an estimate. */
+const sayTokens = ({ session: { usage } }: State, streamed: number): Safe => {
+  const counted = tokensOf(usage);
+  return streamed === 0
+    ? safe`${formatTokens(counted)} tokens`
+    : safe`~${formatTokens(counted + Math.ceil(streamed / SIGNS_A_TOKEN))} tokens`;
+};
+
+/** A hint: the useful keys in this state. */
+const sayKeys = (state: State, typing: boolean): Safe => {
+  if (isMoving(state))
+    return typing ? safe`Enter: with the next step · Alt+Enter: after the turn` : safe`Escape stops`;
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``; // the state names /retry
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') return safe`/budget raises it`;
+  return typing || isBusy(state) ? safe`` : safe`/help`;
+};
+
+/** Shown only if commands run without a sandbox. */
+const saySandbox = (sandbox: Settings['sandbox']): Safe => {
+  if (sandbox === 'missing') return safe`no sandbox`;
+  return sandbox === 'off' ? safe`sandbox off` : safe``;
+};
 
 const QUEUED_COLUMNS = 24;
-const SEPARATOR = ' · ';
+const SEPARATOR = safe` · `;
 
 type Part = {
-  readonly text: string;
+  readonly text: Safe;
   /** The smaller, the longer it stays when the window gets narrower. */
   readonly rank: number;
-  readonly before?: string;
+  readonly before?: Safe;
 };
 
+/** Input besides the state: `streamed` counts UTF-16 units of the running reply, `typing` tells whether the line has text. */
+export type StatusInput = { readonly streamed: number; readonly typing: boolean };
+
+const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
+
 /** In the order in which they stand. */
-const partsOf = (state: State, now: number): readonly Part[] => {
+const partsOf = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
   return [
     { text: sayState(state, now), rank: 0 },
-    { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : '', rank: 1 },
-    { text: queue.length > 0 ? `${queue.length} waiting` : '', rank: 2 },
-    { text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS), rank: 5, before: ': ' },
-    { text: settings.model, rank: 8 },
-    { text: sayTokens(state), rank: 6 },
+    { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
+    { text: queue.length > 0 ? safe`${queue.length} waiting` : safe``, rank: 2 },
+    { text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS), rank: 5, before: safe`: ` },
+    { text: saySandbox(settings.sandbox), rank: 1.5 },
+    { text: makeSafe(settings.model), rank: 8 },
+    { text: sayTokens(state, streamed), rank: 6 },
     { text: sayMoney(state), rank: 3 },
     { text: sayContext(state), rank: 4 },
-    { text: isMoving(state) ? 'Escape stops' : '', rank: 7 },
+    { text: sayKeys(state, typing), rank: 7 },
   ].filter((part) => part.text !== '');
 };
 
-const joined = (parts: readonly Part[]): string =>
-  parts.map(({ text, before = SEPARATOR }, index) => (index === 0 ? text : before + text)).join('');
+const joined = (parts: readonly Part[]): Safe =>
+  joinSafe(parts.map(({ text, before = SEPARATOR }, index) => (index === 0 ? text : safe`${before}${text}`)));
 
 /** One row of at most `columns`: state, time in the turn, what waits, model, tokens, money, context. */
-export const statusRow = (state: State, columns: number, now: number): string => {
-  const spinner = isMoving(state) ? `${spinnerAt(now)} ` : '';
-  let parts = partsOf(state, now);
+export const statusRow = (
+  state: State,
+  columns: number,
+  now: number,
+  seen: StatusInput = NOTHING_SEEN,
+): Safe => {
+  const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
+  let parts = partsOf(state, now, seen);
   while (parts.length > 1 && columnsOf(spinner + joined(parts)) > columns) {
     const last = Math.max(...parts.map((part) => part.rank));
     parts = parts.filter((part) => part.rank !== last);
   }
-  return cutLine(spinner + joined(parts), columns);
+  return cutLine(safe`${spinner}${joined(parts)}`, columns);
 };

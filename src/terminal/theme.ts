@@ -1,4 +1,7 @@
-/** What a terminal shows text on; `unknown`: the colours must be readable on both. */
+import { ASK_BACKGROUND } from './escapes.js';
+import type { Safe } from './safe-text.js';
+
+/** Background of the terminal; with `unknown` the colours must be readable on both. */
 export type Background = 'light' | 'dark' | 'unknown';
 
 /** Codes of Select Graphic Rendition. */
@@ -45,14 +48,52 @@ const CHANGES: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
   unknown: {},
 };
 
-export const codeOf = (style: Style, background: Background): string =>
-  CHANGES[background][style] ?? SHARED[style];
+/** `sixteen`: only the codes that every terminal with colours knows. */
+export const codeOf = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
+  const changed = CHANGES[background][style];
+  return changed === undefined || (depth === 'sixteen' && changed.includes(';')) ? SHARED[style] : changed;
+};
+
+/** Colour depth: 16, 256 or true colour. */
+export type Depth = 'sixteen' | 'indexed' | 'true';
+
+export const depthIn = (environment: NodeJS.ProcessEnv): Depth => {
+  if (/^(truecolor|24bit)$/i.test(environment.COLORTERM ?? '') || environment.FORCE_COLOR === '3')
+    return 'true';
+  return /256/.test(environment.TERM ?? '') ? 'indexed' : 'sixteen';
+};
+
+/** Background colours: the user's prompt, changed lines of a diff, changed words in them. */
+export type Backdrop = 'typed' | 'added' | 'addedWord' | 'removed' | 'removedWord';
+
+type Backdrops = Readonly<Record<Backdrop, Readonly<Record<Exclude<Depth, 'sixteen'>, string>>>>;
+
+const BACKDROPS: Readonly<Record<Exclude<Background, 'unknown'>, Backdrops>> = {
+  dark: {
+    typed: { true: '48;2;48;51;58', indexed: '48;5;237' },
+    added: { true: '48;2;22;54;37', indexed: '48;5;22' },
+    addedWord: { true: '48;2;38;100;64', indexed: '48;5;28' },
+    removed: { true: '48;2;70;28;32', indexed: '48;5;52' },
+    removedWord: { true: '48;2;130;46;52', indexed: '48;5;88' },
+  },
+  light: {
+    typed: { true: '48;2;236;238;243', indexed: '48;5;255' },
+    added: { true: '48;2;224;246;230', indexed: '48;5;194' },
+    addedWord: { true: '48;2;164;226;184', indexed: '48;5;157' },
+    removed: { true: '48;2;253;231;231', indexed: '48;5;224' },
+    removedWord: { true: '48;2;247;184;188', indexed: '48;5;217' },
+  },
+};
+
+/** null where a backdrop could make text unreadable: on an unknown background, and with sixteen colours. */
+export const backdropOf = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
+  background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
 
 /** The code that ends what `code` began, and nothing else. */
 export const endOf = (code: string): string => {
   const first = Number(code.split(';')[0]);
   if (first === 1 || first === 2) return '22';
-  if (first === 3 || first === 4 || first === 9) return String(first + 20);
+  if (first === 3 || first === 4 || first === 7 || first === 9) return String(first + 20);
   return first >= 40 && first < 50 ? '49' : '39';
 };
 
@@ -63,12 +104,10 @@ export const backgroundIn = (environment: NodeJS.ProcessEnv): Background => {
   return Number(last) === 7 || Number(last) === 15 ? 'light' : 'dark';
 };
 
-/** Asks a terminal for its background. One that does not know the question does not answer. */
-const QUESTION = '\u001b]11;?\u0007';
 const REPLY = /\u001b\]11;rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})/i;
 /** Longer than any reply, so that one that comes in pieces is put together. */
 const KEPT = 64;
-/** Of 255; between black on white and white on black. */
+/** Threshold between dark and light, of 255. */
 const MIDDLE = 128;
 
 /** Whether a colour is light, by what the eye sees of it. */
@@ -79,7 +118,7 @@ const lightOf = (parts: readonly string[]): Background => {
   return 0.299 * red + 0.587 * green + 0.114 * blue >= MIDDLE ? 'light' : 'dark';
 };
 
-/** What is known of the background; it may become known late, and what is drawn from then on is drawn for it. */
+/** The background as far as it is known. It may become known late; later rows use it. */
 export type BackgroundWatch = {
   /** Asks, unless the environment says it already. */
   ask(): void;
@@ -90,13 +129,13 @@ export type BackgroundWatch = {
 
 export const watchBackground = (
   environment: NodeJS.ProcessEnv,
-  write: (text: string) => void,
+  write: (text: Safe) => void,
 ): BackgroundWatch => {
   let known = backgroundIn(environment);
   let heard = '';
   return {
     ask() {
-      if (known === 'unknown') write(QUESTION);
+      if (known === 'unknown') write(ASK_BACKGROUND);
     },
     hear(typed) {
       if (known !== 'unknown') return;

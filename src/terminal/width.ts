@@ -1,11 +1,13 @@
+import { beginStyle, CLOSE_STYLES } from './escapes.js';
 import { columnsOfSign, signsOf } from './graphemes.js';
+import { cutSafe, joinSafe, type Safe, safe } from './safe-text.js';
 import { endOf } from './theme.js';
 
 /** How many columns text takes, and where it breaks. Colours (CSI … m) and hyperlinks (OSC 8) take none. */
 
 const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
 const ESCAPES = new RegExp(ESCAPE.source, 'g');
-/** What is drawn as one sign out of several: only such text needs the costly segmenter. */
+/** Combining characters; only text with them needs the costly segmenter. */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const PLAIN = /^[ -~]*$/;
 
@@ -43,11 +45,9 @@ function* piecesOf(line: string): Generator<Piece> {
 const TAB = '    ';
 /** Codes that only end something. */
 const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
-const RESET = '\u001b[0m';
 
-/** One line cut to `columns`, with an ellipsis where something is missing; colours are closed. */
-export const cutLine = (line: string, columns: number): string => {
-  const flat = line.replaceAll('\t', TAB);
+const cutText = (text: string, columns: number): string => {
+  const flat = text.replaceAll('\t', TAB);
   if (columnsOf(flat) <= columns) return flat;
   let cut = '';
   let used = 0;
@@ -56,8 +56,12 @@ export const cutLine = (line: string, columns: number): string => {
     cut += piece.text;
     used += piece.columns;
   }
-  return `${cut}…${cut.includes('\u001b') ? RESET : ''}`;
+  return `${cut}…${cut.includes('\u001b') ? CLOSE_STYLES : ''}`;
 };
+
+/** One line cut to `columns`, with an ellipsis where something is missing; colours are closed. */
+export const cutLine = (line: Safe, columns: number): Safe =>
+  joinSafe(cutSafe(line, (text) => [cutText(text, columns)]));
 
 /** The colours that are on after `code`. */
 const colourWith = (on: readonly string[], sequence: string): readonly string[] => {
@@ -76,8 +80,8 @@ const wrapLine = (line: string, columns: number): readonly string[] => {
   let on: readonly string[] = [];
   for (const piece of piecesOf(line)) {
     if (used + piece.columns > columns) {
-      rows.push(on.length === 0 ? row : row + RESET);
-      row = on.map((code) => `\u001b[${code}m`).join('');
+      rows.push(on.length === 0 ? row : row + CLOSE_STYLES);
+      row = on.map(beginStyle).join('');
       used = 0;
     }
     row += piece.text;
@@ -88,29 +92,32 @@ const wrapLine = (line: string, columns: number): readonly string[] => {
 };
 
 /** `text` broken into rows of at most `columns`; a colour goes on in the next row of its line. */
-export const wrapText = (text: string, columns: number): readonly string[] =>
-  text
-    .replaceAll('\t', TAB)
-    .split('\n')
-    .flatMap((line) => wrapLine(line, Math.max(2, columns)));
+export const wrapText = (text: Safe, columns: number): readonly Safe[] =>
+  cutSafe(text, (whole) =>
+    whole
+      .replaceAll('\t', TAB)
+      .split('\n')
+      .flatMap((line) => wrapLine(line, Math.max(2, columns))),
+  );
 
-/** As `wrapText`, but between words where there are any. For text without escapes. */
-export const wrapWords = (text: string, columns: number): readonly string[] =>
+/** Like `wrapText`, but breaks between words. For text without escapes. */
+export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
-    const rows: string[] = [];
-    let row = '';
+    const rows: Safe[] = [];
+    let row = safe``;
     for (const word of line.split(/(?<= )(?=[^ ])/)) {
       if (row.trim() !== '' && columnsOf((row + word).trimEnd()) > columns) {
         rows.push(row.trimEnd());
-        row = '';
+        row = safe``;
       }
-      row += word;
+      row = safe`${row}${word}`;
     }
     return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
   });
 
 /** Lines of words, indented, for a window of `columns`. */
-export const indentWords = (text: string, columns: number): string =>
-  wrapWords(text, columns - 3)
-    .map((row) => `  ${row}`)
-    .join('\n');
+export const indentWords = (text: Safe, columns: number): Safe =>
+  joinSafe(
+    wrapWords(text, columns - 3).map((row) => safe`  ${row}`),
+    safe`\n`,
+  );

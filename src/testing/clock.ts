@@ -1,8 +1,8 @@
-import type { Clock } from '../needs.js';
+import type { Clock } from '../ports/clock.js';
 
 /** A clock that stands still until it is told to advance. */
 export type FakeClock = Clock & {
-  /** Moves the time on and rings what falls due, in the order of due times, then of setting. */
+  /** Advances the time and fires due timers, ordered by due time, then by creation. */
   advance(ms: number): void;
   /** How many timers are set. */
   waiting(): number;
@@ -10,7 +10,7 @@ export type FakeClock = Clock & {
 
 type Alarm = { readonly dueAt: number; readonly ring: () => void };
 
-/** `startAt` in milliseconds since 1970. A timer set while another rings falls due in the same `advance` if it is time. */
+/** `startAt` is in ms since 1970. A timer that is set while another fires can still fire in the same `advance`. */
 export const fakeClock = (startAt = 1_000_000): FakeClock => {
   let time = startAt;
   const alarms = new Set<Alarm>();

@@ -1,5 +1,5 @@
-/** Public: what tests of agents need. A model that answers from a script, a clock that stands still, journals in memory. */
-export { memoryJournals } from '../journal/memory.js';
-export type { Script } from '../models/script.js';
-export { type ScriptedOptions, scriptedModel } from '../models/scripted.js';
+/** Public test support for agents: a scripted model, a fake clock, journals in memory. */
+export { memoryJournals } from '../journal/memory-store.js';
+export type { Script } from '../models/scripted/script.js';
+export { type ScriptedOptions, scriptedModel } from '../models/scripted/scripted-model.js';
 export { type FakeClock, fakeClock } from './clock.js';

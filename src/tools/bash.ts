@@ -1,19 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import type { Job, Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { failed } from './change.js';
-import { type CommandEnd, type RunningCommand, startCommand } from './command.js';
-import type { CommandEnvironment } from './environment.js';
-import { defineTool } from './schema.js';
+import type { CallFacts, Needs, ShellFacts } from '../agent/call.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import { readCommandShape } from './input-shapes.js';
+import { describeEnd, endLines, outcomeOf, outputOf, type StartedCommand } from './shell/command-result.js';
+import type { CommandVariables } from './shell/command-variables.js';
+import { type CommandEnd, type CommandRequest, startCommand } from './shell/shell-command.js';
 
-/** The shell that commands are given to. */
+/** The shell that runs the commands. */
 export const PROGRAM = 'bash';
 const DEADLINE_MS = 120_000;
 const DEADLINE_MS_MAX = 600_000;
-/** A background job that ends sooner is reported as what it is: a command that ended. */
+/** A background job that ends sooner is reported as a finished command. */
 const EARLY_END_MS = 200;
-/** Of bash's own message about a command that it can't parse. */
-const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 
 const schema = v.strictObject({
   command: v.exactOptional(v.pipe(v.string(), v.minLength(1, 'must not be empty'))),
@@ -31,18 +34,26 @@ const schema = v.strictObject({
     v.pipe(v.picklist(['list', 'show', 'kill']), v.description('In place of command.')),
   ),
   jobId: v.exactOptional(v.pipe(v.string(), v.description('For show and kill.'))),
+  needs: v.exactOptional(
+    v.pipe(
+      v.picklist(['network', 'outside']),
+      v.description(
+        'Leaves the sandbox, which may be asked for or denied. Only if the command fails inside.',
+      ),
+    ),
+  ),
 });
 type Input = v.InferOutput<typeof schema>;
 
-/** Input of which exactly one way to use the tool is set. */
-type Wish =
+/** The one use of the tool that an input asks for. */
+type BashRequest =
   | { readonly kind: 'command'; readonly command: string; readonly background: boolean }
   | { readonly kind: 'list' }
   | { readonly kind: 'show' | 'kill'; readonly jobId: string }
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
-const wishOf = ({ command, background = false, jobAction, jobId }: Input): Wish => {
-  const invalid = (field: string, why: string): Wish => ({ kind: 'invalid', field, why });
+const requestOf = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
+  const invalid = (field: string, why: string): BashRequest => ({ kind: 'invalid', field, why });
   if (command !== undefined) {
     if (jobAction !== undefined) return invalid('jobAction', 'can not be given together with command');
     return command.includes('\0')
@@ -54,49 +65,8 @@ const wishOf = ({ command, background = false, jobAction, jobId }: Input): Wish 
   return jobId === undefined ? invalid('jobId', 'is missing') : { kind: jobAction, jobId };
 };
 
-const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
-
-const describeEnd = ({ how, durationMs }: CommandEnd): string => {
-  switch (how.kind) {
-    case 'exited':
-      return `exit code ${how.code}, ${seconds(durationMs)}`;
-    case 'killed':
-      return `ended by ${how.signal}, ${seconds(durationMs)}`;
-    case 'notStarted':
-      return `not started: ${how.why}`;
-    default:
-      return how satisfies never;
-  }
-};
-
-const leftoverLines: Readonly<Record<CommandEnd['leftovers'], readonly string[]>> = {
-  none: [],
-  ended: ['[processes that it left in the background were ended; to keep one, use background: true]'],
-  detached: ['[a process that it detached still runs]'],
-};
-
-const outputOf = (running: RunningCommand): string => {
-  const text = running.output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd();
-  return text === '' ? '(no output)' : text;
-};
-
-/** How a foreground command ended, for the model: output first, then one line that says how. */
-const outcomeOf = (running: RunningCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
-  const show = (line: string): string =>
-    [outputOf(running), `[${line}]`, ...leftoverLines[end.leftovers]].join('\n');
-  if (signal.aborted) {
-    const timedOut = signal.reason === 'timedOut';
-    const why = timedOut ? 'timed out' : 'cancelled';
-    const text = show(
-      `${why} after ${seconds(end.durationMs)}: it was stopped with all it had started; what it did until then stands`,
-    );
-    return { status: timedOut ? 'timedOut' : 'cancelled', text };
-  }
-  const done = end.how.kind === 'exited' && end.how.code === 0;
-  return { status: done ? 'ok' : 'failed', text: show(describeEnd(end)) };
-};
-
-const jobOf = (jobId: string, command: string, running: RunningCommand): Job => {
+const jobOf = (jobId: string, command: string, started: StartedCommand): Job => {
+  const { running } = started;
   let end: CommandEnd | undefined;
   void running.ended.then((ended) => {
     end = ended;
@@ -105,7 +75,7 @@ const jobOf = (jobId: string, command: string, running: RunningCommand): Job => 
     jobId,
     command,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
-    output: () => outputOf(running),
+    output: () => [outputOf(running), ...(end === undefined ? [] : endLines(started, end))].join('\n'),
     kill: async () => {
       running.kill();
       await running.ended;
@@ -116,50 +86,60 @@ const jobOf = (jobId: string, command: string, running: RunningCommand): Job => 
 const showJob = (job: Job): string => `${job.jobId}: ${job.status()}: ${job.command}`;
 
 const useJob = async (
-  wish: Exclude<Wish, { kind: 'command' | 'invalid' }>,
+  request: Exclude<BashRequest, { kind: 'command' | 'invalid' }>,
   { jobs }: ToolContext,
 ): Promise<ToolOutcome> => {
   const list = jobs.list().map(showJob).join('\n') || 'There are no jobs.';
-  if (wish.kind === 'list') return { status: 'ok', text: list };
-  const job = jobs.get(wish.jobId);
-  if (job === undefined) return failed(`There is no job ${wish.jobId}. ${list}`);
-  if (wish.kind === 'kill') await job.kill();
+  if (request.kind === 'list') return { status: 'ok', text: list };
+  const job = jobs.get(request.jobId);
+  if (job === undefined) return failed(`There is no job ${request.jobId}. ${list}`);
+  if (request.kind === 'kill') await job.kill();
   return { status: 'ok', text: `${job.output()}\n[${showJob(job)}]` };
 };
 
-type Shell = { readonly environment: CommandEnvironment; readonly sessionMark: string };
+type Shell = {
+  /** Pawl's own environment; its PATH finds the shell. */
+  readonly environment: ProcessEnvironment;
+  readonly variables: CommandVariables;
+  readonly sandbox: SessionSandbox;
+  readonly sessionMark: string;
+};
 
-const begin = (
+const startWith = (
   shell: Shell,
-  command: string,
+  { command, deadlineMs }: Pick<CommandRequest, 'command' | 'deadlineMs'>,
   context: ToolContext,
   progress: (text: string) => void,
-): RunningCommand => {
+): StartedCommand => {
+  const { workspace, sandbox: level } = context;
   const marker = `${shell.sessionMark}:${context.callId}`;
-  const environment = shell.environment(context.workspace, command, marker);
-  return startCommand({
-    program: PROGRAM,
-    command,
-    workspace: context.workspace,
-    environment,
-    marker,
-    progress,
+  const running = startCommand({
+    sandbox: () => shell.sandbox.of(workspace),
+    ownEnvironment: shell.environment,
+    environment: shell.variables(workspace, command, marker),
+    ...{ program: PROGRAM, level, command, workspace, marker, deadlineMs, progress },
   });
+  return { running, level, workspace, home: shell.environment.HOME ?? '' };
 };
 
 const runInBackground = async (shell: Shell, command: string, context: ToolContext): Promise<ToolOutcome> => {
-  const running = begin(shell, command, context, () => undefined);
-  const job = context.jobs.add((jobId) => jobOf(jobId, command, running));
-  const early = await Promise.race([running.ended, sleep(EARLY_END_MS, null)]);
-  if (early !== null) return outcomeOf(running, early, context.signal);
+  const started = startWith(shell, { command, deadlineMs: null }, context, () => undefined);
+  const job = context.jobs.add((jobId) => jobOf(jobId, command, started));
+  const early = await Promise.race([started.running.ended, sleep(EARLY_END_MS, null)]);
+  if (early !== null) return outcomeOf(started, early, context.signal);
   return {
     status: 'ok',
     text: `Started ${job.jobId} in the background. See or kill it with jobAction and jobId.`,
   };
 };
 
-const runToEnd = async (shell: Shell, command: string, context: ToolContext): Promise<ToolOutcome> => {
-  const running = begin(shell, command, context, (text) => context.progress(text));
+const runToEnd = async (
+  shell: Shell,
+  order: Pick<CommandRequest, 'command' | 'deadlineMs'>,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startWith(shell, order, context, (text) => context.progress(text));
+  const { running } = started;
   const stop = (): void => running.stop();
   const kill = (): void => running.kill();
   context.signal.addEventListener('abort', stop, { once: true });
@@ -169,7 +149,47 @@ const runToEnd = async (shell: Shell, command: string, context: ToolContext): Pr
   const end = await running.ended;
   context.signal.removeEventListener('abort', stop);
   context.force.removeEventListener('abort', kill);
-  return outcomeOf(running, end, context.signal);
+  return outcomeOf(started, end, context.signal);
+};
+
+/** Facts for the policy. Showing or ending a job needs nothing outside. */
+const factsOf = (
+  request: Exclude<BashRequest, { kind: 'invalid' }>,
+  needs: Needs | undefined,
+): Pick<CallFacts, 'argv' | 'shape' | 'needs'> => {
+  if (request.kind !== 'command') return { argv: [], shape: titleOf(request) };
+  const argv = [request.command];
+  return needs === undefined
+    ? { argv, shape: request.command }
+    : { argv, shape: `${request.command} (needs: ${needs})`, needs };
+};
+
+const titleOf = (request: BashRequest): string => {
+  switch (request.kind) {
+    case 'command':
+      return request.command;
+    case 'list':
+      return 'list jobs';
+    case 'show':
+    case 'kill':
+      return `${request.kind} ${request.jobId}`;
+    case 'invalid':
+      return '';
+    default:
+      return request satisfies never;
+  }
+};
+
+/** Facts for the use of jobs, which runs no command. */
+const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
+
+/** Loads the shell grammar with the first command. */
+const runsOf = async (command: string, searchPath: string, workspace: string): Promise<ShellFacts> => {
+  const [{ shellFacts }, { commandFinder }] = await Promise.all([
+    import('../shell/shell-facts.js'),
+    import('../shell/find-command.js'),
+  ]);
+  return shellFacts(command, commandFinder(searchPath, workspace));
 };
 
 /** The shell of one session. */
@@ -177,37 +197,45 @@ export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction.',
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it.',
     schema,
+    shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {
-      const wish = wishOf(input);
-      if (wish.kind === 'invalid') return wish;
-      const shape =
-        wish.kind === 'command' ? wish.command : `${wish.kind} ${'jobId' in wish ? wish.jobId : 'jobs'}`;
+      const request = requestOf(input);
+      if (request.kind === 'invalid') return request;
+      const isCommand = request.kind === 'command';
       const facts = {
-        argv: wish.kind === 'command' ? [wish.command] : [],
         paths: [workspace],
         hosts: [],
-        shape,
+        ...factsOf(request, input.needs),
+        shell: isCommand
+          ? await runsOf(request.command, shell.environment.PATH ?? '', workspace)
+          : NO_COMMAND,
+        ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
       return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
     },
+    title: (input) => titleOf(requestOf(input)),
     async run(input, context) {
-      const wish = wishOf(input);
-      switch (wish.kind) {
+      const request = requestOf(input);
+      switch (request.kind) {
         case 'command':
-          return wish.background
-            ? runInBackground(shell, wish.command, context)
-            : runToEnd(shell, wish.command, context);
+          return request.background
+            ? runInBackground(shell, request.command, context)
+            : runToEnd(
+                shell,
+                { command: request.command, deadlineMs: input.timeoutMs ?? DEADLINE_MS },
+                context,
+              );
         case 'list':
         case 'show':
         case 'kill':
-          return useJob(wish, context);
+          return useJob(request, context);
         case 'invalid':
-          return failed(`${wish.field} ${wish.why}`);
+          return failed(`${request.field} ${request.why}`);
         default:
-          return wish satisfies never;
+          return request satisfies never;
       }
     },
   });

@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 import type { CallFacts } from '../agent/call.js';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import type { GetOrder, Got, Lookup } from '../net/get.js';
-import type { Environment } from '../net/proxy.js';
-import { failed } from './change.js';
-import { defineTool } from './schema.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { GetOrder, Got, Lookup } from '../net/public-get.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
 
 /**
  * A page of the web, read and not changed.
@@ -18,7 +18,7 @@ const BYTES_MAX = 5 * 1024 * 1024;
 const ADDRESS_MAX = 2_000;
 const HOPS_MAX = 5;
 const ERROR_PAGE_CHARACTERS_MAX = 2_000;
-/** Where a page may name its own characters. */
+/** Bytes in which a page may declare its charset. */
 const DECLARATION_BYTES = 1_024;
 
 const HEADERS = {
@@ -56,7 +56,7 @@ const follow = async (
   hosts: readonly string[],
   order: Omit<GetOrder, 'url'>,
 ): Promise<Page | string> => {
-  const { get } = await import('../net/get.js');
+  const { get } = await import('../net/public-get.js');
   let url = first;
   for (let hop = 0; hop <= HOPS_MAX; hop++) {
     const got = await get({ ...order, url });
@@ -128,7 +128,9 @@ const describe = async ({ got, url }: Page): Promise<ToolOutcome> => {
     kind === 'text/html' ||
     kind === 'application/xhtml+xml' ||
     (kind === '' && /^\s*<(!doctype|html)/i.test(text));
-  const read = isHtml ? await (await import('./html.js')).readHtml(text, url.href) : { text, form: null };
+  const read = isHtml
+    ? await (await import('./web/html-to-markdown.js')).readHtml(text, url.href)
+    : { text, form: null };
   const form = read.form === null ? '' : `, as ${read.form}`;
   const end = cut ? `, only the first ${BYTES_MAX} bytes` : '';
   const head = `[${url.href}: ${says}, ${kind || 'no type'}${remark}${form}${end}]`;
@@ -152,7 +154,7 @@ const whyOf = (error: unknown): string => {
 };
 
 /** The fetch of one session; proxies and certificates are those of the environment, names are found by `lookup`. */
-export const createFetchTool = (environment: Environment, lookup?: Lookup): Tool =>
+export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup): Tool =>
   defineTool({
     name: 'fetch',
     description:
@@ -165,6 +167,7 @@ export const createFetchTool = (environment: Environment, lookup?: Lookup): Tool
         ? { kind: 'invalid', field: 'url', why: url }
         : { kind: 'ok', facts: factsOf(url) };
     },
+    title: ({ url }) => url,
     async run({ url: given }, { hosts, signal, force }: ToolContext) {
       const url = readAddress(given);
       if (typeof url === 'string') return failed(`url ${url}`);

@@ -1,4 +1,4 @@
-import type { FileMemory } from '../needs.js';
+import type { FileMemory } from '../ports/tool.js';
 
 /** An empty memory of the files that were shown to the model; one per session. */
 export const createFileMemory = (): FileMemory => {

@@ -1,12 +1,14 @@
-import { lstat, stat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { failed } from './change.js';
-import { readGlob } from './glob.js';
-import { findAllowed, judgePath } from './paths.js';
-import { runRipgrep } from './ripgrep.js';
-import { defineTool } from './schema.js';
+import { plural } from '../base/plural.js';
+import type { HeldFolder } from '../files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import { readGlob } from './files/glob.js';
+import { findAllowed, judgePath, titleWithin } from './files/paths.js';
+import { listFiles, type RipgrepEnd, withFolder } from './files/ripgrep.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;
@@ -64,20 +66,52 @@ const remarkOf = (found: number, limit: number, more: boolean): readonly string[
   return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
 };
 
+/** Those that are there below the folder itself; a name that was found through a symlink is none. */
+const onlyPresent = async (names: readonly string[], real: string): Promise<readonly string[]> => {
+  const present = new Set<string>();
+  const folders = new Map<string, string[]>();
+  for (const name of names) {
+    const folder = path.dirname(name);
+    const others = folders.get(folder);
+    if (others === undefined) folders.set(folder, [name]);
+    else others.push(name);
+  }
+  for (const [folder, inIt] of folders) {
+    await withFolder(path.join(real, folder), async (held) => {
+      for (const name of inIt) {
+        const there = await lstat(held.at(path.basename(name))).catch(() => null); // null: gone since
+        if (there !== null) present.add(name);
+      }
+    });
+  }
+  return names.filter((name) => present.has(name));
+};
+
+type Found = { readonly names: readonly string[]; readonly end: RipgrepEnd };
+
+const findIn = async (
+  folder: HeldFolder,
+  fits: (name: string) => boolean,
+  signal: AbortSignal,
+): Promise<Found> => {
+  const names: string[] = [];
+  const take = (name: string): 'more' | 'enough' => {
+    if (fits(name)) names.push(name);
+    return names.length < FOUND_MAX ? 'more' : 'enough';
+  };
+  const end = await listFiles({ folder, signal, take });
+  return { names, end };
+};
+
 const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
-  const status = await stat(real).catch(() => null); // null: it is said to be no folder
-  if (!status?.isDirectory()) return failed(`${shown} is no folder. Give the folder to look in.`);
-  const fits = readGlob(input.glob);
-  if (fits === null) return failed(`${input.glob} can't be read as a glob.`);
-  const names: string[] = [];
-  const take = (line: string): 'more' | 'enough' => {
-    if (fits(line)) names.push(line);
-    return names.length < FOUND_MAX ? 'more' : 'enough';
-  };
-  const end = await runRipgrep({ words: ['--files'], workspace: real, signal: context.signal, take });
+  const glob = await readGlob(input.glob);
+  if (glob.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  const found = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
+  if (found === null) return failed(`${shown} is no folder. Give the folder to look in.`);
+  const { names, end } = found;
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
     return {
@@ -85,13 +119,20 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
       text: `stopped; ${names.length} files were found so far`,
     };
   }
-  if (names.length === 0 && end.code === 2) return failed(`The files could not be listed: ${end.error}`);
-  if (names.length === 0) return { status: 'ok', text: 'No files.' };
+  if (names.length === 0 && end.code === 2) return failed(`No files; some folders could not be read.`);
+  if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };
   const limit = input.limit ?? SHOWN_DEFAULT;
-  const newest = (await sortByTime(names, real)).slice(0, limit);
+  const newest = await onlyPresent((await sortByTime(names, real)).slice(0, limit), real);
   const prefix = shown === '.' ? '' : `${shown}/`;
   const lines = newest.map((name) => `${prefix}${name}`);
-  return { status: 'ok', text: [...lines, ...remarkOf(names.length, limit, end.more)].join('\n') };
+  return {
+    status: 'ok',
+    text: [...lines, ...remarkOf(names.length, limit, end.more)].join('\n'),
+    summary:
+      newest.length < names.length
+        ? `${newest.length} of ${names.length} files`
+        : plural(newest.length, 'file'),
+  };
 };
 
 export const findTool: Tool = defineTool({
@@ -100,6 +141,7 @@ export const findTool: Tool = defineTool({
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: ({ glob }, paths) => titleWithin(glob, paths),
   run: async (input, context) => {
     try {
       return await find(input, context);

@@ -1,4 +1,4 @@
-import type { Job, Jobs } from '../needs.js';
+import type { Job, Jobs } from '../ports/tool.js';
 
 /** The background jobs of one session. */
 export const createJobs = (): Jobs => {

@@ -1,12 +1,14 @@
 import type { Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { failed } from './change.js';
-import { findAllowed, judgePath } from './paths.js';
-import { runRipgrep } from './ripgrep.js';
-import { defineTool } from './schema.js';
+import { plural } from '../base/plural.js';
+import type { HeldFolder } from '../files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import { findAllowed, judgePath } from './files/paths.js';
+import { listFiles, withFolder } from './files/ripgrep.js';
 
 /** A folder as a tree: nearer folders first, until depth or size is used up; what is left out is counted. */
 
@@ -37,10 +39,10 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
-/** How many files that no ignore file names lie in a folder and below, by relative path; of a file 1. */
+/** Number of files in a folder and below that are not ignored, by relative path; 1 for a file. */
 type Known = ReadonlyMap<string, number>;
 
-const countFiles = async (folder: string, signal: AbortSignal): Promise<Known> => {
+const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<Known> => {
   const known = new Map<string, number>();
   let files = 0;
   const take = (line: string): 'more' | 'enough' => {
@@ -49,7 +51,7 @@ const countFiles = async (folder: string, signal: AbortSignal): Promise<Known> =
     files += 1;
     return files < KNOWN_MAX ? 'more' : 'enough';
   };
-  await runRipgrep({ words: ['--files'], workspace: folder, signal, take });
+  await listFiles({ folder, signal, take });
   return known;
 };
 
@@ -75,7 +77,9 @@ const inOrder = (a: Node, b: Node): number =>
   Number(b.kind === 'folder') - Number(a.kind === 'folder') || (a.name < b.name ? -1 : 1);
 
 const readNodes = async (top: string, node: Node): Promise<readonly Node[] | null> => {
-  const entries = await readdir(path.join(top, node.place), { withFileTypes: true }).catch(() => null);
+  const entries = await withFolder(path.join(top, node.place), (folder) =>
+    readdir(folder.reach, { withFileTypes: true }).catch(() => null),
+  );
   if (entries === null) return null; // the caller marks the folder as one that can't be read
   return entries
     .filter(({ name }) => name !== '.git')
@@ -140,10 +144,8 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
-  const status = await stat(real).catch(() => null); // null: it is said to be no folder
-  if (!status?.isDirectory())
-    return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
-  const known = await countFiles(real, context.signal);
+  const known = await withFolder(real, (folder) => countFiles(folder, context.signal));
+  if (known === null) return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
     return { status: timedOut ? 'timedOut' : 'cancelled', text: 'stopped before the files were counted' };
@@ -153,7 +155,11 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   await grow(real, root, known, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
   const lines = linesOf(root, known, '');
-  return { status: 'ok', text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n') };
+  return {
+    status: 'ok',
+    text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n'),
+    summary: lines.length === 0 ? 'empty' : plural(lines.length, 'entry', 'entries'),
+  };
 };
 
 export const listTool: Tool = defineTool({
@@ -162,6 +168,7 @@ export const listTool: Tool = defineTool({
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: (_, [folder = '.']) => folder,
   run: async (input, context) => {
     try {
       return await list(input, context);

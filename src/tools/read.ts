@@ -1,11 +1,14 @@
 import { readdir } from 'node:fs/promises';
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { failed } from './change.js';
-import { decodeFile, type Encoding, loadFile } from './file-text.js';
-import { findAllowed, judgePath } from './paths.js';
-import { keepPicture } from './picture.js';
-import { defineTool } from './schema.js';
+import { plural } from '../base/plural.js';
+import { holdFolder } from '../files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import { decodeFile, type Encoding, loadFile } from './files/file-text.js';
+import { findAllowed, judgePath } from './files/paths.js';
+import { keepPicture } from './files/picture.js';
+import { readFileShape } from './input-shapes.js';
 
 /** Less than the runtime cuts at, so that what is shown has no hole in it. */
 const SHOWN_BYTES = 28_000;
@@ -58,7 +61,11 @@ const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
   if (lines.length === 0)
-    return { status: 'ok', text: [remark, '[the file is empty]'].filter(Boolean).join('\n') };
+    return {
+      status: 'ok',
+      text: [remark, '[the file is empty]'].filter(Boolean).join('\n'),
+      summary: 'empty',
+    };
   if (offset > lines.length) {
     return failed(`Line ${offset} is past the end: there are ${lines.length} lines.`);
   }
@@ -76,15 +83,23 @@ const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX
   if (next <= lines.length) {
     shown.push(`[lines ${offset}-${next - 1} of ${lines.length}; go on with offset ${next}]`);
   }
-  return { status: 'ok', text: shown.join('\n') };
+  const isPart = offset > 1 || next <= lines.length;
+  const summary = isPart ? `lines ${offset}-${next - 1} of ${lines.length}` : plural(lines.length, 'line');
+  return { status: 'ok', text: shown.join('\n'), summary };
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
-  const entries = await readdir(real, { withFileTypes: true });
+  const held = await holdFolder(real);
+  if (held.kind !== 'held') return failed(`${shown} is no folder any more.`);
+  const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(held.folder.close);
   const names = entries.map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name)).sort();
   const listed = names.slice(0, LINES_MAX);
   if (names.length > listed.length) listed.push(`[${names.length - listed.length} more]`);
-  return { status: 'ok', text: [`[folder ${shown}, ${names.length} entries]`, ...listed].join('\n') };
+  return {
+    status: 'ok',
+    text: [`[folder ${shown}, ${names.length} entries]`, ...listed].join('\n'),
+    summary: plural(names.length, 'entry', 'entries'),
+  };
 };
 
 /** A picture goes to the model as one; of one that takes none the runtime says so. */
@@ -94,7 +109,7 @@ const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext):
     case 'kept': {
       const { image, picture } = kept;
       const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
-      return { status: 'ok', text, images: [image] };
+      return { status: 'ok', text, images: [image], summary: `${picture.width} x ${picture.height}` };
     }
     case 'tooLarge':
       return failed(
@@ -137,11 +152,13 @@ export const readTool: Tool = defineTool({
   description:
     'Shows a text file with line numbers (number, tab, line), a picture, or what is in a folder. Long files come in parts: go on with offset.',
   schema,
+  shape: readFileShape,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {
     if (!BLOB.test(input.path)) return judgePath(input.path, workspace);
     return { kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: input.path } };
   },
+  title: ({ path }, [shown = path]) => shown,
   async run(input, context) {
     const hash = BLOB.exec(input.path)?.[1];
     if (hash === undefined) return showFile(input, context);

@@ -1,10 +1,14 @@
 import { stat } from 'node:fs/promises';
 import * as v from 'valibot';
-import type { Tool, ToolContext, ToolOutcome } from '../needs.js';
-import { failed } from './change.js';
-import { findAllowed, judgePath } from './paths.js';
-import { runRipgrep } from './ripgrep.js';
-import { defineTool } from './schema.js';
+import { plural } from '../base/plural.js';
+import type { HeldFolder } from '../files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './file-change.js';
+import { type CheckedLines, checkLines, type FoundLine, readLine } from './files/found-lines.js';
+import { plainNames, readGlob } from './files/glob.js';
+import { findAllowed, judgePath, titleWithin } from './files/paths.js';
+import { runRipgrep, withFolder } from './files/ripgrep.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
@@ -33,7 +37,12 @@ const schema = v.strictObject({
     ),
   ),
   glob: v.exactOptional(
-    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('e.g. *.ts or !test/**')),
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.maxLength(500, 'must have at most 500 characters'),
+      v.description('As for find, below path: *.ts or !test/**'),
+    ),
   ),
   ignoreCase: v.exactOptional(v.boolean()),
   context: v.exactOptional(v.pipe(whole(20), v.description('Lines around each match.'))),
@@ -48,82 +57,118 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
+/** A type of ripgrep leaves ignored files ignored, which its own globs do not. */
+const typesOf = (glob: string | undefined): readonly string[] => {
+  const names = glob === undefined ? null : plainNames(glob);
+  return names === null ? [] : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
+};
+
 const flagsOf = (input: Input): readonly string[] => [
-  '--no-heading',
-  '--with-filename',
-  '--sort=path',
-  ...(input.filesOnly === true
-    ? ['--files-with-matches']
-    : [
-        '--line-number',
-        `--max-columns=${COLUMNS_MAX}`,
-        '--max-columns-preview',
-        `--context=${input.context ?? 0}`,
-      ]),
+  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number'],
+  ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
+  ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
   ...(input.ignoreCase === true ? ['--ignore-case'] : []),
-  ...(input.glob === undefined ? [] : [`--glob=${input.glob}`]),
+  ...typesOf(input.glob),
   `--regexp=${input.pattern}`,
 ];
 
 type Searched = {
-  readonly lines: readonly string[];
+  readonly lines: readonly FoundLine[];
   /** Lines that would have followed were not waited for. */
   readonly more: boolean;
   readonly code: number | null;
   readonly error: string;
 };
 
+type Search = {
+  readonly words: readonly string[];
+  readonly folder: HeldFolder;
+  readonly limit: number;
+  readonly signal: AbortSignal;
+  /** Whether lines of that file are wanted. */
+  wants(file: string): boolean;
+};
+
 /** Searches until ripgrep ends, has filled `limit`, or is stopped. */
-const runSearch = async (
-  words: readonly string[],
-  workspace: string,
-  limit: number,
-  signal: AbortSignal,
-): Promise<Searched> => {
-  const lines: string[] = [];
+const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promise<Searched> => {
+  const lines: FoundLine[] = [];
   let bytes = 0;
-  const take = (line: string): 'more' | 'enough' => {
-    bytes += Buffer.byteLength(line) + 1;
+  let gap = false;
+  const take = (record: string): 'more' | 'enough' => {
+    const line = readLine(record);
+    if (line.kind === 'gap') {
+      gap = lines.length > 0;
+      return 'more';
+    }
+    if (!wants(line.file)) return 'more';
+    bytes += Buffer.byteLength(record) + 1;
     if (lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0)) return 'enough';
+    if (gap) lines.push({ kind: 'gap' });
+    gap = false;
     lines.push(line);
     return 'more';
   };
-  return { ...(await runRipgrep({ words, workspace, signal, take })), lines };
+  return { ...(await runRipgrep({ words, folder, signal, take, end: '\n' })), lines };
 };
 
-const describe = ({ lines, more, code, error }: Searched, signal: AbortSignal): ToolOutcome => {
-  const found = lines.join('\n');
+type Shown = Omit<Searched, 'lines'> & CheckedLines;
+
+const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSignal): ToolOutcome => {
+  const left =
+    changed > 0
+      ? [
+          `[${changed} lines are left out: their files changed meanwhile, or are too large to be looked at again]`,
+        ]
+      : [];
+  const say = (note: string): string => [...lines, ...left, note].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
-    return { status: timedOut ? 'timedOut' : 'cancelled', text: found === '' ? note : `${found}\n${note}` };
+    return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
   }
   if (more)
     return {
       status: 'ok',
-      text: `${found}\n[only the first ${lines.length} lines; narrow the search or raise limit]`,
+      text: say(`[only the first ${lines.length} lines; narrow the search or raise limit]`),
     };
-  if (code === 0) return { status: 'ok', text: found };
-  if (code === 1) return { status: 'ok', text: 'No matches.' };
-  if (lines.length > 0)
-    return { status: 'ok', text: `${found}\n[not everything could be searched: ${error}]` };
-  return failed(`The search failed: ${error || 'ripgrep ended without a message'}`);
+  const shown = [...lines, ...left];
+  if (code === 0 && shown.length > 0) return { status: 'ok', text: shown.join('\n') };
+  if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
+  if (error !== '') return failed(`The search failed: ${error}`);
+  return { status: 'ok', text: say('[some files or folders could not be read]') };
+};
+
+const summaryOf = ({ lines, more }: Shown, filesOnly: boolean): string => {
+  if (lines.length === 0) return 'no matches';
+  return `${more ? 'first ' : ''}${plural(lines.length, filesOnly ? 'file' : 'line')}`;
 };
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
-  const status = await stat(real).catch(() => null); // null: ripgrep says what is wrong with it
-  if (status !== null && !status.isFile() && !status.isDirectory()) {
+  const { workspace, signal } = context;
+  const status = await stat(real).catch(() => null); // null: nothing is there, or nothing that we may see
+  if (status === null) return failed(`${shown} can't be searched: there is no such file or folder.`);
+  if (!status.isFile() && !status.isDirectory()) {
     return failed(`${shown} can't be searched: it is not a regular file.`); // a pipe would be waited for
   }
+  const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
+  if (glob?.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  const prefix = `${shown}/`;
+  const wants = (file: string): boolean =>
+    glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
   const words = [...flagsOf(input), '--', shown];
   try {
     const limit = input.limit ?? LINES_DEFAULT;
-    const searched = await runSearch(words, context.workspace, limit, context.signal);
-    const outcome = describe(searched, context.signal);
-    return { ...outcome, text: outcome.text.replace(/^\.\//gm, '') };
+    const searched = await withFolder(workspace, (folder) =>
+      runSearch({ words, folder, limit, signal, wants }),
+    );
+    if (searched === null) return failed('The workspace is not where it was.');
+    const filesOnly = input.filesOnly === true;
+    const found = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
+    const outcome = describe(found, signal);
+    return outcome.status === 'ok' ? { ...outcome, summary: summaryOf(found, filesOnly) } : outcome;
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -135,5 +180,6 @@ export const searchTool: Tool = defineTool({
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: ({ pattern }, paths) => titleWithin(pattern, paths),
   run: search,
 });

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import type { Tool } from '../needs.js';
-import { defineTool } from './schema.js';
+import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
 
 /** The model's own list of what is to be done: each call replaces it. It lives in the conversation alone. */
 
@@ -27,15 +27,19 @@ type Item = v.InferOutput<typeof schema>['items'][number];
 
 const marks: Readonly<Record<Item['status'], string>> = { done: '[x]', inProgress: '[>]', pending: '[ ]' };
 
+const progressOf = (items: readonly Item[]): string =>
+  items.length === 0
+    ? 'empty'
+    : `${items.filter(({ status }) => status === 'done').length} of ${items.length} done`;
+
 const listText = (items: readonly Item[]): string => {
   if (items.length === 0) return 'The list is empty.';
-  const done = items.filter(({ status }) => status === 'done').length;
   // one line each, so that an item can't look like another
   const lines = items.map(({ status, text }) => `${marks[status]} ${text.replace(/\s+/g, ' ')}`);
-  return [`${done} of ${items.length} done`, ...lines].join('\n');
+  return [progressOf(items), ...lines].join('\n');
 };
 
-/** Of a list that is all done nothing need be kept. */
+/** Nothing is kept of a finished list. */
 const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
   items.some(({ status }) => status !== 'done') ? listText(items) : '';
 
@@ -46,6 +50,11 @@ export const todoTool: Tool = defineTool({
   schema,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
   judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),
+  title: ({ items }) => items.find(({ status }) => status === 'inProgress')?.text ?? '',
   keep: keepList,
-  run: async ({ items }) => ({ status: 'ok', text: listText(items) }),
+  run: async ({ items }) => ({
+    status: 'ok',
+    text: listText(items),
+    summary: progressOf(items),
+  }),
 });

@@ -1,10 +1,19 @@
 import * as v from 'valibot';
-import type { Tool } from '../needs.js';
-import { changeFile, hashesOf, refused, type Work, type Worked } from './change.js';
-import { ABSENT, decodeFile, encodeText, type LoadedFile } from './file-text.js';
-import { endingsOf, withEnding } from './line-endings.js';
-import { judgePath } from './paths.js';
-import { defineTool } from './schema.js';
+import { plural } from '../base/plural.js';
+import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import {
+  changeFile,
+  hashesOf,
+  type PlanChange,
+  type PlannedChange,
+  previewOf,
+  refuseChange,
+} from './file-change.js';
+import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
+import { endingsOf, withEnding } from './files/line-endings.js';
+import { judgePath } from './files/paths.js';
+import { readWriteShape } from './input-shapes.js';
 
 const schema = v.strictObject({
   path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),
@@ -14,10 +23,10 @@ type Input = v.InferOutput<typeof schema>;
 
 const countLines = (text: string): string => {
   const count = text === '' ? 0 : text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
-  return count === 1 ? '1 line' : `${count} lines`;
+  return plural(count, 'line');
 };
 
-const create = (real: string, shown: string, content: string): Worked => ({
+const create = (real: string, shown: string, content: string): PlannedChange => ({
   kind: 'change',
   change: {
     real,
@@ -37,7 +46,7 @@ type Replacing = {
 };
 
 /** The new content with what the model was not shown of the old: byte order mark and Windows line endings. */
-const replace = ({ real, shown, content, loaded }: Replacing): Worked => {
+const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => {
   const decoded = decodeFile(loaded.bytes);
   const common = { real, expected: loaded.sha256, text: `Replaced ${shown} (${countLines(content)}).` };
   if (decoded.kind === 'binary') {
@@ -46,7 +55,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): Worked => {
   }
   const { text: before, encoding } = decoded;
   if (encoding === 'utf16le' || encoding === 'utf16be') {
-    return refused(
+    return refuseChange(
       `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
     );
   }
@@ -60,16 +69,16 @@ const replace = ({ real, shown, content, loaded }: Replacing): Worked => {
   return { kind: 'change', change: { ...common, before, after, bytes, text } };
 };
 
-const workOf =
-  ({ content }: Input): Work =>
+const planOf =
+  ({ content }: Input): PlanChange =>
   (loaded, real, shown) => {
     switch (loaded.kind) {
       case 'absent':
         return create(real, shown, content);
       case 'folder':
-        return refused(`${shown} is a folder. Nothing was changed.`);
+        return refuseChange(`${shown} is a folder. Nothing was changed.`);
       case 'unreadable':
-        return refused(`${shown} can't be replaced: ${loaded.why}. Nothing was changed.`);
+        return refuseChange(`${shown} can't be replaced: ${loaded.why}. Nothing was changed.`);
       case 'file':
         return replace({ real, shown, content, loaded });
       default:
@@ -82,8 +91,17 @@ export const writeTool: Tool = defineTool({
   description:
     'Creates a file with its folders, or replaces a whole file that was read before. To change a part of a file, edit it instead.',
   schema,
-  traits: { effect: 'probeable', parallelSafe: false, mutating: true, deadlineMs: 30_000 },
+  shape: readWriteShape,
+  traits: {
+    effect: 'probeable',
+    parallelSafe: false,
+    mutating: true,
+    deadlineMs: 30_000,
+    group: 'fileChanges',
+  },
   judge: (input, workspace) => judgePath(input.path, workspace),
-  before: (input, context) => hashesOf(input.path, workOf(input), context),
-  run: (input, context) => changeFile(input.path, workOf(input), context),
+  title: ({ path }, [shown = path]) => shown,
+  preview: (input, context) => previewOf(input.path, planOf(input), context),
+  before: (input, context) => hashesOf(input.path, planOf(input), context),
+  run: (input, context) => changeFile(input.path, planOf(input), context),
 });

@@ -1,4 +1,4 @@
-/** What must not outlive this program: done when it exits by itself, unless it was called off before. */
+/** Clean-up duties for the exit of this program. */
 
 const duties = new Set<() => void>();
 
@@ -6,7 +6,7 @@ const doAll = (): void => {
   for (const duty of duties) duty();
 };
 
-/** Registers a duty, which may not wait for anything; the returned function calls it off. */
+/** Registers a synchronous duty; the returned function cancels it. */
 export const atExit = (duty: () => void): (() => void) => {
   if (duties.size === 0) process.once('exit', doAll);
   duties.add(duty);

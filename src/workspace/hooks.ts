@@ -1,15 +1,20 @@
-import type { HookContext, HookReport, Hooks } from '../needs-hooks.js';
-import { commitTouched } from './auto-commit.js';
-import { createCommitWatch } from './commits.js';
-import { committedContent } from './committed.js';
-import type { Earlier } from './earlier-content.js';
-import { Autoformatters } from './formatters.js';
-import type { Environment } from './git-config.js';
-import { ProgramFailure } from './program.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
+import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/session-sandbox.js';
+import { commitTouched } from './commits/auto-commit.js';
+import { committedContent } from './commits/head-content.js';
+import { createCommitWatch } from './commits/new-commits.js';
+import type { ContentBefore } from './formatters/earlier-content.js';
+import { FormatterReach } from './formatters/formatter-reach.js';
+import { Autoformatters } from './formatters/formatters.js';
+import { ProgramFailure } from './run-program.js';
 
-/** What happens after tools in the agent's own sessions: new commits are looked for, files formatted, changes committed. */
+/** The hooks after tools: report new commits, format files, commit changes. */
 
-/** A look at a repository takes milliseconds; a formatter may take seconds a file, and a model writes the message. */
+/**
+ * Deadlines of the phases. Reading a repository takes milliseconds, a formatter takes seconds per file, and a model
+ * writes the commit message.
+ */
 const DEADLINES_MS = {
   CheckingGitCommits: 10_000,
   RunningAutoformatters: 60_000,
@@ -17,26 +22,31 @@ const DEADLINES_MS = {
 } as const;
 
 export type HooksNeeds = {
-  /** The program's own. */
-  readonly environment: Environment;
-  /** How long one run of a formatter may take, if not the usual time. */
+  /** Pawl's own environment. */
+  readonly environment: ProcessEnvironment;
+  /** The sandbox for formatters. Default: a separate one. */
+  readonly sandbox?: SessionSandbox;
+  /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
 };
 
 /** The hooks of one session. */
-export const createHooks = ({ environment, formatterMs }: HooksNeeds): Hooks => {
-  const watch = createCommitWatch({ environment });
-  const committed = async (file: string, context: HookContext): Promise<Earlier> => {
+export const createHooks = ({ environment, formatterMs, sandbox }: HooksNeeds): Hooks => {
+  const reach = new FormatterReach();
+  const watch = createCommitWatch({ environment, isFormatted: (place) => reach.isReached(place) });
+  const committed = async (file: string, context: HookContext): Promise<ContentBefore> => {
     const { workspace, signal } = context;
     try {
-      return await committedContent(file, watch.began(), context, watch.place(workspace, signal));
+      const place = watch.place(workspace, signal);
+      return await committedContent(file, watch.snapshotBefore(file), context, place);
     } catch (error) {
       if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
-      return { kind: 'unknown' }; // the file is left alone; a fault of git is told by the phase that looks for commits
+      return { kind: 'unknown' }; // the file is left alone; the phase CheckingGitCommits reports the git failure
     }
   };
   const formatters = new Autoformatters({
     ...{ environment, committed },
+    sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });
   const format = async (context: HookContext): Promise<HookReport> => {
@@ -48,8 +58,20 @@ export const createHooks = ({ environment, formatterMs }: HooksNeeds): Hooks => 
   };
   return {
     deadlinesMs: DEADLINES_MS,
-    before: async (call, workspace) => {
-      await Promise.all([watch.before(call, workspace), formatters.before(call)]);
+    before: async (call, settings) => {
+      const kept = settings.formatter === 'off' ? Promise.resolve() : formatters.before(call);
+      reach.name(call.facts.paths);
+      await Promise.all([watch.before(call, settings), kept]);
+    },
+    after: (call, settings) => {
+      formatters.after(call);
+      return watch.after(call, settings);
+    },
+    runNow: (phase, context) => {
+      if (phase !== 'CheckingGitCommits') return null;
+      const report = watch.checkNow(context);
+      if (report !== null && context.settings.formatter === 'off') formatters.forget();
+      return report;
     },
     run: (phase, context) => {
       switch (phase) {

@@ -5,10 +5,10 @@ import type { Call } from '../../src/agent/call.js';
 import type { Conversation } from '../../src/agent/conversation.js';
 import { emptyConversation } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
-import { violations } from '../../src/agent/invariants.js';
+import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
 import type { Message, UserMessage } from '../../src/agent/message.js';
-import type { In, Session, State } from '../../src/agent/state.js';
-import type { Log } from '../../src/kernel/log.js';
+import type { In, SessionData, State } from '../../src/agent/state.js';
+import type { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 import * as g from './given.js';
 import { begun } from './random.js';
 import type { SettingsPatch } from './settings.js';
@@ -35,22 +35,22 @@ export const result = (callId: string) =>
   ({ type: 'result', callId, tool: 'grep', failed: false, text: 'found' }) as const;
 
 const conversation = (closed: readonly Message[], open: UserMessage | null = null): Conversation => ({
-  closed: closed.reduce((log: Log<Message>, message) => log.append(message), emptyConversation.closed),
+  closed: closed.reduce((log: AppendList<Message>, message) => log.append(message), emptyConversation.closed),
   open,
 });
 
-export const session = (change: Partial<Session> = {}, settings: SettingsPatch = {}): Session => ({
+export const session = (change: Partial<SessionData> = {}, settings: SettingsPatch = {}): SessionData => ({
   ...begun(settings).session,
   ...change,
 });
 
-export const waiting = (own: Session = session()): In<'WaitingForUserInput'> => ({
+export const waiting = (own: SessionData = session()): In<'WaitingForUserInput'> => ({
   name: 'WaitingForUserInput',
   session: own,
   reason: { kind: 'start' },
   next: 'rest',
 });
-export const llm = (own: Session = session(), attempt = 1, requestId = 'req-1'): In<'CallingLlm'> => ({
+export const llm = (own: SessionData = session(), attempt = 1, requestId = 'req-1'): In<'CallingLlm'> => ({
   name: 'CallingLlm',
   session: own,
   purpose: 'user',
@@ -59,7 +59,7 @@ export const llm = (own: Session = session(), attempt = 1, requestId = 'req-1'):
   partial: '',
   call: { mode: 'open' },
 });
-export const failed = (own: Session, attempt: number): In<'Error'> => ({
+export const failed = (own: SessionData, attempt: number): In<'Error'> => ({
   name: 'Error',
   session: own,
   purpose: 'user',
@@ -67,8 +67,9 @@ export const failed = (own: Session, attempt: number): In<'Error'> => ({
   error: { kind: 'overloaded', message: 'busy' },
   timerId: 'timer-1',
   dueAt: 1,
+  delayMs: 1_000,
 });
-export const batch = (calls: readonly Call[], own: Session = session()): In<'ExecutingTools'> => ({
+export const batch = (calls: readonly Call[], own: SessionData = session()): In<'ExecutingTools'> => ({
   name: 'ExecutingTools',
   session: own,
   batchId: 'batch-1',
@@ -93,6 +94,7 @@ export const endedCall = (callId: string): Call => ({
   judged: g.grep(callId),
   requestedAt: 1,
   status: 'ok',
+  ran: true,
   startedAt: 1,
   completedAt: 2,
   outcome: { failed: false, text: 'found' },
@@ -127,7 +129,7 @@ export const check = ({
 }: Row) => {
   const expected = says === undefined ? [] : [says].flat();
   test(`${title}: ${expected.length === 0 ? 'nothing is wrong' : expected.join(', ')}`, () => {
-    const found = violations(before, given, { state: after, actions, path: [], diagnostics: [] });
+    const found = stateFaults(before, given, { state: after, actions, path: [], diagnostics: [] });
     assert.deepEqual(found, expected);
   });
 };

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import { Log } from '../../src/kernel/log.js';
+import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, assertTalk, bad, good, summary, u, use } from './shown.js';
 import { bring, type Walker } from './walker.js';
 
-// Conformance cases 4.6: budget, queue, compaction.
+// Budget, queue, compaction.
 
 const { grep } = g;
 const usdLimit = (walker: Walker): number =>
-  Math.round(walker.state().session.settings.limits.usd * 100) / 100;
+  Math.round(Number(walker.state().session.settings.limits.usd) * 100) / 100;
 /** In the second turn of a session that has spent 0.90 of 1.00. */
 const nearLimit = (patch: SettingsPatch = {}) => {
   const walker = bring('C[u]', { limits: { usd: 1 }, ...patch });
@@ -34,7 +34,7 @@ const sameTalk = (walker: Walker): void => {
 
 check([
   {
-    case: '139',
+    rule: 'limit-at-end-of-turn',
     title: 'a reply that reaches the limit ends the turn as it should, and the limit is armed again',
     given: nearLimit,
     send: [g.says('done', g.usage(0.2))],
@@ -45,7 +45,7 @@ check([
     also: (walker) => assert.equal(usdLimit(walker), 2.1),
   },
   {
-    case: '140',
+    rule: 'limit-before-call',
     title: 'calls of a reply that reaches the limit are skipped and answered',
     given: nearLimit,
     send: [twoCalls],
@@ -56,7 +56,7 @@ check([
     talk: [...before, a(use('1'), use('2')), u(...skipped)],
   },
   {
-    case: '142',
+    rule: 'limit-raises-itself',
     title: 'input after an armed limit goes on with the results',
     given: stopped,
     send: [g.input('go on')],
@@ -65,7 +65,7 @@ check([
     talk: [...before, a(use('1'), use('2')), u(...skipped, 'go on')],
   },
   {
-    case: '143a',
+    rule: 'raised-limit',
     title: 'without arming the text is held until the user raises the limit',
     given: () => stopped({ autoRearm: 'off' }),
     send: [g.input('go on')],
@@ -76,7 +76,7 @@ check([
     queue: ['go on'],
   },
   {
-    case: '143b',
+    rule: 'raised-limit',
     title: 'ApproveBudget releases what was held',
     given: () => stopped({ autoRearm: 'off' }),
     send: [g.input('go on'), g.approve('usd', 5)],
@@ -87,7 +87,7 @@ check([
     also: (walker) => assert.equal(usdLimit(walker), 5),
   },
   {
-    case: '145',
+    rule: 'limit-after-round',
     title: 'a limit of 0 is no limit',
     given: 'C[u]',
     settings: { limits: { usd: 0 } },
@@ -98,7 +98,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 1_000),
   },
   {
-    case: '146',
+    rule: 'usage-counts-once',
     title: 'the cost of a stale completion counts once',
     given: 'C[u]',
     send: [
@@ -111,7 +111,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.4),
   },
   {
-    case: '148',
+    rule: 'queued-turn',
     title: 'two queued texts open the next turn in one message, in order',
     given: 'C[u]',
     send: [g.input('one'), g.input('two'), g.says('yo')],
@@ -122,7 +122,7 @@ check([
     queue: [],
   },
   {
-    case: '149a',
+    rule: 'steering-joins-results',
     title: 'a follow-up does not join the results',
     given: 'C[u]',
     send: [g.followUp('later'), g.wants(grep('1')), g.ended('1')],
@@ -131,7 +131,7 @@ check([
     queue: ['later'],
   },
   {
-    case: '149b',
+    rule: 'queued-turn',
     title: 'a follow-up opens the next turn',
     given: 'C[u]',
     send: [g.followUp('later'), g.wants(grep('1')), g.ended('1'), g.says('yo')],
@@ -140,7 +140,7 @@ check([
     queue: [],
   },
   {
-    case: '151',
+    rule: 'edit-queue',
     title: 'a text that was removed from the queue is nowhere',
     given: 'C[u]',
     send: [g.input('nonsense'), g.unqueue('nonsense'), g.says('yo')],
@@ -151,7 +151,7 @@ check([
     queue: [],
   },
   {
-    case: '152',
+    rule: 'begin-turn',
     title: 'a turn over a full window begins with a compaction',
     given: 'W full',
     send: [g.input('x')],
@@ -161,7 +161,7 @@ check([
     queue: ['x'],
   },
   {
-    case: '152b',
+    rule: 'summary-keeps-unanswered',
     title: 'after the compaction the summary and the text are one message',
     given: 'K[i]',
     send: [g.compacts()],
@@ -172,7 +172,7 @@ check([
     queue: [],
   },
   {
-    case: '154',
+    rule: 'compaction-failed',
     title: 'a compaction that failed does not hold the turn up',
     given: 'K[i]',
     send: [g.compactionFails],
@@ -185,11 +185,11 @@ check([
       sameTalk(walker);
       const { closed, open } = walker.state().session.conversation;
       assert.equal(closed.length, 6);
-      assertTalk({ closed: Log.empty(), open }, [u('x')]);
+      assertTalk({ closed: AppendList.empty(), open }, [u('x')]);
     },
   },
   {
-    case: '155a',
+    rule: 'compact-between-rounds',
     title: 'a turn that fills the window is compacted on its way',
     given: 'K[m]',
     state: 'K[m]',
@@ -197,7 +197,7 @@ check([
     path: 'X H CheckingBudget Gathering K',
   },
   {
-    case: '155b',
+    rule: 'request-after-compaction',
     title: 'after a compaction on the way the results are sent, with the calls they answer',
     given: 'K[m]',
     send: [g.compacts()],
@@ -206,7 +206,7 @@ check([
     talk: [u(summary()), a(use('1')), u(good('1'))],
   },
   {
-    case: '157',
+    rule: 'queue-input',
     title: 'input during a compaction is queued',
     given: 'K[i]',
     send: [g.input('y')],
@@ -216,7 +216,7 @@ check([
     queue: ['x', 'y'],
   },
   {
-    case: '158',
+    rule: 'stale-events',
     title: 'a completion of another compaction is stale',
     given: 'K[i]',
     send: [g.compacts(g.usage(), 'compaction-9')],
@@ -224,7 +224,7 @@ check([
     quiet: true,
   },
   {
-    case: '160',
+    rule: 'usage-counts-once',
     title: 'a compaction does not reset what was spent',
     given: () => {
       const walker = bring('W long');
@@ -235,7 +235,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 5),
   },
   {
-    case: '161',
+    rule: 'compact-on-request',
     title: 'a short conversation is not compacted',
     given: 'W',
     send: [g.compact],

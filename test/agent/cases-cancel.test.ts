@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, bad, good, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Conformance cases 4.4: cancel.
+// Cancel.
 
 const { edit, grep } = g;
 const STOPPED = /stopped while running.*effects unknown/i;
@@ -27,7 +27,7 @@ const threeGreps = g.wants(grep('1'), grep('2'), grep('3'));
 
 check([
   {
-    case: '94',
+    rule: 'nothing-to-cancel',
     title: 'there is nothing to cancel in W',
     given: 'W',
     send: [g.cancel],
@@ -37,7 +37,7 @@ check([
     talk: [],
   },
   {
-    case: '95',
+    rule: 'cancel-request',
     title: 'cancelling a request that has said nothing keeps the user text alone',
     given: 'C[u]',
     send: [g.cancel],
@@ -48,7 +48,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '97',
+    rule: 'usage-counts-once',
     title: 'calls of a cancelled request are not executed, its usage counts',
     given: cancelled,
     send: [g.completed({ calls: [edit('1')], requestId: 'req-1', usage: g.usage(0.5) })],
@@ -58,7 +58,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: '98',
+    rule: 'cancel-request',
     title: 'the next input joins the cancelled one',
     given: cancelled,
     send: [g.input('other')],
@@ -67,7 +67,7 @@ check([
     talk: [u('hi', 'other')],
   },
   {
-    case: '100a',
+    rule: 'draining',
     title: 'a provider that cannot abort is waited for',
     given: 'C[u]',
     settings: { cancelMode: 'drain' },
@@ -77,7 +77,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '100b',
+    rule: 'draining',
     title: 'a reply that came in while draining is kept',
     given: 'C[u]',
     settings: { cancelMode: 'drain' },
@@ -88,7 +88,7 @@ check([
     talk: [u('hi'), a('so it is')],
   },
   {
-    case: '101',
+    rule: 'cancel-batch',
     title: 'cancelling a batch stops what runs and what waits',
     given: 'X',
     send: [g.cancel],
@@ -98,7 +98,7 @@ check([
     talk: asked,
   },
   {
-    case: '103',
+    rule: 'grace-period',
     title: 'a call that stopped in time ends the cancelled turn',
     given: cancelling,
     send: [g.ended('1', 'cancelled')],
@@ -109,7 +109,7 @@ check([
     talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
   },
   {
-    case: '104',
+    rule: 'grace-period',
     title: 'when the grace is over the call is killed and its effects are unknown',
     given: cancelling,
     send: [g.rings()],
@@ -119,7 +119,7 @@ check([
     talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
   },
   {
-    case: '106',
+    rule: 'grace-period',
     title: 'a second cancel does not wait for the grace',
     given: cancelling,
     send: [g.cancel],
@@ -128,7 +128,7 @@ check([
     talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
   },
   {
-    case: '107',
+    rule: 'cancel-batch',
     title: 'cancelling a batch that waits for approval needs no grace',
     given: 'C[u]',
     settings: { rules: presetRules.careful },
@@ -139,7 +139,7 @@ check([
     talk: [...asked, u(bad('1', NOT_RUN), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
   },
   {
-    case: '108',
+    rule: 'cancel-one-call',
     title: 'one running call can be cancelled alone',
     given: 'C[u]',
     send: [threeGreps, g.started('1'), g.started('2'), g.cancelTool('1')],
@@ -148,7 +148,7 @@ check([
     does: ['CancelTools 1', 'ScheduleTimer 5000'],
   },
   {
-    case: '109',
+    rule: 'cancel-one-call',
     title: 'the turn goes on after one call was cancelled',
     given: 'C[u]',
     send: [
@@ -164,7 +164,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2'), use('3')), u(bad('1', STOPPED), good('2'), good('3'))],
   },
   {
-    case: '110',
+    rule: 'cancel-one-call',
     title: 'a call that waits is cancelled at once',
     given: 'X',
     send: [g.cancelTool('2')],
@@ -173,7 +173,7 @@ check([
     does: [],
   },
   {
-    case: '112',
+    rule: 'cancel-one-call',
     title: 'cancelling an unknown call changes nothing',
     given: 'X',
     send: [g.cancelTool('9')],
@@ -182,7 +182,7 @@ check([
     quiet: true,
   },
   {
-    case: '113',
+    rule: 'queue-input',
     title: 'input while cancelling is queued',
     given: cancelling,
     send: [g.input('do Y')],
@@ -192,7 +192,7 @@ check([
     queue: ['do Y'],
   },
   {
-    case: '115',
+    rule: 'queue-after-stop',
     title: 'with the setting send the queued text is sent as soon as the batch has ended',
     given: () => cancelling({ queueOnCancel: 'send' }),
     send: [g.input('do Y'), g.ended('1', 'cancelled')],
@@ -203,7 +203,7 @@ check([
     queue: [],
   },
   {
-    case: '116',
+    rule: 'cancel-hook',
     title: 'cancelling a hook keeps the results',
     given: 'H[f]',
     send: [g.cancel],
@@ -213,7 +213,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'), note(/may have been changed by an interrupted hook/))],
   },
   {
-    case: '118',
+    rule: 'cancel-compaction',
     title: 'cancelling a compaction leaves the conversation and the waiting input alone',
     given: 'K[i]',
     send: [g.cancel],
@@ -230,7 +230,7 @@ check([
     },
   },
   {
-    case: '119',
+    rule: 'first-outcome-wins',
     title: 'a completion of a call that was cancelled before it started is ignored',
     given: cancelling,
     send: [g.ended('2', 'failed')],

@@ -6,7 +6,10 @@ import { check, countOf, spentBy } from './rows.js';
 import { a, good, nameOf, summary, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Conformance cases 4.2: failures of the model and retries.
+// Failures of the model and retries.
+
+/** As the cases were written: three retries, after 1, 2 and 3 seconds. */
+const seed = { maxRetries: 3, retrySchedule: { kind: 'linear', stepMs: 1_000 } } as const;
 
 /** So many failures, each followed by its timer. */
 const failures = (count: number): readonly Given[] =>
@@ -21,7 +24,7 @@ const hours = (count: number): number => count * 3_600_000;
 
 check([
   {
-    case: '27',
+    rule: 'retry-failed-call',
     title: 'a retryable failure waits 1,000 ms',
     given: 'C[u]',
     send: [g.fails()],
@@ -32,7 +35,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '28',
+    rule: 'send-again',
     title: 'the retry timer sends the same messages under a new id',
     given: 'Er',
     send: [g.rings()],
@@ -46,7 +49,8 @@ check([
     },
   },
   {
-    case: '29',
+    rule: 'retry-schedule',
+    settings: seed,
     title: 'the second failure waits 2,000 ms',
     given: 'C[u]',
     send: [...failures(1), g.fails()],
@@ -54,7 +58,8 @@ check([
     does: ['ScheduleTimer 2000'],
   },
   {
-    case: '30',
+    rule: 'retry-schedule',
+    settings: seed,
     title: 'the third failure waits 3,000 ms',
     given: 'C[u]',
     send: [...failures(2), g.fails()],
@@ -62,7 +67,8 @@ check([
     does: ['ScheduleTimer 3000'],
   },
   {
-    case: '31',
+    rule: 'give-up',
+    settings: seed,
     title: 'the fourth failure ends the turn and keeps the user text',
     given: 'C[u]',
     send: [...failures(3), g.fails()],
@@ -73,7 +79,8 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '32',
+    rule: 'retry-schedule',
+    settings: seed,
     title: 'a turn that fails four times makes exactly 4 requests and sets 3 timers',
     given: 'C[u]',
     send: [...failures(3), g.fails()],
@@ -84,32 +91,7 @@ check([
     },
   },
   {
-    case: '34',
-    title: 'without retries the first failure ends the turn',
-    given: 'C[u]',
-    settings: { maxRetries: 0 },
-    send: [g.fails()],
-    state: 'W(error overloaded)',
-    does: [],
-    also: (walker) => {
-      assert.equal(countOf(walker, 'SendLlmRequest'), 1);
-      assert.equal(countOf(walker, 'ScheduleTimer'), 0);
-    },
-  },
-  {
-    case: '35',
-    title: 'an exponential schedule doubles up to its cap',
-    given: 'C[u]',
-    settings: {
-      maxRetries: 6,
-      retrySchedule: { kind: 'exponential', baseMs: 1_000, factor: 2, capMs: 30_000 },
-    },
-    send: [...failures(5), g.fails()],
-    state: 'Er',
-    also: (walker) => assert.deepEqual(waits(walker), [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]),
-  },
-  {
-    case: '37a',
+    rule: 'retry-schedule',
     title: 'a longer retry-after wins over the schedule',
     given: 'C[u]',
     send: [g.fails({ retryAfterMs: 4_000 })],
@@ -117,7 +99,7 @@ check([
     does: ['ScheduleTimer 4000'],
   },
   {
-    case: '37b',
+    rule: 'retry-schedule',
     title: 'a shorter retry-after gives way to the schedule',
     given: 'C[u]',
     send: [g.fails({ retryAfterMs: 400 })],
@@ -125,7 +107,7 @@ check([
     does: ['ScheduleTimer 1000'],
   },
   {
-    case: '38',
+    rule: 'retry-schedule',
     title: 'a retry-after beyond the cap fails at once and names the time',
     given: 'C[u]',
     send: [g.fails({ kind: 'rateLimited', retryAfterMs: hours(5) })],
@@ -135,7 +117,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '40',
+    rule: 'give-up',
     title: 'a bad request is not retried',
     given: 'C[u]',
     send: [g.refusedRequest],
@@ -145,7 +127,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '41',
+    rule: 'streamed-text',
     title: 'what was streamed before a failure is taken back',
     given: 'C[u]',
     send: [g.delta('y'), g.delta('o'), g.fails()],
@@ -155,7 +137,8 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '43',
+    rule: 'streamed-text',
+    settings: seed,
     title: 'what was streamed before the last failure is taken back, too',
     given: 'C[u]',
     send: [...failures(3), g.delta('yo'), g.fails()],
@@ -165,7 +148,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '44',
+    rule: 'streamed-text',
     title: 'half a call is neither executed nor stored',
     given: 'C[u]',
     send: [g.halfCall, g.fails()],
@@ -174,7 +157,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '46',
+    rule: 'send-again',
     title: 'RetryNow does not wait for the timer',
     given: 'Er',
     send: [g.retryNow],
@@ -183,7 +166,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '47',
+    rule: 'stale-events',
     title: 'the timer that RetryNow overtook sends nothing',
     given: () => {
       const walker = bring('Er');
@@ -196,7 +179,7 @@ check([
     also: (walker) => assert.equal(countOf(walker, 'SendLlmRequest'), 2),
   },
   {
-    case: '49',
+    rule: 'usage-counts-once',
     title: 'the late completion of a failed request is no answer, but its usage counts',
     given: 'Er',
     send: [g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
@@ -206,7 +189,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: '50',
+    rule: 'cancel-retry',
     title: 'cancelling the wait for a retry keeps the user text',
     given: 'Er',
     send: [g.cancel],
@@ -217,7 +200,8 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '52',
+    rule: 'give-up',
+    settings: seed,
     title: 'results stay when the request with them fails for good',
     given: 'C[t]',
     send: [...failures(3), g.fails()],
@@ -227,7 +211,8 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'))],
   },
   {
-    case: '53',
+    rule: 'input-starts-turn',
+    settings: seed,
     title: 'the next input joins results that were not answered',
     given: 'C[t]',
     send: [...failures(3), g.fails(), g.input('continue')],
@@ -236,7 +221,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'), 'continue')],
   },
   {
-    case: '55',
+    rule: 'malformed-reply',
     title: 'a reply with two calls of one id is not stored and not executed',
     given: 'C[u]',
     send: [g.wants(g.grep('1'), g.grep('1'))],
@@ -247,7 +232,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '56',
+    rule: 'stale-events',
     title: 'a piece of an old request is not shown',
     given: 'C[u]',
     send: [g.fails(), g.rings(), g.delta('old', 'req-1')],
@@ -255,7 +240,7 @@ check([
     quiet: true,
   },
   {
-    case: '58',
+    rule: 'usage-counts-once',
     title: 'the second completion of a request is stale and its usage counts once',
     given: 'C[u]',
     send: [
@@ -268,7 +253,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.25),
   },
   {
-    case: '59a',
+    rule: 'overflow-compacts',
     title: 'a context overflow compacts',
     given: 'C[u] long',
     send: [g.overflows],
@@ -277,7 +262,7 @@ check([
     path: 'C K',
   },
   {
-    case: '59b',
+    rule: 'overflow-compacts',
     title: 'after the compaction the same purpose is asked again',
     given: 'C[u] long',
     send: [g.overflows, g.compacts()],
@@ -286,7 +271,7 @@ check([
     talk: [u(summary(), 'x')],
   },
   {
-    case: '59c',
+    rule: 'summary-keeps-unanswered',
     title: 'compacting an overflow keeps the last calls and their results',
     given: 'C[t] long',
     send: [g.overflows, g.compacts()],

@@ -2,7 +2,7 @@ import * as g from './given.js';
 import { check } from './rows.js';
 import { a, bad, good, note, u, use } from './shown.js';
 
-// Conformance cases 4.5: hooks after tools.
+// Hooks after tools.
 
 const { edit, grep } = g;
 const ROUND = 'X H CheckingBudget Gathering C';
@@ -10,7 +10,7 @@ const asked = [u('hi'), a(use('1'))];
 
 check([
   {
-    case: '121',
+    rule: 'hooks-look-after-changes',
     title: 'after reads alone the hook is passed',
     given: 'C[u]',
     send: [g.wants(grep('1')), g.ended('1')],
@@ -19,16 +19,17 @@ check([
     path: ROUND,
   },
   {
-    case: '122',
-    title: 'an edit that failed wants no hook',
+    rule: 'hooks-look-after-changes',
+    title: 'an edit that failed wants no hook, where only calls that ended ok count',
     given: 'C[u]',
+    settings: { hooks: 'mutatingOk' },
     send: [g.wants(edit('1')), g.started('1'), g.ended('1', 'failed')],
     state: 'C[t]',
     does: ['SendLlmRequest'],
     path: ROUND,
   },
   {
-    case: '124',
+    rule: 'hooks-look-after-changes',
     title: 'the setting never runs no hook',
     given: 'C[u]',
     settings: { hooks: 'never' },
@@ -38,9 +39,10 @@ check([
     path: ROUND,
   },
   {
-    case: '125',
-    title: 'the hook is told the edits that succeeded',
+    rule: 'hooks-look-after-changes',
+    title: 'the hook is told the edits that succeeded, where only these count',
     given: 'C[u]',
+    settings: { hooks: 'mutatingOk' },
     send: [
       g.wants(edit('1'), grep('2'), edit('3')),
       g.ended('1'),
@@ -57,7 +59,7 @@ check([
     ],
   },
   {
-    case: '127',
+    rule: 'next-round',
     title: 'a clean tree without commits goes on',
     given: 'H[c]',
     send: [g.hookDone()],
@@ -66,7 +68,7 @@ check([
     path: 'H CheckingBudget Gathering C',
   },
   {
-    case: '128a',
+    rule: 'auto-commit',
     title: 'three commits are not formatted under the rule of exactly one, a dirty tree is committed',
     given: 'H[c]',
     settings: { formatter: 'onOneCommit' },
@@ -75,7 +77,7 @@ check([
     does: ['RunHook AutoCommitting 1'],
   },
   {
-    case: '128b',
+    rule: 'format-changes',
     title: 'one commit is formatted under the rule of exactly one',
     given: 'H[c]',
     settings: { formatter: 'onOneCommit' },
@@ -85,7 +87,7 @@ check([
     shows: ['DisplayNotice commits'],
   },
   {
-    case: '130',
+    rule: 'format-changes',
     title: 'what was committed is shown and the turn goes on',
     given: 'H[a]',
     send: [g.hookDone({ commits: g.commits(1) })],
@@ -94,7 +96,7 @@ check([
     shows: ['DisplayNotice'],
   },
   {
-    case: '131',
+    rule: 'hooks-fail-open',
     title: 'a commit that the repository refused is a warning with its output',
     given: 'H[a]',
     send: [g.hookFails('pre-commit: no tabs, please')],
@@ -103,7 +105,7 @@ check([
     shows: [/^DisplayWarning hook: [\s\S]*no tabs, please/],
   },
   {
-    case: '133',
+    rule: 'next-round',
     title: 'a warning of a hook does not stand in for the request',
     given: 'H[c]',
     send: [g.hookDone({ warning: 'the tests are red' })],
@@ -112,7 +114,7 @@ check([
     shows: [/^DisplayWarning hook: [\s\S]*the tests are red/],
   },
   {
-    case: '134',
+    rule: 'hook-veto',
     title: 'a hook can stop the turn, and the results stay',
     given: 'H[c]',
     send: [g.hookDone({ warning: 'stop here', proceed: false, commits: g.commits(1), dirty: true })],
@@ -123,7 +125,7 @@ check([
     talk: [...asked, u(good('1'))],
   },
   {
-    case: '136',
+    rule: 'stale-events',
     title: 'the completion of an earlier phase is stale',
     given: 'H[f]',
     send: [g.hookDone({ hookId: 'hook-1', note: 'old' })],
@@ -132,7 +134,7 @@ check([
     talk: [...asked, u(good('1'))],
   },
   {
-    case: '137a',
+    rule: 'queue-input',
     title: 'input during a hook is queued',
     given: 'H[c]',
     send: [g.input('use tabs')],
@@ -142,7 +144,7 @@ check([
     queue: ['use tabs'],
   },
   {
-    case: '137b',
+    rule: 'next-round',
     title: 'input during a hook goes into the next message, after the results and the notes',
     given: 'H[c]',
     send: [g.input('use tabs'), g.hookDone({ note: 'formatted a.ts' })],

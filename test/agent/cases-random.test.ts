@@ -4,9 +4,9 @@ import { step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { begun, forAll, roam } from './random.js';
 
-// Conformance cases 179 and 181: any sequence of events.
+// Any sequence of events.
 
-test('case 179: a log of events replayed twice gives the same states, actions and ids', (t) => {
+test('deterministic: a log of events replayed twice gives the same states, actions and ids', (t) => {
   forAll(t, 60, (walked) => {
     const walker = roam(walked);
     let state: State = begun(walked.settings);
@@ -18,6 +18,6 @@ test('case 179: a log of events replayed twice gives the same states, actions an
   });
 });
 
-test('case 181: random, late, duplicate, stale and misplaced events break no invariant', (t) => {
+test('never-stuck: random, late, duplicate, stale and misplaced events break no invariant', (t) => {
   forAll(t, 200, (walked) => void roam(walked));
 });

@@ -7,7 +7,7 @@ import { check } from './rows.js';
 import { a, bad, good, nameOf, u, use } from './shown.js';
 import { bring, faultsOf, PLACES, start, take, type Walker } from './walker.js';
 
-// Conformance cases 4.7 but for 179 and 181, which are in cases-random.test.ts.
+// Shutdown, and what is late after it. Any sequence of events: cases-random.test.ts.
 
 const { edit, grep } = g;
 const asked = [u('hi'), a(use('1'), use('2'))];
@@ -28,7 +28,7 @@ const sameAsBefore = (walker: Walker): void => {
 
 check([
   {
-    case: '162',
+    rule: 'shutdown',
     title: 'shutdown in Ready',
     given: 'Ready',
     send: [g.shutdown],
@@ -36,7 +36,7 @@ check([
     does: ['Shutdown'],
   },
   {
-    case: '163',
+    rule: 'shutdown',
     title: 'shutdown in W',
     given: 'W',
     send: [g.shutdown],
@@ -45,7 +45,7 @@ check([
     path: 'W Z',
   },
   {
-    case: '164',
+    rule: 'shutdown',
     title: 'shutdown aborts the request',
     given: 'C[u]',
     send: [g.shutdown],
@@ -54,7 +54,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '165',
+    rule: 'shutdown',
     title: 'shutdown stops the retry timer',
     given: 'Er',
     send: [g.shutdown],
@@ -63,7 +63,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '166',
+    rule: 'shutdown',
     title: 'shutdown kills what runs and settles',
     given: 'X',
     send: [g.shutdown],
@@ -72,7 +72,7 @@ check([
     talk: [...asked, u(bad('1', INTERRUPTED), bad('2', /not run.*session closed/i))],
   },
   {
-    case: '167',
+    rule: 'shutdown',
     title: 'shutdown aborts the hook',
     given: 'H[c]',
     send: [g.shutdown],
@@ -80,7 +80,7 @@ check([
     does: ['AbortHook', 'Shutdown'],
   },
   {
-    case: '168',
+    rule: 'shutdown',
     title: 'shutdown aborts the compaction and holds the input',
     given: 'K[i]',
     send: [g.shutdown],
@@ -88,9 +88,16 @@ check([
     does: ['AbortCompaction', 'Shutdown'],
     queue: ['x'],
   },
-  { case: '169', title: 'shutdown in Z', given: 'Z', send: [g.shutdown], state: 'Z', does: ['Shutdown'] },
   {
-    case: '170',
+    rule: 'shutdown',
+    title: 'shutdown in Z',
+    given: 'Z',
+    send: [g.shutdown],
+    state: 'Z',
+    does: ['Shutdown'],
+  },
+  {
+    rule: 'shutdown',
     title: 'shutdown keeps real results and marks interrupted ones',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2')), g.started('1'), g.started('2'), g.ended('1'), g.shutdown],
@@ -99,7 +106,7 @@ check([
     talk: [...asked, u(good('1'), bad('2', INTERRUPTED))],
   },
   {
-    case: '172a',
+    rule: 'after-shutdown',
     title: 'input after shutdown is held, not sent',
     given: 'Z',
     send: [g.input('still there?')],
@@ -110,7 +117,7 @@ check([
     talk: [],
   },
   {
-    case: '172b',
+    rule: 'after-shutdown',
     title: 'a completion after shutdown is late',
     given: 'C[u]',
     send: [g.shutdown, g.completed({ text: 'late', requestId: 'req-1' })],
@@ -119,7 +126,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '172c',
+    rule: 'after-shutdown',
     title: 'a call that ends after shutdown is late',
     given: 'X',
     send: [g.shutdown, g.ended('1', 'ok', 'late', 'batch-1')],
@@ -127,7 +134,7 @@ check([
     quiet: true,
   },
   {
-    case: '172d',
+    rule: 'after-shutdown',
     title: 'a timer after shutdown is late',
     given: 'Z',
     send: [g.rings('timer-1')],
@@ -135,7 +142,7 @@ check([
     quiet: true,
   },
   {
-    case: '173',
+    rule: 'shutdown',
     title: 'shutdown a second time does it again and changes nothing',
     given: 'X',
     send: [g.shutdown, g.shutdown],
@@ -144,7 +151,7 @@ check([
     also: sameAsBefore,
   },
   {
-    case: '175a',
+    rule: 'resume-request',
     title: 'a session cut off in the middle of a reply asks again under the same id and attempt',
     given: 'Er',
     send: [g.rings(), g.delta('y'), g.resumed],
@@ -154,7 +161,7 @@ check([
     also: sameAsBefore,
   },
   {
-    case: '175b',
+    rule: 'resume-rest',
     title: 'a session cut off while waiting for a retry still waits',
     given: 'Er',
     send: [g.resumed],
@@ -163,7 +170,7 @@ check([
     also: sameAsBefore,
   },
   {
-    case: '175c',
+    rule: 'resume-rest',
     title: 'a session cut off in a compaction still compacts',
     given: 'K[o]',
     send: [g.resumed],
@@ -171,7 +178,7 @@ check([
     also: sameAsBefore,
   },
   {
-    case: '176',
+    rule: 'results-in-one-message',
     title: 'a session cut off in a hook has its results',
     given: 'H[f]',
     send: [g.resumed],
@@ -201,7 +208,7 @@ const everywhere = (): readonly Walker[] => {
 
 for (const walker of everywhere()) {
   const before = walker.state();
-  test(`case 182: every event in ${nameOf(before)} leaves a defined state and throws nothing`, () => {
+  test(`shutdown: every event in ${nameOf(before)} leaves a defined state and throws nothing`, () => {
     for (const { given } of labels) {
       const { state } = take(before, g.eventOf(given, before));
       assert.equal(typeof state.name, 'string');
@@ -209,7 +216,7 @@ for (const walker of everywhere()) {
   });
 }
 
-test('case 182: every state can be left by shutdown in one step with a valid conversation', () => {
+test('shutdown: every state can be left by shutdown in one step with a valid conversation', () => {
   for (const walker of everywhere()) {
     const { state } = walker.send(g.shutdown);
     assert.equal(state.name, 'ShuttingDown');

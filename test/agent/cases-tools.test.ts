@@ -4,7 +4,7 @@ import { check, spentBy } from './rows.js';
 import { a, bad, good, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Conformance cases 4.3: tools.
+// Tools.
 
 const { edit, grep } = g;
 const ROUND = 'CheckingForCancellation X H CheckingBudget Gathering C';
@@ -16,7 +16,7 @@ const twoGreps = (...more: readonly g.Given[]) => {
 
 check([
   {
-    case: '61',
+    rule: 'call-order',
     title: 'two reads start together',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2'))],
@@ -26,7 +26,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2'))],
   },
   {
-    case: '62',
+    rule: 'results-in-one-message',
     title: 'nothing is appended before the batch ends',
     given: twoGreps,
     send: [g.ended('2')],
@@ -37,7 +37,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2'))],
   },
   {
-    case: '64',
+    rule: 'results-in-one-message',
     title: 'results are appended in call order, failures marked',
     given: twoGreps,
     send: [g.ended('2'), g.ended('1', 'failed')],
@@ -46,7 +46,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2')), u(bad('1', /output of 1/), good('2'))],
   },
   {
-    case: '65a',
+    rule: 'first-outcome-wins',
     title: 'a second completion of a call is ignored',
     given: twoGreps,
     send: [g.ended('1', 'ok', 'first'), g.ended('1', 'failed', 'second')],
@@ -55,7 +55,7 @@ check([
     quiet: true,
   },
   {
-    case: '65b',
+    rule: 'first-outcome-wins',
     title: 'the first completion of a call is the one that the model sees',
     given: twoGreps,
     send: [g.ended('1', 'ok', 'first'), g.ended('1', 'failed', 'second'), g.ended('2')],
@@ -63,7 +63,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2')), u(good('1', 'first'), good('2'))],
   },
   {
-    case: '67',
+    rule: 'stale-events',
     title: 'a completion of an older batch is stale, even with a call id that is in use again',
     given: 'C[t]',
     send: [g.wants(grep('1')), g.ended('1', 'ok', 'old', 'batch-1')],
@@ -72,7 +72,7 @@ check([
     quiet: true,
   },
   {
-    case: '68',
+    rule: 'results-in-one-message',
     title: 'a late completion adds no second result',
     given: 'C[t]',
     send: [g.ended('1', 'ok', 'late', 'batch-1')],
@@ -81,7 +81,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'))],
   },
   {
-    case: '70',
+    rule: 'calls-that-never-run',
     title: 'an unknown tool is answered with the names that exist, in the same step',
     given: 'C[u]',
     send: [g.wants(g.unknownTool('1'))],
@@ -91,7 +91,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /grep.*edit/))],
   },
   {
-    case: '71a',
+    rule: 'calls-that-never-run',
     title: 'arguments that are not JSON are answered with the raw text',
     given: 'C[u]',
     send: [g.wants(g.notJson('1'))],
@@ -100,7 +100,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /not valid JSON[\s\S]*\{"path": "a\.t/))],
   },
   {
-    case: '71b',
+    rule: 'calls-that-never-run',
     title: 'arguments with a wrong field are answered with the field',
     given: 'C[u]',
     send: [g.wants(g.wrongField('1'))],
@@ -109,7 +109,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /path.*must be a string/))],
   },
   {
-    case: '73',
+    rule: 'judged-calls',
     title: 'a call without arguments runs with an empty object',
     given: 'C[u]',
     send: [g.wants({ ...grep('1'), input: {} })],
@@ -121,7 +121,7 @@ check([
     },
   },
   {
-    case: '74',
+    rule: 'cut-reply',
     title: 'of a reply that was cut off no call is executed',
     given: 'C[u]',
     send: [g.completed({ calls: [edit('1'), g.notJson('2')], stopReason: 'maxTokens' })],
@@ -131,7 +131,7 @@ check([
     talk: [u('hi'), a(use('1'), use('2')), u(bad('1', /cut/), bad('2'))],
   },
   {
-    case: '76',
+    rule: 'call-order',
     title: 'of two edits the second waits',
     given: 'C[u]',
     send: [g.wants(edit('1'), edit('2'))],
@@ -140,7 +140,7 @@ check([
     does: ['ExecuteTools 1'],
   },
   {
-    case: '77',
+    rule: 'call-order',
     title: 'the second edit starts when the first has ended',
     given: 'C[u]',
     send: [g.wants(edit('1'), edit('2')), g.started('1'), g.ended('1')],
@@ -149,7 +149,7 @@ check([
     does: ['ExecuteTools 2'],
   },
   {
-    case: '78',
+    rule: 'call-order',
     title: 'an edit between reads holds back what comes after it',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2'), edit('3'), grep('4'))],
@@ -158,7 +158,7 @@ check([
     does: ['ExecuteTools 1,2'],
   },
   {
-    case: '79',
+    rule: 'call-order',
     title: 'the edit starts alone when the reads before it have ended',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2'), edit('3'), grep('4')), g.ended('1'), g.ended('2')],
@@ -167,7 +167,7 @@ check([
     does: ['ExecuteTools 3'],
   },
   {
-    case: '80a',
+    rule: 'call-order',
     title: 'no more calls run at once than allowed',
     given: 'C[u]',
     settings: { maxParallel: 2 },
@@ -177,7 +177,7 @@ check([
     does: ['ExecuteTools 1,2'],
   },
   {
-    case: '80b',
+    rule: 'call-order',
     title: 'each completion starts one more',
     given: 'C[u]',
     settings: { maxParallel: 2 },
@@ -187,7 +187,7 @@ check([
     does: ['ExecuteTools 3'],
   },
   {
-    case: '82',
+    rule: 'call-runs',
     title: 'a call keeps its three times',
     given: 'C[u]',
     send: [
@@ -207,7 +207,7 @@ check([
     },
   },
   {
-    case: '83',
+    rule: 'truthful-results',
     title: 'a call that hit its deadline reports what it printed until then',
     given: 'C[u]',
     send: [g.wants(grep('1')), g.started('1'), g.ended('1', 'timedOut', 'the first half')],
@@ -216,7 +216,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /the first half/))],
   },
   {
-    case: '85',
+    rule: 'stale-events',
     title: 'the completion of an old request leaves a running batch alone',
     given: 'Er',
     send: [
@@ -230,7 +230,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: '86',
+    rule: 'queue-input',
     title: 'input while tools run is queued',
     given: 'X',
     send: [g.input('use tabs')],
@@ -241,7 +241,7 @@ check([
     queue: ['use tabs'],
   },
   {
-    case: '88',
+    rule: 'stale-events',
     title: 'a late piece of text is stale',
     given: 'X',
     send: [g.delta('y', 'req-1')],
@@ -249,7 +249,7 @@ check([
     quiet: true,
   },
   {
-    case: '91',
+    rule: 'truthful-results',
     title: 'an empty result is told to be empty',
     given: 'C[u]',
     send: [g.wants(grep('1')), g.ended('1', 'ok', '')],
@@ -258,7 +258,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1', /\S/))],
   },
   {
-    case: '92a',
+    rule: 'limit-after-round',
     title: 'the turn ends at its limit of rounds, results stored',
     given: 'C[u]',
     settings: { limits: { rounds: 2 } },
@@ -270,7 +270,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1')), a(use('2')), u(good('2'))],
   },
   {
-    case: '92b',
+    rule: 'limit-after-round',
     title: 'input after the limit of rounds goes on with fresh rounds',
     given: 'C[u]',
     settings: { limits: { rounds: 2 } },

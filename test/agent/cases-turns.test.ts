@@ -4,7 +4,7 @@ import { check, countOf, spentBy } from './rows.js';
 import { a, u } from './shown.js';
 import { bring, start } from './walker.js';
 
-// Conformance cases 4.1: turns and input.
+// Turns and input.
 
 const emptied = () => {
   const walker = bring('C[u]');
@@ -25,14 +25,14 @@ const cancelled = () => {
 
 check([
   {
-    case: '1',
+    rule: 'open-session',
     title: 'a new machine is ready and has said nothing',
     given: () => start(),
     state: 'Ready',
     talk: [],
   },
   {
-    case: '2',
+    rule: 'open-session',
     title: 'Start waits for the user and prompts',
     given: 'Ready',
     send: [g.begin],
@@ -42,7 +42,7 @@ check([
     talk: [],
   },
   {
-    case: '3',
+    rule: 'open-session',
     title: 'input in Ready begins a turn by way of W',
     given: 'Ready',
     send: [g.input('hi')],
@@ -56,7 +56,7 @@ check([
     },
   },
   {
-    case: '4',
+    rule: 'input-starts-turn',
     title: 'input in W is sent',
     given: 'W',
     send: [g.input('hi')],
@@ -66,7 +66,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '5',
+    rule: 'input-starts-turn',
     title: 'blank input is not sent',
     given: 'W',
     send: [g.input('  ')],
@@ -78,7 +78,7 @@ check([
     queue: [],
   },
   {
-    case: '7',
+    rule: 'streamed-text',
     title: 'a streamed reply is shown piece by piece and not once more at its end',
     given: 'C[u]',
     send: [g.delta('y'), g.delta('o'), g.says('yo')],
@@ -90,7 +90,7 @@ check([
     also: (walker) => assert.equal(countOf(walker, 'DisplayText'), 2),
   },
   {
-    case: '8',
+    rule: 'streamed-text',
     title: 'what was not streamed is shown at completion',
     given: 'C[u]',
     send: [g.delta('y'), g.says('yo')],
@@ -100,7 +100,7 @@ check([
     talk: [u('hi'), a('yo')],
   },
   {
-    case: '9',
+    rule: 'empty-reply',
     title: 'an empty reply stores nothing and warns',
     given: 'C[u]',
     send: [g.empty],
@@ -111,7 +111,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '10a',
+    rule: 'empty-reply',
     title: 'with empty retries an empty reply waits for its retry, straight from C',
     given: 'C[u]',
     settings: { emptyRetries: 1 },
@@ -122,7 +122,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '10b',
+    rule: 'empty-reply',
     title: 'the retry of an empty reply is attempt 1 again, and a second empty reply ends the turn',
     given: 'C[u]',
     settings: { emptyRetries: 1 },
@@ -140,7 +140,7 @@ check([
     },
   },
   {
-    case: '11',
+    rule: 'empty-reply',
     title: 'after an empty reply the next input joins the unanswered message',
     given: emptied,
     send: [g.input('again')],
@@ -149,7 +149,7 @@ check([
     talk: [u('hi', 'again')],
   },
   {
-    case: '13',
+    rule: 'empty-reply',
     title: 'tool use announced with nothing at all is an empty reply and leaves a diagnostic',
     given: 'C[u]',
     send: [g.completed({ stopReason: 'toolUse' })],
@@ -160,7 +160,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '14',
+    rule: 'calls-decide',
     title: 'calls win over a stop reason that says the turn ends',
     given: 'C[u]',
     send: [g.completed({ calls: [g.grep('1')], stopReason: 'end' })],
@@ -169,7 +169,7 @@ check([
     path: 'C Processing ToolUseRequested CheckingForCancellation X',
   },
   {
-    case: '16',
+    rule: 'refused-reply',
     title: 'a refusal with text is kept, shown and warned about',
     given: 'C[u]',
     send: [g.completed({ text: 'I will not', stopReason: 'refusal' })],
@@ -179,7 +179,7 @@ check([
     talk: [u('hi'), a('I will not')],
   },
   {
-    case: '17',
+    rule: 'empty-reply',
     title: 'white space alone counts as empty',
     given: 'C[u]',
     send: [g.says(' \n ')],
@@ -189,7 +189,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: '19',
+    rule: 'retry-last',
     title: 'after a failure the next input joins the unanswered message',
     given: failed,
     send: [g.input('more')],
@@ -198,7 +198,7 @@ check([
     talk: [u('hi', 'more')],
   },
   {
-    case: '20',
+    rule: 'retry-last',
     title: 'RetryLast after a failure sends the conversation as it stands, as a new turn',
     given: failed,
     send: [g.retryLast],
@@ -211,7 +211,7 @@ check([
     },
   },
   {
-    case: '22',
+    rule: 'input-failed',
     title: 'failing input is shown and waited for again',
     given: 'W',
     send: [g.inputFails],
@@ -221,7 +221,7 @@ check([
     path: 'W Failed W',
   },
   {
-    case: '23',
+    rule: 'stale-events',
     title: 'the completion of an old request changes nothing in W but usage',
     given: cancelled,
     send: [g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.25) })],
@@ -231,7 +231,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.25),
   },
   {
-    case: '25',
+    rule: 'stale-events',
     title: 'a timer in W is stale',
     given: 'W',
     send: [g.rings('timer-1')],
@@ -239,7 +239,7 @@ check([
     quiet: true,
   },
   {
-    case: '26',
+    rule: 'send-again',
     title: 'RetryNow in W is late',
     given: 'W',
     send: [g.retryNow],

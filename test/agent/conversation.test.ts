@@ -82,14 +82,17 @@ test('a summary stands before what is left of a conversation', () => {
 });
 
 test('only what the user typed is taken back', () => {
-  assert.deepEqual(takeBackInput(answered), { texts: [], conversation: answered });
+  assert.deepEqual(takeBackInput(answered), { inputs: [], conversation: answered });
   assert.deepEqual(takeBackInput(asked), {
-    texts: ['one'],
+    inputs: [{ type: 'text', origin: 'user', text: 'one' }],
     conversation: { closed: asked.closed, open: null },
   });
   const mixed = addTexts(addTexts(called, 'note', ['by the way']), 'user', ['two', 'three']);
-  const { texts, conversation } = takeBackInput(mixed);
-  assert.deepEqual(texts, ['two', 'three']);
+  const { inputs, conversation } = takeBackInput(mixed);
+  assert.deepEqual(
+    inputs.map(({ text }) => text),
+    ['two', 'three'],
+  );
   assert.deepEqual(conversation.open?.parts, [found, { type: 'text', origin: 'note', text: 'by the way' }]);
 });
 

@@ -3,7 +3,7 @@ import type { Event, ModelError, On, StopReason } from '../../src/agent/event.js
 import type { AssistantMessage, AssistantPart } from '../../src/agent/message.js';
 import type { Dimension, Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/usage.js';
+import type { Usage } from '../../src/agent/values/usage.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 
 /** The clock of all tests stands still here. */

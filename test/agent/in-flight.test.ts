@@ -3,12 +3,13 @@ import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
 import type { Call } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
-import { endedBy, flightFaults, inFlight } from '../../src/agent/in-flight.js';
-import type { In, Session, State } from '../../src/agent/state.js';
+import { endedBy, flightFaults, inFlight } from '../../src/agent/invariants/in-flight.js';
+import type { In, SessionData, State } from '../../src/agent/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
 
-// 2.14, each way of breaking it by hand: work that nobody waits for, and waiting for work that nobody does.
+// docs/rules.md#in-flight-is-named, each way of breaking it by hand: work that nobody waits for, and waiting for work
+// that nobody does.
 
 const { batch, endedCall, failed, llm, PROMPT, queued, running, session, waiting } = hand;
 
@@ -32,7 +33,7 @@ const stopping = (callId: string, graceTimerId: string): Call => ({
   startedAt: 1,
   graceTimerId,
 });
-const cancelling = (graceTimerId: string | null, own: Session = session()): In<'ExecutingTools'> => ({
+const cancelling = (graceTimerId: string | null, own: SessionData = session()): In<'ExecutingTools'> => ({
   ...batch([running('1')], own),
   phase: { mode: 'cancelling', graceTimerId, cause: 'user' },
 });
@@ -51,9 +52,9 @@ const compacting: State = {
   length: 2,
   mode: { kind: 'mid' },
 };
-const timed = (own: Session = session()): Session => ({
+const timed = (own: SessionData = session()): SessionData => ({
   ...own,
-  turn: { ...own.turn, timeLimit: { timerId: 'timer-9', dueAt: 9 } },
+  turn: { ...own.turn, timeLimit: { timerId: 'timer-9', dueAt: 9, delayMs: 1_000 } },
 });
 
 // ---- What a state names ----
@@ -117,7 +118,7 @@ const works: readonly Work[] = [
   {
     what: 'timer timer-1',
     state: failed(session(), 1),
-    start: { type: 'ScheduleTimer', timerId: 'timer-1', dueAt: 1 },
+    start: { type: 'ScheduleTimer', timerId: 'timer-1', dueAt: 1, delayMs: 1_000 },
     stop: { type: 'CancelTimer', timerId: 'timer-1' },
     ends: [g.rings()],
   },
@@ -146,10 +147,10 @@ const faults = (
 
 const again = (state: State): State => ({ ...state });
 const goesOn = (what: string, name = 'WaitingForUserInput'): readonly string[] => [
-  `2.14: ${what} goes on, and ${name} does not know it`,
+  `in-flight-is-named: ${what} goes on, and ${name} does not know it`,
 ];
 const waitsFor = (what: string, { name }: State): readonly string[] => [
-  `2.14: ${name} waits for ${what}, which is not going on`,
+  `in-flight-is-named: ${name} waits for ${what}, which is not going on`,
 ];
 
 for (const { what, state, start, stop, ends } of works) {
@@ -244,6 +245,6 @@ test('after a crash a commit is not made again: it is the business of the runtim
 test('after a crash the clock of the turn is set again', () => {
   const state = llm(timed());
   assert.deepEqual(resumed(state, again(state), [hand.send(1)]), waitsFor('timer timer-9', state));
-  const clock: Action = { type: 'ScheduleTimer', timerId: 'timer-9', dueAt: 9 };
+  const clock: Action = { type: 'ScheduleTimer', timerId: 'timer-9', dueAt: 9, delayMs: 1_000 };
   assert.deepEqual(resumed(state, again(state), [hand.send(1), clock]), []);
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { emptyConversation } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
-import { violations } from '../../src/agent/invariants.js';
-import type { In, Session, State } from '../../src/agent/state.js';
+import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
+import type { In, SessionData, State } from '../../src/agent/state.js';
 import {
   asked,
   batch,
@@ -31,7 +31,7 @@ import type { SettingsPatch } from './settings.js';
 // ---- 5: bounds ----
 
 const TWO_RETRIES: SettingsPatch = { maxRetries: 2 };
-const spent = (turn: Partial<Session['turn']>, limits: SettingsPatch['limits'] = {}): Session => {
+const spent = (turn: Partial<SessionData['turn']>, limits: SettingsPatch['limits'] = {}): SessionData => {
   const own = session({}, { limits });
   return { ...own, turn: { ...own.turn, ...turn } };
 };
@@ -48,12 +48,12 @@ const bounds: readonly Row[] = [
   {
     title: 'one attempt too many',
     after: llm(session({}, TWO_RETRIES), 4),
-    says: '5: attempt 4 of at most 3',
+    says: 'bounded-work: attempt 4 of at most 3',
   },
   {
     title: 'one attempt too many to wait for, which was one too many already',
     after: failed(session({}, TWO_RETRIES), 4),
-    says: ['5: attempt 4 of at most 3', '5: retry 4 of at most 2 is promised'],
+    says: ['bounded-work: attempt 4 of at most 3', 'bounded-work: retry 4 of at most 2 is promised'],
   },
   {
     title: 'a retry that went on waiting when the bound was lowered',
@@ -78,7 +78,7 @@ const bounds: readonly Row[] = [
     title: 'one more than was promised',
     before: failed(session({}, { maxRetries: 5 }), 4),
     after: llm(session({}, TWO_RETRIES), 6),
-    says: '5: attempt 6 of at most 3',
+    says: 'bounded-work: attempt 6 of at most 3',
   },
   {
     title: 'the attempt that waited for a compaction',
@@ -89,13 +89,13 @@ const bounds: readonly Row[] = [
     title: 'one attempt too many after a compaction between rounds',
     before: compacting(TWO_RETRIES, { kind: 'mid' }),
     after: llm(session({}, TWO_RETRIES), 4),
-    says: '5: attempt 4 of at most 3',
+    says: 'bounded-work: attempt 4 of at most 3',
   },
   { title: 'a call below the limit of rounds', after: llm(spent({ rounds: 1 }, { rounds: 2 })) },
   {
     title: 'a call at the limit of rounds',
     after: llm(spent({ rounds: 2 }, { rounds: 2 })),
-    says: '5: a call beyond the limit of rounds',
+    says: 'bounded-work: a call beyond the limit of rounds',
   },
   { title: 'a call without a limit of rounds', after: llm(spent({ rounds: 200 }, { rounds: 0 })) },
   {
@@ -110,7 +110,7 @@ const bounds: readonly Row[] = [
   {
     title: 'a call after too many cut replies',
     after: llm(spent({ truncations: 2 }, { truncation: 2 })),
-    says: '5: a call beyond the limit of cut replies',
+    says: 'bounded-work: a call beyond the limit of cut replies',
   },
   { title: 'a call after one cut reply', after: llm(spent({ truncations: 1 }, { truncation: 2 })) },
   {
@@ -124,7 +124,7 @@ const bounds: readonly Row[] = [
   {
     title: 'more calls than may run',
     after: batch([running('1'), running('2')], session({}, { maxParallel: 1 })),
-    says: '5: more calls run than may run at once',
+    says: 'bounded-work: more calls run than may run at once',
   },
   {
     title: 'calls that ran when the bound was lowered',
@@ -135,19 +135,19 @@ const bounds: readonly Row[] = [
     title: 'one more than ran when the bound was lowered',
     before: batch([running('1'), running('2')], session({}, { maxParallel: 2 })),
     after: batch([running('1'), running('2'), running('3')], session({}, { maxParallel: 1 })),
-    says: '5: more calls run than may run at once',
+    says: 'bounded-work: more calls run than may run at once',
   },
   {
     title: 'a call that only waited when the bound was lowered',
     before: batch([running('1'), queued('2')], session({}, { maxParallel: 2 })),
     after: batch([running('1'), running('2')], session({}, { maxParallel: 1 })),
-    says: '5: more calls run than may run at once',
+    says: 'bounded-work: more calls run than may run at once',
   },
   { title: 'a mutating call by itself', after: batch([running('1', true), queued('2')]) },
   {
     title: 'a mutating call beside another one',
     after: batch([running('1'), running('2', true)]),
-    says: '5: a mutating call has company',
+    says: 'bounded-work: a mutating call has company',
   },
 ];
 for (const row of bounds) check(row);
@@ -155,7 +155,7 @@ for (const row of bounds) check(row);
 // ---- 6, 7, 9, 10 ----
 
 const SHUTDOWN: Event = { type: 'ShutdownRequested', at: g.NOW };
-const waitsInQueue = (...texts: readonly string[]): Session =>
+const waitsInQueue = (...texts: readonly string[]): SessionData =>
   session({
     queue: texts.map((words, index) => ({ inputId: `input-${index}`, text: words, mode: 'steer' as const })),
   });
@@ -168,7 +168,7 @@ const rest: readonly Row[] = [
     title: 'a shutdown that ends nothing',
     event: SHUTDOWN,
     after: waiting(),
-    says: '6: shutdown did not end the session',
+    says: 'shutdown: shutdown did not end the session',
   },
   { title: 'an input that is queued', event: typed('one'), after: llm(waitsInQueue('one')) },
   { title: 'an input that is sent', event: typed('one'), after: llm(withTalk([], asked('one'))) },
@@ -182,26 +182,26 @@ const rest: readonly Row[] = [
     title: 'an input that is nowhere',
     event: typed('one'),
     after: llm(),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   {
     title: 'an input that has become a note',
     event: typed('one'),
     after: llm(withTalk([], user(text('note', 'one')))),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   {
     title: 'a long input that is nowhere, by its beginning',
     event: typed('x'.repeat(50)),
     after: llm(),
-    says: `7: "${'x'.repeat(40)}" is lost`,
+    says: `nothing-typed-is-lost: "${'x'.repeat(40)}" is lost`,
   },
   {
     title: 'the same input twice, kept once',
     before: llm(waitsInQueue('one')),
     event: typed('one'),
     after: llm(waitsInQueue('one', 'two')),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   { title: 'the queue is sent', before: llm(waitsInQueue('one')), after: llm(withTalk([], asked('one'))) },
   {
@@ -214,7 +214,7 @@ const rest: readonly Row[] = [
     title: 'the queue is gone',
     before: llm(waitsInQueue('one')),
     after: waiting(),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   {
     title: 'the queue is edited by the user',
@@ -226,20 +226,20 @@ const rest: readonly Row[] = [
     title: 'an unanswered question is gone',
     before: llm(withTalk([], asked('one'))),
     after: waiting(),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   {
     title: 'an unanswered question is gone, and the queue is as it was',
     before: llm(unanswered),
     after: waiting({ ...unanswered, conversation: emptyConversation }),
-    says: '7: "one" is lost',
+    says: 'nothing-typed-is-lost: "one" is lost',
   },
   {
     title: 'an input that changes nothing',
     before: llm(unanswered),
     event: typed('two'),
     after: llm(unanswered),
-    says: '7: "two" is lost',
+    says: 'nothing-typed-is-lost: "two" is lost',
   },
   {
     title: 'a note for the model is gone',
@@ -250,7 +250,7 @@ const rest: readonly Row[] = [
     title: 'an answered message is edited',
     before: waiting(withTalk([asked('one'), reply()])),
     after: waiting(withTalk([asked('two'), reply()])),
-    says: '10: a message that was answered has been changed',
+    says: 'append-only: a message that was answered has been changed',
   },
   {
     title: 'an answered message is summed up',
@@ -273,7 +273,7 @@ check({
   before: silent,
   after: silent,
   actions: [],
-  says: '9: CancelTurn in WaitingForUserInput changed nothing and said nothing',
+  says: 'no-silent-event: CancelTurn in WaitingForUserInput changed nothing and said nothing',
 });
 check({ title: 'an event that is answered by an action alone', before: silent, after: silent });
 check({
@@ -286,13 +286,13 @@ check({
 
 test('an event that is named in a diagnostic is not silent', () => {
   const diagnostics = [{ kind: 'late', state: silent.name, event: 'CancelTurn', why: 'no turn' }] as const;
-  assert.deepEqual(violations(silent, event, { state: silent, actions: [], path: [], diagnostics }), []);
+  assert.deepEqual(stateFaults(silent, event, { state: silent, actions: [], path: [], diagnostics }), []);
 });
 
 test('promises that were broken before are not complained about again', () => {
   const broken = waiting(session({ conversation: { ...emptyConversation, open: user() } }));
   assert.deepEqual(
-    violations(broken, event, { state: { ...broken }, actions: [PROMPT], path: [], diagnostics: [] }),
+    stateFaults(broken, event, { state: { ...broken }, actions: [PROMPT], path: [], diagnostics: [] }),
     [],
   );
 });

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
-import { decide } from '../../src/agent/policy.js';
-import { allowHosts, type Grant, presetRules, type Rule } from '../../src/agent/settings.js';
+import { decide } from '../../src/agent/policy/policy.js';
+import { allowHosts, type PolicyRule, presetRules } from '../../src/agent/policy/rules.js';
+import type { Grant } from '../../src/agent/settings.js';
 import { edit, grep } from './given.js';
 
-// Rules and grants by themselves (R31): which rule fits a call, and which grant covers it.
+// Rules and grants by themselves: which rule fits a call, and which grant covers it.
 
 const touching = (call: JudgedCall, ...paths: readonly string[]): JudgedCall => ({
   ...call,
   facts: { ...call.facts, paths },
 });
-const rule = (decision: Rule['decision'], limits: Partial<Rule> = {}): Rule => ({
+const rule = (decision: PolicyRule['decision'], limits: Partial<PolicyRule> = {}): PolicyRule => ({
   decision,
   tool: '*',
   where: 'anywhere',
@@ -19,15 +20,15 @@ const rule = (decision: Rule['decision'], limits: Partial<Rule> = {}): Rule => (
   why: `${decision} it`,
   ...limits,
 });
-const ask = (rules: readonly Rule[], call: JudgedCall, grants: readonly Grant[] = []) =>
+const ask = (rules: readonly PolicyRule[], call: JudgedCall, grants: readonly Grant[] = []) =>
   decide({ rules, workspace: '/project' }, grants, call).decision;
 
 type Row = {
   readonly title: string;
-  readonly rules: readonly Rule[];
+  readonly rules: readonly PolicyRule[];
   readonly call: JudgedCall;
   readonly grants?: readonly Grant[];
-  readonly says: Rule['decision'];
+  readonly says: PolicyRule['decision'];
 };
 
 const inside = [rule('allow', { where: 'inside' })];
@@ -115,7 +116,7 @@ const rows: readonly Row[] = [
     [
       ['plan', 'deny'],
       ['careful', 'ask'],
-      ['auto', 'deny'],
+      ['auto', 'ask'],
       ['ci', 'deny'],
     ] as const
   ).flatMap(([preset, says]): readonly Row[] => [
@@ -285,15 +286,15 @@ test('what the presets make of reading, of changing, and of what lies outside', 
   ]);
   assert.deepEqual(decisions, [
     ['plan', 'allow', 'deny', 'deny', 'deny'],
-    ['careful', 'allow', 'ask', 'deny', 'deny'],
-    ['auto', 'allow', 'allow', 'deny', 'deny'],
+    ['careful', 'allow', 'ask', 'ask', 'ask'],
+    ['auto', 'allow', 'allow', 'ask', 'ask'],
     ['ci', 'allow', 'allow', 'deny', 'deny'],
   ]);
 });
 
 test('the hosts that are named replace those that were named before', () => {
   const rules = allowHosts(allowHosts(presetRules.auto, ['a.com']), ['b.com']);
-  assert.equal(ask(rules, reaching('a.com')), 'deny');
+  assert.equal(ask(rules, reaching('a.com')), 'ask');
   assert.equal(ask(rules, reaching('b.com')), 'allow');
   assert.deepEqual(allowHosts(rules, []), presetRules.auto);
 });

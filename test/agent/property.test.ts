@@ -6,7 +6,7 @@ import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
 import type { Event, On } from '../../src/agent/event.js';
 import { step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/usage.js';
+import type { Usage } from '../../src/agent/values/usage.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 import { bring, PLACES, type Step } from './walker.js';
@@ -40,7 +40,7 @@ const released = (before: State, event: Event, { actions }: Step): readonly stri
   return [...edited.map((item) => item.text), ...restored, ...summed];
 };
 
-test('invariant 7: nothing that was typed is lost, and nothing is there twice', (t) => {
+test('nothing-typed-is-lost: nothing that was typed is lost, and nothing is there twice', (t) => {
   forAll(t, 120, (walked) => {
     const walker = roam(walked);
     walker.events().forEach((event, index) => {
@@ -75,7 +75,7 @@ const usageOf = (event: Event): { readonly id: string; readonly usage: Usage } |
   return { id: 'hookId' in event ? event.hookId : event.usageId, usage };
 };
 
-test('R0b: usage counts once per id, whatever comes late or twice', (t) => {
+test('usage-counts-once: usage counts once per id, whatever comes late or twice', (t) => {
   forAll(t, 120, (walked) => {
     const walker = roam(walked);
     const known = new Set<string>();
@@ -111,7 +111,7 @@ test('R0b: usage counts once per id, whatever comes late or twice', (t) => {
 const stateAfter = (state: State, ...given: readonly g.Given[]): string =>
   JSON.stringify(given.reduce((before, one) => step(before, g.eventOf(one, before)).state, state));
 
-test('R0e: two pieces of text in a row leave the same state as their concatenation', (t) => {
+test('merged-text: two pieces of text in a row leave the same state as their concatenation', (t) => {
   t.diagnostic('all places, random texts');
   const draining = bring('C[u]', { cancelMode: 'drain' });
   draining.send(g.cancel);
@@ -160,7 +160,7 @@ const journaled = (
 const done = ({ actions }: Step): string =>
   JSON.stringify(actions.filter(({ type }) => !type.startsWith('Display') && type !== 'RetractPartial'));
 
-test('invariant 8: the journal of a live run gives the same states, actions and ids', (t) => {
+test('deterministic: the journal of a live run gives the same states, actions and ids', (t) => {
   forAll(t, 120, (walked) => {
     const walker = roam(walked);
     let state = begun(walked.settings);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
+import type { RuleName } from '../../src/agent/machine-rules/machine-rules.js';
 import type { State } from '../../src/agent/state.js';
 import type { Given } from './given.js';
 import type { SettingsPatch } from './settings.js';
@@ -9,7 +10,8 @@ import { bring, type Place, type Walker } from './walker.js';
 
 /** Given, when, then. What is left out is not looked at; `does` lists all actions that are not for display. */
 type Row = {
-  readonly case: string;
+  /** The rule that the row is about: docs/rules.md. */
+  readonly rule: RuleName;
   readonly title: string;
   readonly given: Place | (() => Walker);
   readonly settings?: SettingsPatch;
@@ -81,7 +83,7 @@ const assertRow = (row: Row, walker: Walker): void => {
 
 export const check = (rows: readonly Row[]): void => {
   for (const row of rows) {
-    test(`${/^\d/.test(row.case) ? 'case ' : ''}${row.case}: ${row.title}`, () => {
+    test(`${row.rule}: ${row.title}`, () => {
       const walker = typeof row.given === 'string' ? bring(row.given, row.settings) : row.given();
       if (row.send !== undefined) walker.send(...row.send);
       assertRow(row, walker);

@@ -3,7 +3,7 @@ import * as g from './given.js';
 import { check } from './rows.js';
 import { a, bad, good, u, use } from './shown.js';
 
-// Rules R50-R59 where no case shows them.
+// Limits, the queue and settings: corners that cases-budget.test.ts leaves out.
 
 const { edit, grep } = g;
 const asked = [u('hi'), a(use('1'))];
@@ -13,7 +13,7 @@ const dear = (callId: string, costUsd: number) =>
 
 check([
   {
-    case: 'R50',
+    rule: 'limit-after-round',
     title: 'of money and rounds money is named',
     given: 'C[u]',
     settings: { limits: { usd: 1, rounds: 1 } },
@@ -21,7 +21,7 @@ check([
     state: 'W(budget usd)',
   },
   {
-    case: 'R50',
+    rule: 'limit-after-round',
     title: 'of tokens and rounds tokens are named',
     given: 'C[u]',
     settings: { limits: { tokens: 5, rounds: 1 } },
@@ -29,7 +29,7 @@ check([
     state: 'W(budget tokens)',
   },
   {
-    case: 'R50',
+    rule: 'limit-after-round',
     title: 'of rounds and truncation rounds are named',
     given: 'C[u]',
     settings: { limits: { rounds: 1, truncation: 1 } },
@@ -37,16 +37,16 @@ check([
     state: 'W(budget rounds)',
   },
   {
-    case: 'R50',
-    title: 'the time of the turn is looked at even before its timer rings',
+    rule: 'limit-after-round',
+    title: 'a clock that jumps ahead ends no turn: its timer decides',
     given: 'C[u]',
-    settings: { limits: { timeMs: 60_000, rounds: 1 } },
-    send: [g.wants(grep('1')), g.after(60_000, g.ended('1'))],
-    state: 'W(budget time)',
+    settings: { limits: { timeMs: 60_000 } },
+    send: [g.wants(grep('1')), g.after(7_200_000, g.ended('1'))],
+    state: 'C[t]',
     talk: [...asked, u(good('1'))],
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'near a limit the user is warned',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -55,7 +55,7 @@ check([
     shows: ['DisplayWarning budget'],
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'near a limit the user is warned once',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -64,9 +64,10 @@ check([
     hides: ['DisplayWarning budget'],
   },
   {
-    case: 'R52',
+    rule: 'steering-joins-results',
     title: 'steering texts join the results in order, a follow-up between them waits',
     given: 'X',
+    settings: { hooks: 'never' },
     send: [
       g.input('one'),
       g.followUp('later'),
@@ -79,7 +80,7 @@ check([
     queue: ['later'],
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'at a session limit the turn ends as it should, but the queue is held',
     given: 'C[u]',
     settings: { limits: { usd: 1 }, autoRearm: 'off' },
@@ -92,7 +93,7 @@ check([
     queue: ['more'],
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'at a session limit without a queue the turn just ends, with a notice',
     given: 'C[u]',
     settings: { limits: { usd: 1 }, autoRearm: 'off' },
@@ -103,7 +104,7 @@ check([
     path: 'C Processing EndOfTurn W',
   },
   {
-    case: 'R56',
+    rule: 'queue-input',
     title: 'blank input while busy is not queued',
     given: 'X',
     send: [g.input(' ')],
@@ -113,7 +114,7 @@ check([
     does: [],
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'the queue is sent in the order the user gave it',
     given: 'C[u]',
     send: [
@@ -126,7 +127,7 @@ check([
     talk: [u('hi'), a('yo'), u('two', 'one')],
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'the text of a queued item can be changed',
     given: 'C[u]',
     send: [
@@ -142,7 +143,7 @@ check([
     talk: [u('hi'), a('yo'), u('better')],
   },
   {
-    case: 'R59',
+    rule: 'settings-change',
     title: 'a changed setting holds from the next decision',
     given: 'C[u]',
     send: [g.change({ maxRetries: 0 }), g.fails()],
@@ -150,7 +151,7 @@ check([
     does: [],
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'an item that an edit names twice is there once',
     given: 'C[u]',
     send: [
@@ -161,7 +162,7 @@ check([
     queue: ['one'],
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'an edit cannot add items or blank texts',
     given: 'C[u]',
     send: [
@@ -179,7 +180,7 @@ check([
     queue: [],
   },
   {
-    case: 'R59',
+    rule: 'settings-change',
     title: 'settings that are tightened under way break nothing that runs',
     given: 'C[u]',
     send: [
@@ -194,7 +195,7 @@ check([
     does: [],
   },
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'a limit that did not stop the turn sends nothing when it is raised',
     given: 'C[u]',
     send: [g.input('later'), g.cancel, g.approve('usd', 5)],
@@ -203,7 +204,7 @@ check([
     queue: ['later'],
   },
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'a limit that did not stop the turn offers no retry when it is raised',
     given: 'C[u]',
     send: [g.refusedRequest, g.approve('usd', 5)],
@@ -211,7 +212,7 @@ check([
     hides: ['DisplayNotice retryLast'],
   },
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'a limit that was reached with the answer offers no retry when it is raised',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { usd: 1 } },
@@ -220,19 +221,19 @@ check([
     hides: ['DisplayNotice retryLast'],
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'what is queued when a turn ends at a limit is held with one notice',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { usd: 1 } },
     send: [g.input('later'), g.says('yo', g.usage(2))],
     state: 'W(budget usd)',
     does: [],
-    shows: ['DisplayNotice budget: $2.00 of $1.00 used'],
-    hides: ['DisplayNotice approveBudget'],
+    shows: ['DisplayNotice approveBudget: not sent: $2.00 of $1.00 used; raise the limit to go on'],
+    hides: ['DisplayNotice budget'],
     queue: ['later'],
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'with nothing queued a turn just ends',
     given: 'C[u]',
     send: [g.says('yo')],
@@ -243,7 +244,7 @@ check([
     },
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'a limit of tokens at the end of a turn is told in tokens',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { tokens: 5 } },
@@ -252,7 +253,7 @@ check([
     shows: ['DisplayNotice budget: 11 of 5 tokens used'],
   },
   {
-    case: 'R55',
+    rule: 'limit-at-end-of-turn',
     title: 'a queue that is held at the end of a turn is held for the limit that was reached',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { tokens: 5 } },

@@ -6,7 +6,7 @@ import { check, spentBy } from './rows.js';
 import { a, assertTalk, bad, good, note, summary, think, u, use } from './shown.js';
 import { bring, type Walker } from './walker.js';
 
-// Rules R8-R30 where no case shows them.
+// Replies and failed requests: corners that the cases leave out.
 
 const { edit, grep } = g;
 const cut = (...calls: readonly ReturnType<typeof grep>[]) => g.completed({ calls, stopReason: 'maxTokens' });
@@ -27,7 +27,7 @@ const WAY_OUT = 'C Processing ToolUseRequested CheckingForCancellation';
 
 check([
   {
-    case: 'R8',
+    rule: 'streamed-text',
     title: 'blank text that was streamed and is not stored is taken back',
     given: 'C[u]',
     send: [g.delta(' '), g.says(' ')],
@@ -35,7 +35,7 @@ check([
     does: ['RetractPartial'],
   },
   {
-    case: 'R8',
+    rule: 'streamed-text',
     title: 'text before a malformed reply is taken back',
     given: 'C[u]',
     send: [g.delta('yo'), g.wants(grep('1'), grep('1'))],
@@ -43,7 +43,7 @@ check([
     does: ['RetractPartial'],
   },
   {
-    case: 'R8',
+    rule: 'streamed-text',
     title: 'text before a context overflow is taken back',
     given: 'C[u] long',
     send: [g.delta('yo'), g.overflows],
@@ -51,7 +51,7 @@ check([
     does: ['RetractPartial', 'StartCompaction'],
   },
   ...[g.thought, g.halfCall].map((given) => ({
-    case: 'R9',
+    rule: 'display-only' as const,
     title: 'pieces for display alone change nothing',
     given: 'C[u]' as const,
     send: [given],
@@ -60,7 +60,7 @@ check([
     talk: [u('hi')],
   })),
   {
-    case: 'R10',
+    rule: 'malformed-reply',
     title: 'a reply without a message is malformed, its usage counts',
     given: 'C[u]',
     send: [g.completed({ message: null, usage: g.usage(0.5) })],
@@ -72,7 +72,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'reasoning alone is an empty reply',
     given: 'C[u]',
     send: [g.completed({ reasoning: 'hm' })],
@@ -81,7 +81,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'empty replies are counted apart from attempts',
     given: 'Er',
     settings: { emptyRetries: 1 },
@@ -90,7 +90,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'a whole reply resets the count of empty ones',
     given: 'C[u]',
     settings: { emptyRetries: 1 },
@@ -99,7 +99,7 @@ check([
     does: ['ScheduleTimer 1000'],
   },
   {
-    case: 'R14',
+    rule: 'calls-decide',
     title: 'tool use announced with text alone is an answer and leaves a diagnostic',
     given: 'C[u]',
     send: [g.completed({ text: 'yo', stopReason: 'toolUse' })],
@@ -108,7 +108,7 @@ check([
     talk: [u('hi'), a('yo')],
   },
   {
-    case: 'R15',
+    rule: 'cut-reply',
     title: 'an answer that was cut off is kept and warned about',
     given: 'C[u]',
     send: [g.completed({ text: 'and th', stopReason: 'maxTokens' })],
@@ -118,7 +118,7 @@ check([
     talk: [u('hi'), a('and th')],
   },
   {
-    case: 'R16',
+    rule: 'cut-reply',
     title: 'in a cut reply unknown and invalid calls are told so, whole ones that they were not run',
     given: 'C[u]',
     send: [cut(g.unknownTool('1'), g.wrongField('2'), edit('3'))],
@@ -131,7 +131,7 @@ check([
     ],
   },
   {
-    case: 'R16',
+    rule: 'cut-reply',
     title: 'the second cut reply in a row ends the turn',
     given: 'C[u]',
     send: [cut(edit('1')), cut(edit('2'))],
@@ -141,7 +141,7 @@ check([
     path: `${WAY_OUT} X H CheckingBudget BudgetExceeded W`,
   },
   {
-    case: 'R16',
+    rule: 'cut-reply',
     title: 'a whole reply between two cut ones resets the streak',
     given: 'C[u]',
     send: [cut(edit('1')), g.wants(grep('2')), g.ended('2'), cut(edit('3'))],
@@ -149,7 +149,7 @@ check([
     does: ['SendLlmRequest'],
   },
   ...(['refusal', 'contentFilter'] as const).map((stopReason) => ({
-    case: 'R17',
+    rule: 'refused-reply' as const,
     title: `calls of a reply that ends with ${stopReason} are answered, not executed`,
     given: 'C[u]' as const,
     send: [g.completed({ text: 'no', calls: [edit('1')], stopReason })],
@@ -159,7 +159,7 @@ check([
     talk: [u('hi'), a('no', use('1')), u(bad('1'))],
   })),
   ...['x', '\u{1F600}'].map((letter) => ({
-    case: 'R18b',
+    rule: 'overflow-cuts-results' as const,
     title: `after a second overflow results of ${letter} are cut to 4 kB with a note and sent once more`,
     given: 'C[u] long' as const,
     send: [g.wants(grep('1')), g.ended('1', 'ok', letter.repeat(5_000)), ...overflowsTwice],
@@ -176,7 +176,7 @@ check([
     },
   })),
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'a third overflow ends the turn and keeps the results',
     given: 'C[u] long',
     send: [g.wants(grep('1')), g.ended('1', 'ok', 'x'.repeat(5_000)), ...overflowsTwice, g.overflows],
@@ -187,7 +187,7 @@ check([
     talk: [u(summary()), a(use('1')), u(good('1', /cut/))],
   },
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'an overflow is not retried, even where the provider says it may be',
     given: 'C[t]',
     send: [g.fails({ kind: 'contextOverflow', retryable: true })],
@@ -196,7 +196,7 @@ check([
     talk: [u('hi'), a(use('1')), u(good('1'))],
   },
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'user text that is too long for the window is handed back',
     given: 'C[u]',
     send: [g.overflows],
@@ -207,7 +207,7 @@ check([
     queue: [],
   },
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'what is handed back leaves the summary and the results alone',
     given: 'C[u] long',
     send: [g.overflows, g.compacts(), g.overflows],
@@ -216,7 +216,7 @@ check([
     talk: [u(summary())],
   },
   {
-    case: 'R19',
+    rule: 'retry-schedule',
     title: 'a schedule given as a list repeats its last delay',
     given: 'C[u]',
     settings: { maxRetries: 10, retrySchedule: { kind: 'list', delaysMs: [30_000, 60_000] } },
@@ -225,7 +225,7 @@ check([
     does: ['ScheduleTimer 60000'],
   },
   {
-    case: 'R19',
+    rule: 'retry-failed-call',
     title: 'a completed reply resets the attempts',
     given: 'Er',
     send: [g.rings(), g.wants(grep('1')), g.ended('1'), g.fails()],
@@ -233,7 +233,7 @@ check([
     does: ['ScheduleTimer 1000'],
   },
   {
-    case: 'R21',
+    rule: 'draining',
     title: 'a failure while draining is not retried and what was streamed is kept',
     given: draining,
     send: [g.delta('so'), g.fails()],
@@ -243,7 +243,7 @@ check([
     talk: [u('hi'), a('so')],
   },
   {
-    case: 'R21',
+    rule: 'draining',
     title: 'a second cancel does not wait for the reply',
     given: draining,
     send: [g.delta('so'), g.cancel, g.input('go on')],
@@ -251,7 +251,7 @@ check([
     talk: [u('hi'), a('so'), u(note(/interrupted by the user/), 'go on')],
   },
   {
-    case: 'R21',
+    rule: 'draining',
     title: 'an empty reply while draining stores nothing',
     given: draining,
     send: [g.empty],
@@ -259,7 +259,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: 'R30',
+    rule: 'cancelled-reply-runs-no-call',
     title: 'calls that come while draining are answered, not executed',
     given: draining,
     send: [g.completed({ text: 'I will', calls: [edit('1')] })],
@@ -269,7 +269,7 @@ check([
     talk: [u('hi'), a('I will', use('1')), u(bad('1', /cancelled by user/))],
   },
   ...[g.thought, g.halfCall].map((given) => ({
-    case: 'R9',
+    rule: 'display-only' as const,
     title: 'pieces for display of an old request are not shown',
     given: 'Er' as const,
     send: [g.rings(), old(given)],
@@ -278,7 +278,7 @@ check([
   })),
 ]);
 
-test('R13b: reasoning is stored with its metadata and its model', () => {
+test('reasoning: reasoning is stored with its metadata and its model', () => {
   const walker = bring('C[u]');
   walker.send(g.completed({ reasoning: 'hm', calls: [grep('1')] }));
   const [, stored] = messagesOf(walker.state().session.conversation);

@@ -5,7 +5,7 @@ import type { SettingsPatch } from './settings.js';
 import { a, bad, good, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Rules R60-R69 where no case shows them.
+// Cancelling: corners that cases-cancel.test.ts leaves out.
 
 const { grep } = g;
 const STOPPED = /stopped while running.*effects unknown/i;
@@ -18,7 +18,7 @@ const twoReads = (patch: SettingsPatch = {}) => {
 
 check([
   {
-    case: 'R60',
+    rule: 'nothing-to-cancel',
     title: 'there is nothing to cancel in Ready',
     given: 'Ready',
     send: [g.cancel],
@@ -27,7 +27,7 @@ check([
     does: [],
   },
   {
-    case: 'R60',
+    rule: 'nothing-to-cancel',
     title: 'there is nothing to cancel in Z',
     given: 'Z',
     send: [g.cancel],
@@ -36,7 +36,7 @@ check([
     does: [],
   },
   {
-    case: 'R61',
+    rule: 'cancel-request',
     title: 'what was streamed before a cancel is kept',
     given: 'C[u]',
     send: [g.delta('ha'), g.delta('lf'), g.cancel],
@@ -45,7 +45,7 @@ check([
     talk: [u('hi'), a('half')],
   },
   {
-    case: 'R61',
+    rule: 'cancel-request',
     title: 'it counts by its length, since no provider counted it',
     given: 'C[u]',
     send: [g.delta('four'.repeat(10)), g.cancel],
@@ -53,7 +53,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.contextTokens, 1 + 10),
   },
   {
-    case: 'R61',
+    rule: 'cancel-request',
     title: 'the model learns with the next message that it was interrupted',
     given: 'C[u]',
     send: [g.delta('half'), g.cancel, g.input('go on')],
@@ -61,7 +61,7 @@ check([
     talk: [u('hi'), a('half'), u(note(/interrupted by the user/), 'go on')],
   },
   {
-    case: 'R61',
+    rule: 'cancel-request',
     title: 'it learns that once',
     given: 'C[u]',
     send: [g.delta('half'), g.cancel, g.input('go on'), g.says('yo'), g.input('more')],
@@ -69,7 +69,7 @@ check([
     talk: [u('hi'), a('half'), u(note(/interrupted/), 'go on'), a('yo'), u('more')],
   },
   {
-    case: 'R61',
+    rule: 'cancel-request',
     title: 'blank text that was streamed before a cancel is taken back',
     given: 'C[u]',
     send: [g.delta(' \n'), g.cancel],
@@ -78,7 +78,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: 'R65',
+    rule: 'cancel-batch',
     title: 'cancelling the turn takes over from the cancelling of one call',
     given: twoReads,
     send: [g.cancelTool('1'), g.cancel],
@@ -86,7 +86,7 @@ check([
     does: ['CancelTimer', 'CancelTools 1,2', 'ScheduleTimer 5000'],
   },
   {
-    case: 'R65',
+    rule: 'cancel-batch',
     title: 'a timer of something else says so while the turn is being cancelled',
     given: twoReads,
     send: [g.cancel, g.rings('timer-9')],
@@ -95,7 +95,7 @@ check([
     also: (walker) => assert.match(walker.last().diagnostics[0]?.why ?? '', /^stale/),
   },
   {
-    case: 'R66',
+    rule: 'grace-period',
     title: 'a call that did finish before its cancel keeps its real result',
     given: twoReads,
     send: [g.cancel, g.ended('1'), g.ended('2', 'cancelled', 'the first half')],
@@ -104,7 +104,7 @@ check([
     talk: [...asked, u(good('1'), bad('2', STOPPED), note(/interrupted|cancelled/))],
   },
   {
-    case: 'R66',
+    rule: 'grace-period',
     title: 'what a stopped call had printed is returned',
     given: twoReads,
     send: [g.cancel, g.ended('1'), g.ended('2', 'cancelled', 'the first half')],
@@ -112,7 +112,7 @@ check([
     talk: [...asked, u(good('1'), bad('2', /the first half/), note(/./))],
   },
   {
-    case: 'R66',
+    rule: 'grace-period',
     title: 'only what still runs is killed',
     given: twoReads,
     send: [g.cancel, g.ended('1'), g.cancel],
@@ -125,7 +125,7 @@ check([
       ['restore', ['RestoreQueue do Y'], []],
     ] as const
   ).map(([queueOnCancel, does, queue]) => ({
-    case: 'R69',
+    rule: 'queue-after-stop' as const,
     title: `with the setting ${queueOnCancel} a cancel leaves ${queue.length} in the queue`,
     given: 'Er' as const,
     settings: { queueOnCancel },
@@ -136,7 +136,7 @@ check([
     queue,
   })),
   {
-    case: 'R69',
+    rule: 'queue-after-stop',
     title: 'with the setting send a cancel begins the next turn',
     given: 'C[u]',
     settings: { queueOnCancel: 'send' },
@@ -148,7 +148,7 @@ check([
     queue: [],
   },
   {
-    case: 'R69',
+    rule: 'queue-after-stop',
     title: 'after a failure the queue is held whatever the setting',
     given: 'C[u]',
     settings: { queueOnCancel: 'send' },
@@ -158,7 +158,7 @@ check([
     queue: ['do Y'],
   },
   {
-    case: 'R69',
+    rule: 'queue-after-stop',
     title: 'after a budget stop the queue is held whatever the setting',
     given: 'C[u]',
     settings: { queueOnCancel: 'send', limits: { rounds: 1 } },
@@ -168,7 +168,7 @@ check([
     queue: ['do Y'],
   },
   {
-    case: 'R67',
+    rule: 'queue-after-stop',
     title: 'where nothing is queued, nothing is restored',
     given: 'C[u]',
     settings: { queueOnCancel: 'restore' },

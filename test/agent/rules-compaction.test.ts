@@ -5,7 +5,7 @@ import { check } from './rows.js';
 import { a, bad, note, summary, u, use } from './shown.js';
 import { bring, type Walker } from './walker.js';
 
-// Rules R70-R74 where no case shows them.
+// Compaction: corners that the cases leave out.
 
 const { edit, grep } = g;
 /** A cancelled batch: its results wait in a nearly full window. */
@@ -30,7 +30,7 @@ const failedLong = () => {
 
 check([
   {
-    case: 'R70',
+    rule: 'summary-keeps-unanswered',
     title: 'a compaction before a turn keeps results that wait, with the calls they answer',
     given: () => waiting(9_300),
     send: [g.input('go on'), g.compacts()],
@@ -40,7 +40,7 @@ check([
     talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
   },
   {
-    case: 'R71',
+    rule: 'compact-on-request',
     title: 'a compaction by request ends in W',
     given: 'W long',
     send: [g.compact, g.compacts()],
@@ -50,7 +50,7 @@ check([
     talk: [u(summary())],
   },
   {
-    case: 'R71',
+    rule: 'compact-on-request',
     title: 'what the user wants kept goes with the request for the summary',
     given: 'W long',
     send: [{ type: 'CompactRequested', at: g.NOW, instructions: 'the names of the ports' }],
@@ -63,7 +63,7 @@ check([
     },
   },
   {
-    case: 'R71',
+    rule: 'compact-on-request',
     title: 'the user is shown the summary that the model goes on with',
     given: 'W long',
     send: [
@@ -91,7 +91,7 @@ check([
       ),
   },
   {
-    case: 'R71',
+    rule: 'compact-on-request',
     title: 'text that was typed during a compaction by request is sent after it',
     given: 'W long',
     send: [g.compact, g.input('y'), g.compacts()],
@@ -101,7 +101,7 @@ check([
     talk: [u(summary(), 'y')],
   },
   {
-    case: 'R71',
+    rule: 'summary-keeps-unanswered',
     title: 'a compaction by request keeps user text that was not answered',
     given: failedLong,
     send: [g.compact, g.compacts()],
@@ -109,7 +109,7 @@ check([
     talk: [u(summary(), 'x')],
   },
   {
-    case: 'R72',
+    rule: 'summary-keeps-unanswered',
     title: 'after an overflow of a user turn waiting results stay with their calls',
     given: () => waiting(10),
     send: [g.input('go on'), g.overflows, g.compacts()],
@@ -118,7 +118,7 @@ check([
     talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
   },
   {
-    case: 'R72',
+    rule: 'request-after-compaction',
     title: 'the attempt is the same after a compaction',
     given: 'C[u] long',
     send: [g.fails(), g.rings(), g.overflows, g.compacts()],
@@ -126,7 +126,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'a compaction on the way that fails below the window goes on without it',
     given: 'K[m]',
     send: [g.compactionFails],
@@ -135,7 +135,7 @@ check([
     shows: ['DisplayWarning compaction'],
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'a compaction on the way that fails above the window ends the turn and keeps the results',
     given: 'C[u] long',
     send: [g.completed({ calls: [grep('1')], usage: g.usage(0, 11_000) }), g.ended('1'), g.compactionFails],
@@ -146,7 +146,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.conversation.open?.parts.length, 1),
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'a compaction for an overflow that fails ends the turn and keeps the user text',
     given: 'K[o]',
     send: [g.compactionFails],
@@ -160,7 +160,7 @@ check([
       }),
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'a compaction by request that fails is an error and changes nothing',
     given: 'W long',
     send: [g.compact, g.compactionFails],
@@ -170,7 +170,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.conversation.closed.length, 6),
   },
   {
-    case: 'R74',
+    rule: 'one-compaction-between-replies',
     title: 'an overflow right after a compaction does not compact again',
     given: 'K[i]',
     send: [g.compacts(), g.overflows],
@@ -179,7 +179,7 @@ check([
     talk: [u(summary())],
   },
   {
-    case: 'R74',
+    rule: 'one-compaction-between-replies',
     title: 'an overflow right after a failed compaction cuts the results instead',
     given: 'C[u] long',
     send: [
@@ -192,7 +192,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R74',
+    rule: 'one-compaction-between-replies',
     title: 'new input allows a compaction again',
     given: 'K[o]',
     send: [g.compactionFails, g.input('again'), g.overflows],
@@ -200,7 +200,7 @@ check([
     does: ['StartCompaction'],
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'the failure of another compaction is stale',
     given: 'K[i]',
     send: [
@@ -211,7 +211,7 @@ check([
     queue: ['x'],
   },
   {
-    case: 'R70',
+    rule: 'summary-keeps-unanswered',
     title: 'a blank summary leaves a conversation that can be sent',
     given: 'K[i]',
     send: [

@@ -4,7 +4,7 @@ import { check } from './rows.js';
 import { a, bad, good, note, u, use } from './shown.js';
 import type { Walker } from './walker.js';
 
-// 2.8, atLimit finish: at a limit of rounds or of a stopping policy the model is asked once for its answer.
+// docs/rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
 
 const { edit, grep } = g;
 const FINISH = { atLimit: 'finish', limits: { rounds: 1 } } as const;
@@ -14,7 +14,7 @@ const finishing = (wanted: string) => (walker: Walker) =>
 
 check([
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'at the limit of rounds the model is asked for its answer',
     given: 'C[u]',
     settings: FINISH,
@@ -35,7 +35,7 @@ check([
       ['sameResults', 2, 'batches with the same results'],
     ] as const
   ).map(([dimension, limit, words]) => ({
-    case: 'atLimit',
+    rule: 'answer-at-limit' as const,
     title: `at the limit of ${limit} ${words} the model is asked for its answer`,
     given: 'C[u]' as const,
     settings: { ...FINISH, limits: { [dimension]: limit } },
@@ -46,7 +46,7 @@ check([
     also: finishing(dimension),
   })),
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'the answer that was asked for ends the turn as any other',
     given: 'C[u]',
     settings: FINISH,
@@ -54,7 +54,7 @@ check([
     state: 'W(endOfTurn answer)',
   },
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'calls in place of the answer are not run, and the turn ends at its limit',
     given: 'C[u]',
     settings: FINISH,
@@ -69,7 +69,7 @@ check([
     ],
   },
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'below its limits the turn goes on',
     given: 'C[u]',
     settings: { ...FINISH, limits: { rounds: 9 } },
@@ -79,7 +79,7 @@ check([
     also: finishing('no'),
   },
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'no answer is bought with money that is not there',
     given: 'C[u]',
     settings: { ...FINISH, limits: { usd: 1 } },
@@ -88,7 +88,7 @@ check([
     does: [],
   },
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'a model whose replies are cut off is not asked for one more',
     given: 'C[u]',
     settings: { ...FINISH, limits: { truncation: 1 } },
@@ -97,7 +97,7 @@ check([
     does: [],
   },
   {
-    case: 'atLimit',
+    rule: 'answer-at-limit',
     title: 'a limit that is raised meanwhile lets tools run again from the next round on',
     given: 'C[u]',
     settings: FINISH,

@@ -1,15 +1,24 @@
+import { batchOf } from './flight.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { a, good, note, u, use } from './shown.js';
 
-// Rules R40-R46 where no case shows them.
+// Hooks after tools: corners that cases-hooks.test.ts leaves out.
 
-const { grep } = g;
+const { edit, grep } = g;
+/** The start of the call is in the journal, but it was stopped before it did anything. */
+const neverBegan: g.Given = (state) => ({
+  type: 'ToolCompleted',
+  at: g.NOW,
+  batchId: batchOf(state),
+  callId: '1',
+  outcome: { status: 'cancelled', ran: 'no', text: '' },
+});
 const asked = [u('hi'), a(use('1'))];
 
 check([
   {
-    case: 'R40',
+    rule: 'hooks-look-after-changes',
     title: 'the setting always runs the hook after reads',
     given: 'C[u]',
     settings: { hooks: 'always' },
@@ -18,8 +27,60 @@ check([
     does: ['RunHook CheckingGitCommits '],
     talk: [...asked, u(good('1'))],
   },
+  ...(['failed', 'timedOut', 'cancelled', 'lost'] as const).flatMap((status) => [
+    {
+      rule: 'hooks-look-after-changes' as const,
+      title: `a change that ended as ${status} is looked at as one that ended ok`,
+      given: 'C[u]' as const,
+      send: [g.wants(edit('1')), g.started('1'), g.ended('1', status)],
+      state: 'H[c]' as const,
+      does: ['RunHook CheckingGitCommits 1'],
+    },
+    {
+      rule: 'hooks-look-after-changes' as const,
+      title: `a change that ended as ${status} is not looked at where only ok counts`,
+      given: 'C[u]' as const,
+      settings: { hooks: 'mutatingOk' as const },
+      send: [g.wants(edit('1')), g.started('1'), g.ended('1', status)],
+      state: 'C[t]' as const,
+      does: ['SendLlmRequest'],
+    },
+  ]),
   {
-    case: 'R42',
+    rule: 'hooks-look-after-changes',
+    title: 'where only ok counts, the hook is told what ended ok',
+    given: 'C[u]',
+    settings: { hooks: 'mutatingOk' },
+    send: [g.wants(edit('1'), edit('2')), g.ended('1', 'failed'), g.ended('2')],
+    state: 'H[c]',
+    does: ['RunHook CheckingGitCommits 2'],
+  },
+  {
+    rule: 'hooks-look-after-changes',
+    title: 'a change that was stopped before it did anything is not looked at',
+    given: 'C[u]',
+    send: [g.wants(edit('1')), g.started('1'), neverBegan],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'hooks-look-after-changes',
+    title: 'a change that was given up after a cancel may have been made',
+    given: 'C[u]',
+    send: [g.wants(edit('1')), g.started('1'), g.cancelTool('1'), g.cancelTool('1')],
+    state: 'H[c]',
+    does: ['CancelTimer', 'CancelTools 1 force', 'RunHook CheckingGitCommits 1'],
+  },
+  {
+    rule: 'hooks-look-after-changes',
+    title: 'a change that was refused is none',
+    given: 'C[u]',
+    send: [g.wants(g.wrongField('1'))],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'format-changes',
     title: 'changed files are formatted',
     given: 'H[c]',
     send: [g.hookDone({ changedFiles: ['a.ts'] })],
@@ -27,7 +88,7 @@ check([
     does: ['RunHook RunningAutoformatters 1'],
   },
   {
-    case: 'R42',
+    rule: 'format-changes',
     title: 'new commits are shown and formatted',
     given: 'H[c]',
     send: [g.hookDone({ commits: g.commits(2) })],
@@ -36,7 +97,7 @@ check([
     shows: ['DisplayNotice commits'],
   },
   {
-    case: 'R43',
+    rule: 'auto-commit',
     title: 'without a formatter a dirty tree is committed',
     given: 'H[c]',
     settings: { formatter: 'off' },
@@ -45,7 +106,7 @@ check([
     does: ['RunHook AutoCommitting 1'],
   },
   {
-    case: 'R43',
+    rule: 'auto-commit',
     title: 'without a formatter and without auto-commit a dirty tree is left alone',
     given: 'H[c]',
     settings: { formatter: 'off', autoCommit: 'off' },
@@ -54,7 +115,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R43',
+    rule: 'auto-commit',
     title: 'after formatting a clean tree goes on',
     given: 'H[f]',
     send: [g.hookDone()],
@@ -62,7 +123,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R44',
+    rule: 'hook-notes',
     title: 'the note of each phase is appended at once, after the results',
     given: 'H[c]',
     send: [
@@ -73,7 +134,7 @@ check([
     talk: [...asked, u(good('1'), note(/changed a\.ts/), note(/formatted a\.ts/))],
   },
   {
-    case: 'R45',
+    rule: 'hooks-fail-open',
     title: 'a commit check that fails is a warning',
     given: 'H[c]',
     send: [g.hookFails('no git here')],
@@ -82,7 +143,7 @@ check([
     shows: [/^DisplayWarning hook: [\s\S]*no git here/],
   },
   {
-    case: 'R45',
+    rule: 'hooks-fail-open',
     title: 'a formatter that fails does not keep a dirty tree from its commit',
     given: 'H[f]',
     send: [g.hookFails()],
@@ -91,7 +152,7 @@ check([
     shows: ['DisplayWarning hook'],
   },
   {
-    case: 'R45',
+    rule: 'hooks-fail-open',
     title: 'a formatter that fails over a clean tree goes on',
     given: 'H[c]',
     send: [g.hookDone({ commits: g.commits(1) }), g.hookFails()],
@@ -99,7 +160,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R45',
+    rule: 'hooks-fail-open',
     title: 'a formatter that fails without auto-commit goes on',
     given: 'H[f]',
     settings: { autoCommit: 'off' },
@@ -108,7 +169,7 @@ check([
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R46',
+    rule: 'hook-veto',
     title: 'a formatter can stop the turn, too, and its note stays',
     given: 'H[f]',
     send: [g.hookDone({ proceed: false, dirty: true, note: 'formatted a.ts' })],
@@ -117,7 +178,7 @@ check([
     talk: [...asked, u(good('1'), note(/formatted a\.ts/))],
   },
   {
-    case: 'R45',
+    rule: 'hooks-fail-open',
     title: 'the failure of an earlier phase is stale',
     given: 'H[f]',
     send: [{ type: 'HookFailed', at: g.NOW, hookId: 'hook-1', message: 'late' }],
@@ -125,7 +186,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R44',
+    rule: 'hook-notes',
     title: 'a blank note is none',
     given: 'H[c]',
     send: [g.hookDone({ note: ' \n' })],
@@ -133,7 +194,7 @@ check([
     talk: [...asked, u(good('1'))],
   },
   {
-    case: 'R40',
+    rule: 'hooks-look-after-changes',
     title: 'hooks that are switched off under way end with their phases, not in the middle',
     given: 'H[c]',
     send: [g.change({ hooks: 'never' }), g.hookDone({ changedFiles: ['a.ts'] })],
@@ -141,7 +202,7 @@ check([
     does: ['RunHook RunningAutoformatters 1'],
   },
   {
-    case: 'R42',
+    rule: 'format-changes',
     title: 'a commit is shown by the first eight letters of its hash',
     given: 'H[c]',
     send: [g.hookDone({ commits: [{ hash: '0123456789abcdef', subject: 'one' }] })],
@@ -149,7 +210,7 @@ check([
     shows: ['DisplayNotice commits: new commit 01234567 one'],
   },
   {
-    case: 'R43',
+    rule: 'auto-commit',
     title: 'a tree that is dirty after the commit is not committed again',
     given: 'H[a]',
     send: [g.hookDone({ dirty: true })],

@@ -4,7 +4,7 @@ import { check, spentBy } from './rows.js';
 import { a, u } from './shown.js';
 import { bring } from './walker.js';
 
-// Rules R0a-R7 where no case shows them.
+// Stale events, usage, turns and input: corners that the cases leave out.
 
 /** Waits with a text that a cancel has left in the queue. */
 const holding = () => {
@@ -15,7 +15,7 @@ const holding = () => {
 
 check([
   {
-    case: 'R0a',
+    rule: 'stale-events',
     title: 'the failure of an old request changes nothing but usage',
     given: 'Er',
     send: [g.rings(), g.fails({ requestId: 'req-1', usage: g.usage(0.5) })],
@@ -24,7 +24,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: 'R0a',
+    rule: 'stale-events',
     title: 'the completion of an old request is no answer to the new one, its usage counts',
     given: 'Er',
     send: [g.rings(), g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
@@ -34,7 +34,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: 'R0a',
+    rule: 'stale-events',
     title: 'another timer does not end the wait for a retry',
     given: 'Er',
     send: [g.rings('timer-9')],
@@ -43,7 +43,7 @@ check([
   },
   ...[g.started('2', 'batch-0'), g.cancelTool('1', 'batch-0'), g.allows('1', 'once', 'batch-0')].map(
     (given) => ({
-      case: 'R0a',
+      rule: 'stale-events' as const,
       title: 'an event for a call of another batch is stale',
       given: 'X' as const,
       send: [given],
@@ -53,7 +53,7 @@ check([
     }),
   ),
   {
-    case: 'R0b',
+    rule: 'usage-counts-once',
     title: 'usage that is reported late counts once',
     given: 'C[u]',
     send: [g.cancel, g.reports('req-1', g.usage(0.3)), g.reports('req-1', g.usage(0.3))],
@@ -62,7 +62,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.3),
   },
   {
-    case: 'R0b',
+    rule: 'usage-counts-once',
     title: 'usage of an id that was never asked for does not count',
     given: 'W',
     send: [g.reports('req-7', g.usage(0.3))],
@@ -71,7 +71,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0),
   },
   {
-    case: 'R0b',
+    rule: 'usage-counts-once',
     title: 'a reply without a price is counted as unpriced',
     given: 'C[u]',
     send: [g.says('yo', g.usage(null))],
@@ -82,7 +82,7 @@ check([
     },
   },
   {
-    case: 'R0b',
+    rule: 'usage-counts-once',
     title: 'usage of a hook counts',
     given: 'H[c]',
     send: [g.hookDone({ usage: g.usage(0.3) })],
@@ -90,7 +90,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.3),
   },
   {
-    case: 'R0c',
+    rule: 'nothing-to-wait-for',
     title: 'a held queue is not sent by a stale event',
     given: holding,
     send: [g.rings('timer-9')],
@@ -99,7 +99,7 @@ check([
     queue: ['one'],
   },
   {
-    case: 'R0c',
+    rule: 'nothing-to-wait-for',
     title: 'a held queue is not sent by Resumed',
     given: holding,
     send: [g.resumed],
@@ -109,7 +109,7 @@ check([
     queue: ['one'],
   },
   {
-    case: 'R3',
+    rule: 'input-starts-turn',
     title: 'the held queue goes first, then the text, in one message',
     given: holding,
     send: [g.input('two')],
@@ -119,7 +119,7 @@ check([
     queue: [],
   },
   {
-    case: 'R5',
+    rule: 'retry-last',
     title: 'RetryLast sends the conversation as it stands and holds the queue',
     given: holding,
     send: [g.retryLast],
@@ -129,7 +129,7 @@ check([
     queue: ['one'],
   },
   {
-    case: 'R5',
+    rule: 'retry-last',
     title: 'RetryLast after an answer has nothing to send',
     given: 'C[u]',
     send: [g.says('yo'), g.retryLast],
@@ -139,7 +139,7 @@ check([
     talk: [u('hi'), a('yo')],
   },
   {
-    case: 'R0f',
+    rule: 'begin-turn',
     title: 'a turn with a time limit schedules it',
     given: 'W',
     settings: { limits: { timeMs: 60_000 } },
@@ -148,7 +148,7 @@ check([
     does: ['SendLlmRequest', 'ScheduleTimer 60000'],
   },
   {
-    case: 'R0g',
+    rule: 'back-to-the-user',
     title: 'the end of a turn cancels its time limit',
     given: 'C[u]',
     settings: { limits: { timeMs: 60_000 } },
@@ -157,7 +157,7 @@ check([
     does: ['CancelTimer'],
   },
   {
-    case: 'R0f',
+    rule: 'begin-turn',
     title: 'input over the limit of tokens is held',
     given: 'C[u]',
     settings: { limits: { tokens: 5 }, autoRearm: 'off' },
@@ -169,7 +169,7 @@ check([
     queue: ['more'],
   },
   {
-    case: 'R7',
+    rule: 'compact-on-request',
     title: 'CompactRequested starts a compaction',
     given: 'W long',
     send: [g.compact],
@@ -177,7 +177,7 @@ check([
     does: ['StartCompaction'],
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'two equal texts that change places have changed places',
     given: 'C[u]',
     send: [
@@ -193,7 +193,7 @@ check([
       ),
   },
   {
-    case: 'R57',
+    rule: 'edit-queue',
     title: 'an item that is to steer no more is changed, though its text stays',
     given: 'C[u]',
     send: [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import type { State } from '../../src/agent/state.js';
 import * as g from './given.js';
 import { check } from './rows.js';
@@ -7,7 +7,7 @@ import type { SettingsPatch } from './settings.js';
 import { a, bad, nameOf, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Rules R75-R77 where no case shows them.
+// Limits that are raised, and the time limit of a turn: corners that the cases leave out.
 
 const { edit, grep } = g;
 const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
@@ -33,7 +33,7 @@ const timeNote = note(/time limit/);
 
 check([
   {
-    case: 'R75',
+    rule: 'raised-limit',
     title: 'a limit can be raised at any time',
     given: 'C[u]',
     send: [g.approve('usd', 7)],
@@ -43,7 +43,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.settings.limits.usd, 7),
   },
   ...(['Ready', 'W', 'K[i]', 'Z'] as const).map((given) => ({
-    case: 'R75',
+    rule: 'time-limit' as const,
     title: `a time limit that is set in ${given} starts no timer: no turn runs`,
     given,
     send: [
@@ -57,7 +57,7 @@ check([
     does: [],
   })),
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'raising the limit sends nothing by itself',
     given: overspent,
     send: [g.approve('usd', 5)],
@@ -67,7 +67,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1'))],
   },
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'RetryLast goes on after the limit was raised',
     given: overspent,
     send: [g.approve('usd', 5), g.retryLast],
@@ -76,7 +76,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1'))],
   },
   {
-    case: 'R76',
+    rule: 'raised-limit',
     title: 'raising the limit by too little holds the queue',
     given: overspent,
     send: [g.input('go on'), g.approve('usd', 1.5)],
@@ -85,7 +85,7 @@ check([
     queue: ['go on'],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit aborts a request and keeps its text',
     given: 'C[u]',
     settings: TIMED,
@@ -96,7 +96,7 @@ check([
     talk: [u('hi'), a('half')],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the model learns of the time limit with the next message',
     given: 'C[u]',
     settings: TIMED,
@@ -105,7 +105,7 @@ check([
     talk: [u('hi'), a('half'), u(timeNote, 'go on')],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit ends the wait for a retry',
     given: 'Er',
     settings: TIMED,
@@ -116,7 +116,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit stops tools',
     given: 'X',
     settings: TIMED,
@@ -126,7 +126,7 @@ check([
     shows: ['CancelTools 1', 'ScheduleTimer 5000'],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'results of a batch that the time limit stopped say so',
     given: 'X',
     settings: TIMED,
@@ -136,7 +136,7 @@ check([
     talk: [...asked, u(bad('1', /time limit/), bad('2', /time limit/), timeNote)],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'a cancel while the time limit waits for tools kills them',
     given: 'X',
     settings: TIMED,
@@ -145,7 +145,7 @@ check([
     shows: ['CancelTools 1 force'],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit ends a wait for approval',
     given: 'C[u]',
     settings: { ...TIMED, rules: presetRules.careful },
@@ -155,7 +155,7 @@ check([
     path: 'X BudgetExceeded W',
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit aborts a hook',
     given: 'H[f]',
     settings: TIMED,
@@ -165,7 +165,7 @@ check([
     path: 'H BudgetExceeded W',
   },
   ...(['K[m]', 'K[o]'] as const).map((given) => ({
-    case: 'R77',
+    rule: 'time-limit' as const,
     title: `the time limit aborts a compaction in ${given}`,
     given,
     settings: TIMED,
@@ -175,7 +175,7 @@ check([
     path: 'K BudgetExceeded W',
   })),
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit changes nothing about a cancel that waits for tools',
     given: 'X',
     settings: TIMED,
@@ -185,7 +185,7 @@ check([
     does: [],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit changes nothing about a cancel that waits for the reply',
     given: () => draining(TIMED),
     send: [g.timeIsUp],
@@ -194,7 +194,7 @@ check([
     does: [],
   },
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'the time limit waits for the reply of a provider that cannot abort',
     given: 'C[u]',
     settings: { ...TIMED, cancelMode: 'drain' },
@@ -210,7 +210,7 @@ check([
       ['Resumed', g.resumed, a('so')],
     ] as const
   ).map(([what, given, kept]) => ({
-    case: 'R77',
+    rule: 'time-limit' as const,
     title: `after the time limit ${what} ends the wait for the reply`,
     given: timedOut,
     send: [given],
@@ -220,7 +220,7 @@ check([
     talk: [u('hi'), kept],
   })),
   {
-    case: 'R77',
+    rule: 'time-limit',
     title: 'calls of a reply that came after the time limit are answered, not executed',
     given: timedOut,
     send: [g.wants(edit('1'))],

@@ -5,7 +5,7 @@ import { check } from './rows.js';
 import { a, good, summary, u, use } from './shown.js';
 import { bring, type Walker } from './walker.js';
 
-// Where the window ends, and what is sent then: R18, R52, R70, R73, R74 where no case shows them.
+// Where the window ends, and what is sent then: corners that the cases leave out.
 
 const { edit, grep } = g;
 const LONG = 'x'.repeat(5_000);
@@ -46,7 +46,7 @@ const unsummarised = (inputTokens: number) => () => {
 
 check([
   {
-    case: 'R18b',
+    rule: 'overflow-cuts-results',
     title: 'after a second overflow only the results that are too long are cut',
     given: () => tooLong(),
     send: [g.overflows],
@@ -55,7 +55,7 @@ check([
     talk: [u(summary()), a(use('1'), use('2')), u(good('1'), good('2', /^x+\n\[… 5000 bytes/))],
   },
   {
-    case: 'R18b',
+    rule: 'overflow-cuts-results',
     title: 'what the user typed beside long results is not cut with them',
     given: () => tooLong(LONG),
     send: [g.overflows],
@@ -63,7 +63,7 @@ check([
     also: (walker) => assert.equal(openParts(walker.state().session.conversation).at(-1)?.text, LONG),
   },
   {
-    case: 'R18b',
+    rule: 'overflow-cuts-results',
     title: 'long text of the user beside short results is nothing that could be cut',
     given: 'C[u] long',
     send: [g.wants(grep('1')), g.input(LONG), g.ended('1'), ...overflowsTwice],
@@ -71,7 +71,7 @@ check([
     does: [],
   },
   {
-    case: 'R18b',
+    rule: 'overflow-cuts-results',
     title: 'results are cut for their length alone, not when a request fails for another reason',
     given: 'C[u] long',
     send: [g.wants(grep('1')), g.ended('1', 'ok', LONG), g.refusedRequest],
@@ -79,7 +79,7 @@ check([
     does: [],
   },
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'an input that overflows goes back to the editor, though long results lie before it',
     given: () => waiting(LONG),
     send: [g.input('go on'), ...overflowsTwice],
@@ -87,7 +87,7 @@ check([
     does: ['RestoreQueue go on'],
   },
   {
-    case: 'R18c',
+    rule: 'overflow-gives-input-back',
     title: 'where the user typed nothing, nothing goes back to the editor',
     given: () => waiting('half'),
     send: [g.retryLast, ...overflowsTwice],
@@ -95,7 +95,7 @@ check([
     does: [],
   },
   {
-    case: 'R20',
+    rule: 'retry-schedule',
     title: 'the longest wait that the provider may ask for is waited',
     given: 'C[u]',
     settings: { retryAfterCapMs: 5_000 },
@@ -104,21 +104,21 @@ check([
     does: ['ScheduleTimer 5000'],
   },
   {
-    case: 'R70',
+    rule: 'begin-turn',
     title: 'a window that is filled to its threshold needs no compaction yet',
     given: filled(4_999),
     state: 'C[u]',
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R70',
+    rule: 'begin-turn',
     title: 'a window that is filled beyond its threshold needs a compaction',
     given: filled(5_000),
     state: 'K[i]',
     does: ['StartCompaction'],
   },
   {
-    case: 'R70',
+    rule: 'begin-turn',
     title: 'a retry that a compaction held up is sent after it',
     given: retryInSmallWindow,
     send: [g.compacts()],
@@ -128,7 +128,7 @@ check([
     talk: [u(summary(), 'x')],
   },
   {
-    case: 'R70',
+    rule: 'begin-turn',
     title: 'a retry that a compaction held up goes without what was typed meanwhile',
     given: retryInSmallWindow,
     send: [g.input('and'), g.compacts()],
@@ -137,14 +137,14 @@ check([
     talk: [u(summary(), 'x')],
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'results that leave a token of the window free are sent without a summary',
     given: unsummarised(9_995),
     state: 'C[t]',
     does: ['SendLlmRequest'],
   },
   {
-    case: 'R73',
+    rule: 'compaction-failed',
     title: 'results that fill the window to its end are not sent without a summary',
     given: unsummarised(9_996),
     state: 'W(error compaction)',

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { JudgedCall } from '../../src/agent/call.js';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, bad, good, u, use } from './shown.js';
 
-// Rules R31-R31b where no case shows them.
+// Denied calls and approvals: corners that the cases leave out.
 
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
@@ -19,7 +19,7 @@ const asked = [u('hi'), a(use('1'), use('2'))];
 
 check([
   {
-    case: 'R59',
+    rule: 'settings-change',
     title: 'what the user allowed for the session is asked about again after it was taken back',
     given: 'C[u]',
     settings: careful,
@@ -37,7 +37,7 @@ check([
     calls: '2 awaitingApproval',
   },
   {
-    case: 'R31',
+    rule: 'calls-that-never-run',
     title: 'a call that the policy denies is answered with the reason',
     given: 'C[u]',
     settings: { rules: presetRules.plan },
@@ -47,7 +47,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /the preset plan only reads/))],
   },
   {
-    case: 'R31',
+    rule: 'calls-that-never-run',
     title: 'what no rule fits is denied',
     given: 'C[u]',
     settings: { rules: [] },
@@ -56,9 +56,10 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /den|not allowed/i))],
   },
   {
-    case: 'R31',
+    rule: 'calls-that-never-run',
     title: 'a call outside the workspace is denied beside one that runs',
     given: 'C[u]',
+    settings: { rules: presetRules.ci },
     send: [
       g.wants(grep('1'), { ...grep('2'), facts: { argv: [], paths: ['/etc/passwd'], hosts: [], shape: '' } }),
     ],
@@ -67,7 +68,7 @@ check([
     does: ['ExecuteTools 1'],
   },
   {
-    case: 'R31',
+    rule: 'calls-that-never-run',
     title: 'an unknown tool does not hold up the calls beside it',
     given: 'C[u]',
     send: [g.wants(g.unknownTool('1'), edit('2'))],
@@ -76,7 +77,7 @@ check([
     does: ['ExecuteTools 2'],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'calls that the policy asks about wait for their approvals and hold back what comes after',
     given: 'C[u]',
     settings: careful,
@@ -86,7 +87,7 @@ check([
     does: ['ExecuteTools 1', 'RequestApproval 2', 'RequestApproval 3'],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'with nobody to ask the call is denied and the turn goes on',
     given: 'C[u]',
     settings: { ...careful, onAsk: 'deny' },
@@ -96,7 +97,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1'))],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'headless a call that would be asked about stops the turn',
     given: 'C[u]',
     settings: { ...careful, onAsk: 'stop' },
@@ -107,7 +108,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1'))],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'before it stops, headless, the calls beside it end; then neither hook nor request',
     given: 'C[u]',
     settings: { ...careful, onAsk: 'stop', hooks: 'always' },
@@ -119,7 +120,7 @@ check([
     talk: [...asked, u(good('1'), bad('2'))],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'headless, a rule that is tightened while a call waits for another one stops the turn',
     given: 'X',
     settings: { hooks: 'always' },
@@ -130,7 +131,7 @@ check([
     talk: [...asked, u(good('1'), bad('2', /nobody is there to ask/))],
   },
   {
-    case: 'R31a',
+    rule: 'ask-before-call',
     title: 'headless, calls that are still allowed run before the turn stops',
     given: 'C[u]',
     settings: { hooks: 'always' },
@@ -144,7 +145,7 @@ check([
     calls: '1 ok, 2 denied, 3 running',
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'a call that the user allows starts',
     given: 'C[u]',
     settings: careful,
@@ -155,7 +156,7 @@ check([
     also: (walker) => assert.deepEqual(walker.state().session.grants, []),
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'a call that the user refuses is answered with the reason',
     given: 'C[u]',
     settings: careful,
@@ -165,7 +166,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /refused by user[\s\S]*not this file/i))],
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'a call that the user refuses without a reason is refused all the same',
     given: 'C[u]',
     settings: careful,
@@ -175,7 +176,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', /refused by user/i))],
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'allowing once does not cover the next call',
     given: 'C[u]',
     settings: careful,
@@ -185,7 +186,7 @@ check([
     does: ['ExecuteTools 1'],
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'allowing a shape covers awaiting calls of this shape only',
     given: 'C[u]',
     settings: careful,
@@ -197,7 +198,7 @@ check([
       assert.deepEqual(walker.state().session.grants, [{ scope: 'shape', tool: 'edit', shape: 'edit a.ts' }]),
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'allowing for the session covers all calls of the tool, in later batches, too',
     given: 'C[u]',
     settings: { ...careful, hooks: 'never' },
@@ -213,7 +214,7 @@ check([
     does: ['ExecuteTools 2'],
   },
   {
-    case: 'R31b',
+    rule: 'answered-approval',
     title: 'an answer for a call that does not wait changes nothing',
     given: 'X',
     send: [g.allows('2', 'session')],

@@ -4,7 +4,8 @@ import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';
 
-// 2.8, autoRearm: a limit in dollars or tokens raises itself when it stops the turn; by what it was set to.
+// docs/rules.md#limit-raises-itself: a limit in dollars or tokens raises itself when it stops the turn; by what it was
+// set to.
 
 const { grep } = g;
 const dear = (callId: string, costUsd: number, inputTokens = 10): g.Given =>
@@ -23,7 +24,7 @@ const left =
 
 check([
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'dollars',
     given: 'C[u]',
     settings: { limits: { usd: 1, tokens: 1_000 } },
@@ -36,7 +37,7 @@ check([
     ),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'tokens',
     given: 'C[u]',
     settings: { limits: { tokens: 50 } },
@@ -49,7 +50,7 @@ check([
     ),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'not rounds',
     given: 'C[u]',
     settings: { limits: { rounds: 1 } },
@@ -58,7 +59,7 @@ check([
     also: left({ rounds: 1 }, 'stopped: 1 of 1 round used'),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'not by itself where it is off',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { usd: 1 } },
@@ -67,7 +68,7 @@ check([
     also: left({ usd: 1 }, 'stopped: $2.00 of $1.00 used'),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'by what was set, not by what the user raised it to',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -80,7 +81,7 @@ check([
     ),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'by what the settings say meanwhile',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -101,7 +102,7 @@ check([
     ),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'at the end of a turn, too',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -110,7 +111,7 @@ check([
     also: left({ usd: 3 }, '$2.00 of $1.00 used', 'the limit was raised to $3.00 by itself (autoRearm)'),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'and where it holds back what was typed, which waits for the user all the same',
     given: 'W',
     settings: { limits: { usd: 1 }, autoRearm: 'off' },
@@ -124,7 +125,7 @@ check([
     ),
   },
   {
-    case: 'autoRearm',
+    rule: 'limit-raises-itself',
     title: 'a change of other settings leaves what is added as it was set',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },

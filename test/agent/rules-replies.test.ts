@@ -4,7 +4,7 @@ import { check } from './rows.js';
 import { a, bad, u, use } from './shown.js';
 import { bring, type Walker } from './walker.js';
 
-// Replies that are empty, unlike what was streamed, or come too late: R8, R12, R15, R21, R30 where no case shows them.
+// Replies that are empty, unlike what was streamed, or come too late: corners that the cases leave out.
 
 const { edit, grep } = g;
 const RETRYING = { emptyRetries: 1 };
@@ -19,7 +19,7 @@ const truncations = (count: number) => (walker: Walker) =>
 
 check([
   {
-    case: 'R8',
+    rule: 'streamed-text',
     title: 'a reply that is not what was streamed takes its place',
     given: 'C[u]',
     send: [g.delta('first I'), g.says('no, second')],
@@ -29,7 +29,7 @@ check([
     talk: [u('hi'), a('no, second')],
   },
   {
-    case: 'R8',
+    rule: 'streamed-text',
     title: 'of a reply that begins as it was streamed the rest is shown',
     given: 'C[u]',
     send: [g.delta('first I'), g.says('first I, then you')],
@@ -38,7 +38,7 @@ check([
     shows: [/^DisplayText , then you$/],
   },
   {
-    case: 'R10',
+    rule: 'context-size',
     title: 'the size of the conversation is all that the provider counted, read from its cache or not',
     given: 'C[u]',
     send: [
@@ -54,7 +54,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.contextTokens, 4_321),
   },
   {
-    case: 'R10',
+    rule: 'context-size',
     title: 'where the provider counted nothing the estimate stays',
     given: 'C[u]',
     send: [
@@ -64,7 +64,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.contextTokens, 1),
   },
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'a reply that could not be understood is not asked for again as an empty one is',
     given: 'C[u]',
     settings: RETRYING,
@@ -73,7 +73,7 @@ check([
     does: [],
   },
   ...(['refusal', 'contentFilter'] as const).map((stopReason) => ({
-    case: 'R12',
+    rule: 'empty-reply' as const,
     title: `an empty reply that ends with ${stopReason} is not asked for again`,
     given: 'C[u]' as const,
     settings: RETRYING,
@@ -83,7 +83,7 @@ check([
     shows: ['DisplayWarning refused'],
   })),
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'the user is told how long it takes until an empty reply is asked for again',
     given: 'C[u]',
     settings: { ...RETRYING, retrySchedule: { kind: 'linear', stepMs: 3_000 } },
@@ -93,7 +93,7 @@ check([
     shows: ['DisplayWarning empty: the model sent an empty reply; asking again in 3 s'],
   },
   {
-    case: 'R12',
+    rule: 'empty-reply',
     title: 'an empty reply that ends the turn is counted, too',
     given: 'C[u]',
     send: [g.empty],
@@ -101,7 +101,7 @@ check([
     also: (walker) => assert.equal(walker.state().session.emptyReplies, 1),
   },
   {
-    case: 'R16',
+    rule: 'cut-reply',
     title: 'an answer ends the series of cut replies',
     given: 'C[u]',
     send: [cut, g.says('yo')],
@@ -109,7 +109,7 @@ check([
     also: truncations(0),
   },
   {
-    case: 'R16',
+    rule: 'cut-reply',
     title: 'an answer that is cut off itself does not end the series of cut replies',
     given: 'C[u]',
     send: [cut, g.completed({ text: 'and th', stopReason: 'maxTokens' })],
@@ -117,7 +117,7 @@ check([
     also: truncations(1),
   },
   {
-    case: 'R21',
+    rule: 'draining',
     title: 'what was streamed of a reply that comes malformed after a cancel is taken back',
     given: draining,
     send: [g.completed({ text: 'yo and more', calls: [grep('1'), grep('1')] })],
@@ -127,7 +127,7 @@ check([
     talk: [u('hi')],
   },
   {
-    case: 'R30',
+    rule: 'cancelled-reply-runs-no-call',
     title: 'calls of a refusal that comes after a cancel are answered, and the turn ends as cancelled',
     given: draining,
     send: [g.completed({ text: 'yo', calls: [edit('1')], stopReason: 'refusal' })],
@@ -136,7 +136,7 @@ check([
     talk: [u('hi'), a('yo', use('1')), u(bad('1', /cancelled by user/))],
   },
   {
-    case: 'R3a',
+    rule: 'stopping-policy',
     title: 'a call that the policy stops is no longer waited for, one that failed before it is',
     given: 'Er',
     send: [g.rings(), g.policyStops()],
@@ -144,7 +144,7 @@ check([
     also: (walker) => assert.deepEqual(walker.state().session.unaccounted, ['req-1']),
   },
   {
-    case: 'R10',
+    rule: 'answer-ends-turn',
     title: 'an answer is shown without a warning, and leaves no diagnostic',
     given: 'C[u]',
     send: [g.says('yo')],
@@ -153,7 +153,7 @@ check([
     also: (walker) => assert.deepEqual(walker.last().diagnostics, []),
   },
   {
-    case: 'R11',
+    rule: 'malformed-reply',
     title: 'a reply that could not be understood is told as that',
     given: 'C[u]',
     send: [g.completed({ message: null })],
@@ -161,7 +161,7 @@ check([
     shows: ['DisplayError the reply could not be understood'],
   },
   {
-    case: 'R11',
+    rule: 'malformed-reply',
     title: 'two calls of one id are told as that',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('1'))],
@@ -174,7 +174,7 @@ check([
       ['contentFilter', "the provider's content filter stopped the reply"],
     ] as const
   ).map(([stopReason, words]) => ({
-    case: 'R17',
+    rule: 'refused-reply' as const,
     title: `the user is told of a ${stopReason} in words of its own`,
     given: 'C[u]' as const,
     send: [g.completed({ text: 'no', stopReason })],

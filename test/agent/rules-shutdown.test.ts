@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, bad, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Rules R80-R83d where no case shows them.
+// Shutdown and reopening: corners that cases-shutdown.test.ts leaves out.
 
 const { edit, grep } = g;
 const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
@@ -20,7 +20,7 @@ const draining = (patch: SettingsPatch = {}) => {
 
 check([
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown keeps what was streamed',
     given: 'C[u]',
     settings: TIMED,
@@ -30,7 +30,7 @@ check([
     talk: [u('hi'), a('half')],
   },
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown while draining keeps what was streamed',
     given: draining,
     send: [g.shutdown],
@@ -39,7 +39,7 @@ check([
     talk: [u('hi'), a('so')],
   },
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown withdraws approvals',
     given: 'C[u]',
     settings: { rules: presetRules.careful },
@@ -49,7 +49,7 @@ check([
     talk: [...asked, u(bad('1', /not run.*session closed/i), bad('2', /not run.*session closed/i))],
   },
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown does not wait for the grace of a cancelled batch',
     given: 'X',
     send: [g.cancel, g.shutdown],
@@ -57,7 +57,7 @@ check([
     does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
   },
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown does not wait for the grace of a call',
     given: 'X',
     send: [g.cancelTool('1'), g.shutdown],
@@ -65,7 +65,7 @@ check([
     does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
   },
   {
-    case: 'R80',
+    rule: 'shutdown',
     title: 'shutdown in a hook and in a compaction on the way keeps the results',
     given: 'K[m]',
     send: [g.shutdown],
@@ -73,7 +73,7 @@ check([
     does: ['AbortCompaction', 'Shutdown'],
   },
   {
-    case: 'R82',
+    rule: 'after-shutdown',
     title: 'usage that comes after the end counts',
     given: 'C[u]',
     send: [g.shutdown, g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
@@ -82,7 +82,7 @@ check([
     also: (walker) => assert.equal(spentBy(walker), 0.5),
   },
   {
-    case: 'R82',
+    rule: 'after-shutdown',
     title: 'blank input after the end is not queued',
     given: 'Z',
     send: [g.input(' ')],
@@ -90,7 +90,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R83a',
+    rule: 'open-again',
     title: 'a session that is opened again waits and holds its queue',
     given: 'C[u]',
     send: [g.input('later'), g.shutdown, g.resumed],
@@ -102,7 +102,7 @@ check([
     queue: ['later'],
   },
   {
-    case: 'R83b',
+    rule: 'resume-request',
     title: 'a cancel that waited for a reply is over when the session is opened again',
     given: draining,
     send: [g.resumed],
@@ -112,7 +112,7 @@ check([
     talk: [u('hi'), a('so')],
   },
   {
-    case: 'R83c',
+    rule: 'resume-calls',
     title: 'calls that had not started are started again, approvals are asked for again',
     given: 'C[u]',
     settings: { rules: presetRules.careful },
@@ -122,7 +122,7 @@ check([
     does: ['ExecuteTools 2', 'RequestApproval 3'],
   },
   {
-    case: 'R83c',
+    rule: 'resume-calls',
     title: 'a batch that was being cancelled is over when the session is opened again',
     given: 'X',
     send: [g.cancel, g.resumed],
@@ -131,7 +131,7 @@ check([
     talk: [...asked, u(bad('1', STOPPED), bad('2', /not run/), note(/./))],
   },
   {
-    case: 'R83d',
+    rule: 'resume-rest',
     title: 'Resumed leaves a waiting session as it is',
     given: 'W',
     send: [g.resumed],
@@ -140,7 +140,7 @@ check([
     shows: ['PromptForInput'],
   },
   ...(['W', 'C[u]', 'X', 'H[c]'] as const).map((given) => ({
-    case: 'R83',
+    rule: 'open-again' as const,
     title: `a Resumed of an older epoch in ${given} starts nothing again`,
     given: () => {
       const walker = bring(given);
@@ -151,7 +151,7 @@ check([
     quiet: true as const,
   })),
   {
-    case: 'R0a',
+    rule: 'open-again',
     title: 'a Resumed of an older epoch does not open a session that is over',
     given: () => {
       const walker = bring('W');

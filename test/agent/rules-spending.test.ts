@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { initialState } from '../../src/agent/machine.js';
-import type { Usage } from '../../src/agent/usage.js';
+import type { Usage } from '../../src/agent/values/usage.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { type Walker, walk } from './walker.js';
 
-// R0b for tools that make model calls of their own: what they spent counts once, however they ended.
+// docs/rules.md#usage-counts-once for tools that make model calls of their own: what they spent counts once, however
+// they ended.
 
 const explore = (callId: string): JudgedCall => {
   const call = g.grep(callId);
@@ -37,28 +38,28 @@ const run = (...given: readonly g.Given[]): Walker => {
 const costOf = (walker: Walker): number => walker.state().session.usage.costUsd;
 const openIds = (walker: Walker): readonly string[] => walker.state().session.unaccounted;
 
-test('R0b: the id of a call that spends is open from its start', () => {
+test('usage-counts-once: the id of a call that spends is open from its start', () => {
   assert.deepEqual(openIds(run()), ['batch-1/1']);
 });
 
-test('R0b: what a call spent counts with its outcome, and is closed', () => {
+test('usage-counts-once: what a call spent counts with its outcome, and is closed', () => {
   const walker = run(ended('1', SPENT));
   assert.equal(costOf(walker), 0.5);
   assert.deepEqual(openIds(walker), []);
 });
 
-test('R0b: an outcome that says nothing of spending closes its id', () => {
+test('usage-counts-once: an outcome that says nothing of spending closes its id', () => {
   const walker = run(ended('1'), ended('1', SPENT));
   assert.equal(costOf(walker), 0);
 });
 
-test('R0b: an outcome that says nothing of spending leaves the ids of other calls open', () => {
+test('usage-counts-once: an outcome that says nothing of spending leaves the ids of other calls open', () => {
   const walker = walk(initialState(settingsOf({ hooks: 'never' })));
   walker.send(g.begin, g.input('what is in it?'), g.wants(explore('1'), explore('2')), ended('1'));
   assert.deepEqual(openIds(walker), ['batch-1/2']);
 });
 
-test('R0b: a second outcome counts nothing and leaves the very state', () => {
+test('usage-counts-once: a second outcome counts nothing and leaves the very state', () => {
   const walker = run(ended('1', SPENT));
   const before = walker.state();
   walker.send(ended('1', SPENT));
@@ -66,11 +67,11 @@ test('R0b: a second outcome counts nothing and leaves the very state', () => {
   assert.equal(walker.state(), before);
 });
 
-test('R0b: what a call claims that does not spend counts nothing', () => {
+test('usage-counts-once: what a call claims that does not spend counts nothing', () => {
   assert.equal(costOf(run(ended('2', SPENT))), 0);
 });
 
-test('R0b: a call that was given up by force counts when it ends after all, in the batch and after it', () => {
+test('usage-counts-once: a call that was given up by force counts when it ends after all, in the batch and after it', () => {
   const inBatch = run(g.cancelTool('1'), g.cancelTool('1'), ended('1', SPENT));
   assert.equal(inBatch.state().name, 'ExecutingTools');
   assert.equal(costOf(inBatch), 0.5);
@@ -79,11 +80,11 @@ test('R0b: a call that was given up by force counts when it ends after all, in t
   assert.equal(costOf(after), 0.5);
 });
 
-test('R0b: of another batch it counts nothing', () => {
+test('usage-counts-once: of another batch it counts nothing', () => {
   assert.equal(costOf(run(ended('1', SPENT, 'batch-0'))), 0);
 });
 
-test('R50: a limit in dollars that tools used up stops the turn', () => {
+test('limit-after-round: a limit in dollars that tools used up stops the turn', () => {
   const walker = run(ended('1', { ...SPENT, costUsd: 1 }), ended('2'));
   const state = walker.state();
   assert.deepEqual(state.name === 'WaitingForUserInput' && state.reason, {
@@ -92,7 +93,7 @@ test('R50: a limit in dollars that tools used up stops the turn', () => {
   });
 });
 
-test('R83c: a call that is started again after a crash keeps the one id it has', () => {
+test('resume-calls: a call that is started again after a crash keeps the one id it has', () => {
   const walker = run({ type: 'Resumed', at: g.NOW, epoch: 1 });
   assert.deepEqual(openIds(walker), ['batch-1/1']);
 });

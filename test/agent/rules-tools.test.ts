@@ -1,12 +1,12 @@
 import type { JudgedCall } from '../../src/agent/call.js';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, bad, good, u, use } from './shown.js';
 import { bring } from './walker.js';
 
-// Rules R33-R39 where no case shows them.
+// Order, ends and cancels of calls: corners that cases-tools.test.ts leaves out.
 
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
@@ -25,7 +25,7 @@ const stopping = () => {
 
 check([
   {
-    case: 'R33',
+    rule: 'decide-again-at-start',
     title: 'a rule that denies holds for a call that the user has allowed but that has not started',
     given: 'C[u]',
     settings: careful,
@@ -40,7 +40,7 @@ check([
     talk: [...asked, u(good('1'), bad('2', /the preset plan only reads/))],
   },
   {
-    case: 'R33',
+    rule: 'decide-again-at-start',
     title: 'a rule that asks does not ask again about a call that the user has allowed',
     given: 'C[u]',
     settings: careful,
@@ -50,7 +50,7 @@ check([
     does: ['ExecuteTools 2'],
   },
   {
-    case: 'R33',
+    rule: 'decide-again-at-start',
     title: 'the policy is asked again when a queued call would start',
     given: 'X',
     send: [g.change({ rules: presetRules.careful }), g.ended('1')],
@@ -59,7 +59,7 @@ check([
     does: ['RequestApproval 2'],
   },
   {
-    case: 'R33',
+    rule: 'call-order',
     title: 'a read that is not safe beside others runs alone',
     given: 'C[u]',
     send: [g.wants(alone(grep('1')), grep('2'))],
@@ -68,7 +68,7 @@ check([
     does: ['ExecuteTools 1'],
   },
   {
-    case: 'R34',
+    rule: 'call-runs',
     title: 'ToolStarted makes a call run',
     given: 'X',
     state: 'X',
@@ -76,7 +76,7 @@ check([
     does: [],
   },
   {
-    case: 'R34',
+    rule: 'call-runs',
     title: 'a second ToolStarted changes nothing',
     given: 'X',
     send: [g.started('1')],
@@ -84,7 +84,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R34',
+    rule: 'call-runs',
     title: 'a queued call cannot have started',
     given: 'X',
     send: [g.started('2')],
@@ -92,7 +92,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R34',
+    rule: 'display-only',
     title: 'progress is for display',
     given: 'X',
     send: [g.progress('1')],
@@ -100,7 +100,7 @@ check([
     does: [],
   },
   {
-    case: 'R36',
+    rule: 'first-outcome-wins',
     title: 'a queued call cannot have ended',
     given: 'X',
     send: [g.ended('2')],
@@ -108,7 +108,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R36',
+    rule: 'first-outcome-wins',
     title: 'an unknown call cannot have ended',
     given: 'X',
     send: [g.ended('9')],
@@ -116,7 +116,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R36',
+    rule: 'first-outcome-wins',
     title: 'an awaiting call cannot have ended',
     given: 'C[u]',
     settings: careful,
@@ -126,7 +126,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'cancelling an awaiting call withdraws its approval and lets the next one start',
     given: 'C[u]',
     settings: careful,
@@ -136,7 +136,7 @@ check([
     does: ['WithdrawApproval 1', 'ExecuteTools 2'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'the grace timer of a call is cancelled when the call ends',
     given: stopping,
     send: [g.ended('1', 'cancelled')],
@@ -144,7 +144,7 @@ check([
     does: ['CancelTimer'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'when the grace of a call is over it is killed, the others go on',
     given: stopping,
     send: [g.rings()],
@@ -152,7 +152,7 @@ check([
     does: ['CancelTools 1 force'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'another timer kills nothing',
     given: stopping,
     send: [g.rings('timer-9')],
@@ -160,7 +160,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'each call has a grace of its own',
     given: stopping,
     send: [g.cancelTool('2'), g.rings('timer-2')],
@@ -168,7 +168,7 @@ check([
     does: ['CancelTools 2 force'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'a second CancelTool kills at once',
     given: stopping,
     send: [g.cancelTool('1')],
@@ -176,7 +176,7 @@ check([
     does: ['CancelTools 1 force', 'CancelTimer'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'the model learns that the effects of a killed call are unknown',
     given: stopping,
     send: [g.rings(), g.ended('2')],
@@ -185,7 +185,7 @@ check([
     talk: [...asked, u(bad('1', STOPPED), good('2'))],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'killing an exclusive call lets the next one start',
     given: 'X',
     send: [g.cancelTool('1'), g.cancelTool('1')],
@@ -193,7 +193,7 @@ check([
     does: ['CancelTools 1 force', 'CancelTimer', 'ExecuteTools 2'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'killing the last call settles',
     given: 'C[u]',
     send: [g.wants(grep('1')), g.started('1'), g.cancelTool('1'), g.rings()],
@@ -202,7 +202,7 @@ check([
     talk: [u('hi'), a(use('1')), u(bad('1', STOPPED))],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'a call that is starting is cancelled like one that runs',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2')), g.cancelTool('1')],
@@ -210,7 +210,7 @@ check([
     does: ['CancelTools 1', 'ScheduleTimer 5000'],
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'while the turn is being cancelled CancelTool is late',
     given: 'X',
     send: [g.cancel, g.cancelTool('1')],
@@ -218,7 +218,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R38',
+    rule: 'cancel-one-call',
     title: 'a call that has ended cannot be cancelled',
     given: 'C[u]',
     send: [g.wants(grep('1'), grep('2')), g.ended('1'), g.cancelTool('1')],
@@ -226,7 +226,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R39',
+    rule: 'tools-failed',
     title: 'when the tools fail as a whole every call is answered and the turn ends',
     given: 'X',
     send: [g.toolsFail],
@@ -237,7 +237,7 @@ check([
     talk: [...asked, u(bad('1'), bad('2'))],
   },
   {
-    case: 'R39',
+    rule: 'tools-failed',
     title: 'results that had come before the tools failed are kept',
     given: stopping,
     send: [g.ended('2'), g.toolsFail],
@@ -246,7 +246,7 @@ check([
     talk: [...asked, u(bad('1'), good('2'))],
   },
   {
-    case: 'R39',
+    rule: 'tools-failed',
     title: 'the failure of an older batch is stale',
     given: 'X',
     send: [{ type: 'ToolsFailed', at: g.NOW, batchId: 'batch-0', message: 'old' }],
@@ -254,7 +254,7 @@ check([
     quiet: true,
   },
   {
-    case: 'R39',
+    rule: 'tools-failed',
     title: 'approvals are withdrawn when the tools fail',
     given: 'C[u]',
     settings: careful,

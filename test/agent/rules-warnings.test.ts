@@ -3,7 +3,7 @@ import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';
 
-// Rule R51: which limits the user is warned about, and how often.
+// docs/rules.md#limit-warning: which limits the user is warned about, and how often.
 
 const { grep } = g;
 /** A call whose reply costs so much, and its result. */
@@ -24,7 +24,7 @@ const warns =
 
 check([
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'below the share nobody is warned',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -33,7 +33,7 @@ check([
     also: warns(),
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'the warning comes at the share itself',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -42,7 +42,7 @@ check([
     also: warns('$0.8000 of $1.00 used'),
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'of several limits each is named',
     given: 'C[u]',
     settings: { limits: { usd: 1, tokens: 100 } },
@@ -51,7 +51,7 @@ check([
     also: warns('$0.8500 of $1.00 used', '85 of 100 tokens used'),
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'of a limit that was raised the user is warned again',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
@@ -60,7 +60,7 @@ check([
     also: warns('$1.70 of $2.00 used'),
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title: 'of a limit beside the one that was raised the user is not warned again',
     given: 'C[u]',
     settings: { limits: { usd: 1, tokens: 100 } },
@@ -69,7 +69,7 @@ check([
     also: warns(),
   },
   {
-    case: 'R51',
+    rule: 'limit-warning',
     title:
       'in the next turn the user is warned again of what is counted per turn, not of what is counted per session',
     given: 'C[u]',

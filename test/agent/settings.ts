@@ -1,8 +1,8 @@
-import { defaultSettings, type Limits, type Settings } from '../../src/agent/settings.js';
+import { defaultSettings, type Limits, readLimits, type Settings } from '../../src/agent/settings.js';
 
 export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
 
-/** The defaults of the conformance cases: everything on. */
+/** Settings of the tests: everything on. */
 export const settingsOf = (patch: SettingsPatch = {}): Settings => ({
   ...defaultSettings,
   model: 'test/model',
@@ -11,5 +11,5 @@ export const settingsOf = (patch: SettingsPatch = {}): Settings => ({
   autoCommit: 'on',
   autoRearm: 'on',
   ...patch,
-  limits: { ...defaultSettings.limits, ...patch.limits },
+  limits: readLimits({ ...defaultSettings.limits, ...patch.limits }),
 });

@@ -3,7 +3,7 @@ import type { Action } from '../../src/agent/action.js';
 import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
 import type { AssistantPart, Message, UserMessage } from '../../src/agent/message.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
-import type { Edge } from '../../src/kernel/step.js';
+import type { Edge } from '../../src/machine-kit/kernel/step.js';
 import { NOW } from './given.js';
 
 // ---- States by their short names ----
@@ -29,7 +29,7 @@ const reasonOf = (reason: WaitReason): string => {
 const HOOK_LETTERS = { CheckingGitCommits: 'c', RunningAutoformatters: 'f', AutoCommitting: 'a' } as const;
 const COMPACTION_LETTERS = { idle: 'i', mid: 'm', overflow: 'o' } as const;
 
-/** The short name of the specification: W(cancelled user), C[t] 2 draining, X cancelling, H[f], K[m]. */
+/** The short name of a state: W(cancelled user), C[t] 2 draining, X cancelling, H[f], K[m]. */
 export const nameOf = (state: State): string => {
   switch (state.name) {
     case 'WaitingForUserInput':

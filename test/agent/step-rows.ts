@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
+import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
 import type { In, State, WaitReason } from '../../src/agent/state.js';
-import { ruleFaults } from '../../src/agent/step-rules.js';
-import type { Diagnostic, Edge } from '../../src/kernel/step.js';
+import type { Diagnostic, Edge } from '../../src/machine-kit/kernel/step.js';
 import { event as cancels, PROMPT, waiting } from './by-hand.js';
 import * as g from './given.js';
 
-/** Whole steps made by hand, for the rules of step-rules.ts, which the machine itself does not break. */
+/** Whole steps made by hand, for the rules of step-invariants.ts, which the machine itself does not break. */
 
 /** A path by the names of its states; one with a mark after it is stayed in. */
 export const path = (...names: readonly string[]): readonly Edge[] =>
@@ -50,7 +50,7 @@ export const checkSteps = (rule: string, rows: readonly StepRow[]): void => {
   for (const { title, before = waiting(), event = cancels, after = before, ...step } of rows) {
     const { actions = [], path: taken = [], diagnostics = [], says = [] } = step;
     test(`${rule} ${title}: ${says.join(', ') || 'nothing is wrong'}`, () => {
-      const found = ruleFaults(before, g.eventOf(event, before), {
+      const found = stepFaults(before, g.eventOf(event, before), {
         state: after,
         actions,
         path: taken,
@@ -74,11 +74,11 @@ export const stopped = (cause: Extract<WaitReason, { readonly kind: 'cancelled' 
   rests({ kind: 'cancelled', cause });
 
 export const wrong = (said: string, expected: string): string =>
-  `R0g: the reason is ${said} where it should be ${expected}`;
+  `back-to-the-user: the reason is ${said} where it should be ${expected}`;
 
 /** A stop that is told and a user who is asked, unless a row says otherwise. */
 export const checkRests = (rows: readonly StepRow[]): void =>
   checkSteps(
-    'R0g',
+    'back-to-the-user',
     rows.map((row) => ({ after: stopped('user'), actions: [NOTICE, PROMPT], ...row })),
   );

@@ -1,20 +1,20 @@
 import type { Action } from '../../src/agent/action.js';
-import type { In, Session } from '../../src/agent/state.js';
-import type { Edge } from '../../src/kernel/step.js';
+import type { Call } from '../../src/agent/call.js';
+import type { In, SessionData } from '../../src/agent/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
 import { checkSteps, LATE, NOTICE, path, type StepRow, stopped, W } from './step-rows.js';
 
-// R31, R33, R50, R0f and R80, each broken by hand; what looks like a breach and is none has to pass.
+// The order of calls, the limits, shutdown and stops, each broken by hand; what looks like a breach and is none has to pass.
 
 const { batch, endedCall, llm, PROMPT, queued, running, session, waiting } = hand;
 
-// ---- R33 ----
+// ---- Call order ----
 
 const go: Action = { type: 'ExecuteTools', batchId: 'batch-1', calls: [g.grep('2')] };
 const awaiting = { judged: g.grep('1'), requestedAt: 1, status: 'awaitingApproval' } as const;
 
-checkSteps('R33', [
+checkSteps('call-order', [
   {
     title: 'calls start in order',
     before: batch([queued('1'), queued('2')]),
@@ -26,28 +26,28 @@ checkSteps('R33', [
     before: batch([queued('1'), queued('2')]),
     after: batch([queued('1'), running('2'), queued('3')]),
     actions: [go],
-    says: ['R33: 2 runs before a call that was asked for first'],
+    says: ['call-order: 2 runs before a call that was asked for first'],
   },
   {
     title: 'a call starts before one that waits, and the user is told something',
     before: batch([queued('1'), queued('2')]),
     after: batch([queued('1'), running('2')]),
     actions: [go, NOTICE],
-    says: ['R33: 2 runs before a call that was asked for first'],
+    says: ['call-order: 2 runs before a call that was asked for first'],
   },
   {
     title: 'a call starts that no state knows',
     before: batch([queued('2')]),
     after: waiting(),
     actions: [go],
-    says: ['2.14: call batch-1 2 goes on, and WaitingForUserInput does not know it'],
+    says: ['in-flight-is-named: call batch-1 2 goes on, and WaitingForUserInput does not know it'],
   },
   {
     title: 'a call starts before one that awaits an answer',
     before: batch([awaiting, queued('2')]),
     after: batch([awaiting, running('2')]),
     actions: [go],
-    says: ['R33: 2 runs before a call that was asked for first'],
+    says: ['call-order: 2 runs before a call that was asked for first'],
   },
   {
     title: 'a call starts after one that has ended',
@@ -63,65 +63,63 @@ checkSteps('R33', [
   },
 ]);
 
-// ---- R31, R50, R0f ----
+// ---- Limits ----
 
-const rich = (limits: Partial<Session['settings']['limits']>, costUsd: number): Session => {
+const rich = (limits: Partial<SessionData['settings']['limits']>, costUsd: number): SessionData => {
   const own = session({}, { limits });
   return { ...own, usage: { ...own.usage, costUsd }, turn: { ...own.turn, startedAt: g.NOW - 1_000 } };
 };
 const used = rich({ usd: 1 }, 1);
-const late = rich({ timeMs: 1_000 }, 0);
-const left = rich({ usd: 1, timeMs: 1_001 }, 0.5);
-const enters = path('CheckingForCancellation', 'ExecutingTools');
-const rounds = path('GatheringAdditionalMessages', 'CallingLlm');
-const turns = path('WaitingForUserInput', 'CallingLlm');
-const begins = (own: Session, taken: readonly Edge[]): Omit<StepRow, 'title' | 'says'> => ({
+const left = rich({ usd: 1 }, 0.5);
+const sends = (own: SessionData): Omit<StepRow, 'title' | 'says'> => ({
   before: waiting(own),
   after: llm(own),
   actions: [hand.send(1)],
-  path: taken,
 });
-const runs = (own: Session, actions: readonly Action[], taken = enters): Omit<StepRow, 'title' | 'says'> => ({
-  before: batch([running('2')], own),
-  after: batch([running('2')], own),
-  actions,
-  path: taken,
+const compacts = (own: SessionData): Omit<StepRow, 'title' | 'says'> => ({
+  before: waiting(own),
+  after: { name: 'Compacting', session: own, compactionId: 'compaction-1', length: 2, mode: { kind: 'mid' } },
+  actions: [{ type: 'StartCompaction', compactionId: 'compaction-1', length: 2 }],
 });
 
-checkSteps('R31', [
-  { title: 'calls of a new batch below the limit', ...runs(left, [go]) },
+const spending = (callId: string): Call => {
+  const call = running(callId);
+  return { ...call, judged: { ...call.judged, traits: { ...call.judged.traits, spends: 'yes' } } };
+};
+const runs = (own: SessionData, ...calls: readonly Call[]): Omit<StepRow, 'title' | 'says'> => ({
+  before: batch([], own),
+  after: batch(calls, own),
+  actions: [{ type: 'ExecuteTools', batchId: 'batch-1', calls: calls.map(({ judged }) => judged) }],
+});
+
+checkSteps('limit-before-call', [
+  { title: 'calls below the limit', ...runs(left, running('2')) },
   {
-    title: 'calls of a new batch at the limit',
-    ...runs(used, [go]),
-    says: ['R31: calls of a new batch start at a limit'],
+    title: 'calls at the limit',
+    ...runs(used, running('2')),
+    says: ['limit-before-call: calls start at a limit of the session'],
   },
+  { title: 'one call that spends', ...runs(left, spending('2')) },
   {
-    title: 'calls of a new batch at the limit, and the user is told something',
-    ...runs(used, [go, NOTICE]),
-    says: ['R31: calls of a new batch start at a limit'],
+    title: 'two calls that spend, under a limit',
+    ...runs(left, spending('1'), spending('2')),
+    says: ['limit-before-call: two calls that spend were handed the same budget'],
   },
-  {
-    title: 'calls of a new batch when time is up',
-    ...runs(late, [go]),
-    says: ['R31: calls of a new batch start at a limit'],
-  },
-  { title: 'a new batch at the limit of which nothing starts', ...runs(used, [PROMPT]) },
-  { title: 'calls of a batch that runs', ...runs(used, [go], []) },
+  { title: 'two calls that spend, without a limit', ...runs(session(), spending('1'), spending('2')) },
 ]);
-checkSteps('R50', [
-  { title: 'a round below the limit', ...begins(left, rounds) },
-  { title: 'a round at the limit', ...begins(used, rounds), says: ['R50: a round begins at a limit'] },
-  { title: 'a round when time is up', ...begins(late, rounds), says: ['R50: a round begins at a limit'] },
-]);
-checkSteps('R0f', [
-  { title: 'a turn below the limit', ...begins(left, turns) },
+checkSteps('limit-before-request', [
+  { title: 'a request below the limit', ...sends(left) },
   {
-    title: 'a turn at the limit',
-    ...begins(used, turns),
-    says: ['R0f: a turn begins at a limit of the session'],
+    title: 'a request at the limit',
+    ...sends(used),
+    says: ['limit-before-request: a request is sent at a limit of the session'],
   },
-  { title: 'a turn after one whose time was up', ...begins(late, turns) },
-  { title: 'another way to a call, at the limit', ...begins(used, path('Error', 'CallingLlm')) },
+  { title: 'a compaction below the limit', ...compacts(left) },
+  {
+    title: 'a compaction at the limit',
+    ...compacts(used),
+    says: ['limit-before-request: a compaction starts at a limit of the session'],
+  },
 ]);
 
 // ---- What is looked at ----
@@ -133,10 +131,10 @@ checkSteps('a breach', [
     title: 'in a state that does something',
     before: behind,
     actions: [go],
-    says: ['R33: 2 runs before a call that was asked for first'],
+    says: ['call-order: 2 runs before a call that was asked for first'],
   },
 ]);
-checkSteps('R80', [
+checkSteps('shutdown', [
   {
     title: 'the session ends',
     after: { name: 'ShuttingDown', session: session() },
@@ -148,7 +146,7 @@ checkSteps('R80', [
     after: { name: 'ShuttingDown', session: session() },
     actions: [NOTICE],
     path: path('WaitingForUserInput', 'ShuttingDown'),
-    says: ['R80: the end says no Shutdown'],
+    says: ['shutdown: the end says no Shutdown'],
   },
   {
     title: 'the session is over already',
@@ -157,7 +155,7 @@ checkSteps('R80', [
   },
 ]);
 
-// ---- R46, R66 ----
+// ---- Stops ----
 
 const hooking = (hookId: string): In<'PostToolsHook'> => ({
   name: 'PostToolsHook',
@@ -179,19 +177,19 @@ const afterTools = {
   path: path('ExecutingTools', 'PostToolsHook'),
 };
 
-checkSteps('R66', [
+checkSteps('grace-period', [
   { ...afterTools, title: 'a batch that runs goes on to its hook', before: batch([]) },
   {
     ...afterTools,
     title: 'a batch that is cancelled goes on to its hook',
     before: cancelling,
-    says: ['R66: a batch that is cancelling goes on'],
+    says: ['grace-period: a batch that is cancelling goes on'],
   },
   {
     ...afterTools,
     title: 'a batch that nobody may allow goes on to its hook',
     before: stopping,
-    says: ['R66: a batch that is stopping goes on'],
+    says: ['ask-before-call: a batch that is stopping goes on'],
   },
   {
     title: 'a batch that is cancelled ends the turn',
@@ -209,14 +207,14 @@ const round = {
   path: path('PostToolsHook', 'CheckingBudget', 'GatheringAdditionalMessages', 'CallingLlm'),
 };
 
-checkSteps('R46', [
+checkSteps('hook-veto', [
   { ...round, title: 'a hook lets the turn go on', event: g.hookDone() },
   { ...round, title: 'a hook that fails lets the turn go on', event: g.hookFails() },
   {
     ...round,
     title: 'a hook says stop, and the next round begins',
     event: g.hookDone({ proceed: false }),
-    says: ['R46: the turn goes on against a hook'],
+    says: ['hook-veto: the turn goes on against a hook'],
   },
   {
     title: 'a hook says stop, and its next phase begins',
@@ -225,7 +223,7 @@ checkSteps('R46', [
     after: hooking('hook-2'),
     actions: [{ ...hooked, hookId: 'hook-2' }],
     path: path('PostToolsHook', 'PostToolsHook'),
-    says: ['R46: the turn goes on against a hook'],
+    says: ['hook-veto: the turn goes on against a hook'],
   },
   {
     title: 'a hook that is over says stop, and nothing happens',

@@ -6,7 +6,7 @@ import { batch, llm, PROMPT, queued, session } from './by-hand.js';
 import * as g from './given.js';
 import { checkRests, NOTICE, path, rests, stopped, W, wrong } from './step-rows.js';
 
-// R0g, the reasons that depend on more than the way: who stopped a turn, and how a reply ended it.
+// The reasons that depend on more than the way: who stopped a turn, and how a reply ended it.
 
 const HOOKED: State = {
   name: 'PostToolsHook',

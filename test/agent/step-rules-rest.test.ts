@@ -4,15 +4,16 @@ import { llm, PROMPT, session, waiting } from './by-hand.js';
 import * as g from './given.js';
 import { checkRests, NOTICE, path, rests, stopped, W, wrong } from './step-rows.js';
 
-// R0g, each way of breaking it by hand: how the machine comes to wait for the user, and what it says of that.
+// docs/rules.md#back-to-the-user, each way of breaking it by hand: how the machine comes to wait for the user, and what
+// it says of that.
 
-const ERROR: Action = { type: 'DisplayError', text: 'broken' };
+const ERROR: Action = { type: 'DisplayError', text: 'broken', origin: 'tool' };
 const WARNING: Action = { type: 'DisplayWarning', kind: 'retry', text: 'again' };
 
 const START: WaitReason = { kind: 'start' };
 const BUDGET: WaitReason = { kind: 'budget', dimension: 'usd' };
 const COMPACTED: WaitReason = { kind: 'compacted' };
-const BROKEN: WaitReason = { kind: 'error', error: 'tools', message: 'broken' };
+const BROKEN: WaitReason = { kind: 'error', error: 'tools', origin: 'tool', message: 'broken' };
 const SILENT: State = stopped('user');
 
 // ---- Asked once, told why, at rest ----
@@ -24,21 +25,21 @@ checkRests([
     title: 'a cancel that is not told',
     path: path('Error', 'Cancelled', W),
     actions: [WARNING, PROMPT],
-    says: ['R0g: Cancelled was passed, and the user is not told'],
+    says: ['back-to-the-user: Cancelled was passed, and the user is not told'],
   },
   {
     title: 'a limit that is not told',
     path: path('Error', 'BudgetExceeded', W),
     after: rests(BUDGET),
     actions: [PROMPT],
-    says: ['R0g: BudgetExceeded was passed, and the user is not told'],
+    says: ['back-to-the-user: BudgetExceeded was passed, and the user is not told'],
   },
   {
     title: 'a failure that is not told',
     path: path('Error', 'Failed', W),
     after: rests(BROKEN),
     actions: [PROMPT],
-    says: ['R0g: Failed was passed, and the user is not told'],
+    says: ['back-to-the-user: Failed was passed, and the user is not told'],
   },
   {
     title: 'a cancel that goes on at once, and is not told',
@@ -46,25 +47,28 @@ checkRests([
     path: path('Error', 'Cancelled', W, 'CallingLlm'),
     after: llm(),
     actions: [{ type: 'SendLlmRequest', requestId: 'req-1', purpose: 'user', length: 1 }],
-    says: ['R0g: Cancelled was passed, and the user is not told'],
+    says: ['back-to-the-user: Cancelled was passed, and the user is not told'],
   },
   {
     title: 'nobody is asked',
     path: path('Error', 'Cancelled', W),
     actions: [NOTICE],
-    says: ['R0g: the user is asked 0 times'],
+    says: ['back-to-the-user: the user is asked 0 times'],
   },
   {
     title: 'nobody is asked, after an event that stayed at first',
     path: path('Error', 'Error!', 'Cancelled', W),
     actions: [NOTICE],
-    says: ['R0g: the user is asked 0 times'],
+    says: ['back-to-the-user: the user is asked 0 times'],
   },
   {
     title: 'nothing is said at all',
     path: path('Error', 'Cancelled', W),
     actions: [],
-    says: ['R0g: Cancelled was passed, and the user is not told', 'R0g: the user is asked 0 times'],
+    says: [
+      'back-to-the-user: Cancelled was passed, and the user is not told',
+      'back-to-the-user: the user is asked 0 times',
+    ],
   },
   {
     title: 'nothing is said or changed',
@@ -72,20 +76,23 @@ checkRests([
     after: SILENT,
     path: path('Error', 'Cancelled', W),
     actions: [],
-    says: ['R0g: Cancelled was passed, and the user is not told', 'R0g: the user is asked 0 times'],
+    says: [
+      'back-to-the-user: Cancelled was passed, and the user is not told',
+      'back-to-the-user: the user is asked 0 times',
+    ],
   },
   {
     title: 'the user is asked twice',
     path: path('Error', 'Cancelled', W),
     actions: [NOTICE, PROMPT, PROMPT],
-    says: ['R0g: the user is asked 2 times'],
+    says: ['back-to-the-user: the user is asked 2 times'],
   },
   { title: 'nobody is asked again while waiting goes on', path: path(W, `${W}!`), actions: [NOTICE] },
   {
     title: 'a rest that has something to send',
     path: path('Error', 'Cancelled', W),
     after: rests({ kind: 'cancelled', cause: 'user' }, 'sendQueue'),
-    says: ['R0c: a rest that would go on (sendQueue)'],
+    says: ['nothing-to-wait-for: a rest that would go on (sendQueue)'],
   },
 ]);
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Json } from '../../src/agent/message.js';
-import type { EndedCall } from '../../src/agent/moves/outcomes.js';
-import { countStreaks } from '../../src/agent/moves/streaks.js';
-import type { Session } from '../../src/agent/state.js';
+import { countStreaks } from '../../src/agent/moves/tools/loop-detection.js';
+import type { EndedCall } from '../../src/agent/moves/tools/result-texts.js';
+import type { SessionData } from '../../src/agent/state.js';
 import { session } from './by-hand.js';
 import * as g from './given.js';
 import type { SettingsPatch } from './settings.js';
@@ -22,13 +22,14 @@ const ended = ({ tool = 'grep', input = {}, raw, text = 'found', failed = false 
   judged: { ...g.grep('1'), tool, input, ...(raw === undefined ? {} : { rawInput: raw }) },
   requestedAt: 1,
   status: failed ? 'failed' : 'ok',
+  ran: true,
   startedAt: 1,
   completedAt: 2,
   outcome: { failed, text },
 });
 
 const counted = (limits: SettingsPatch['limits'], ...batches: readonly (readonly Made[])[]) => {
-  const begun: Session = session({}, limits === undefined ? {} : { limits });
+  const begun: SessionData = session({}, limits === undefined ? {} : { limits });
   const { repeats, errors, sameResults } = batches.reduce(
     (own, calls) => countStreaks(own, calls.map(ended)),
     begun,

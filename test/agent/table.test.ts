@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { agent, initialState } from '../../src/agent/machine.js';
 import { table } from '../../src/agent/table.js';
-import { mermaid } from '../../src/kernel/describe.js';
+import { mermaid } from '../../src/machine-kit/kernel/diagrams.js';
 import { settingsOf } from './settings.js';
 
 // What the compiler does not see in rows that are made by spreading groups of cells (docs/decisions/0001).
 
-for (const [state, row] of Object.entries(table.on)) {
+for (const [state, { on = {} }] of Object.entries(table.states)) {
   test(`every cell of ${state} stands for an event that exists`, () => {
     assert.deepEqual(
-      Object.keys(row).filter((event) => !Object.hasOwn(agent.events, event)),
+      Object.keys(on).filter((event) => !Object.hasOwn(agent.events, event)),
       [],
     );
   });

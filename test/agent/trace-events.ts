@@ -15,6 +15,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     LlmCompleted req-1 [thinks "text"] [says "text"] [calls read(c1) edit(c2 b.ts)] [stop=maxTokens] [usage]
  *     LlmCompleted req-1 unreadable [usage]
  *     LlmFailed req-1 overloaded "message" [retryAfter=ms] [jitter=0.5] [usage]
+ *     CallPreviewed batch-1 c1 change "diff", CallPreviewed batch-1 c1 refused "reason", CallPreviewed batch-1 c1 none
  *     ToolStarted batch-1 c1                      ToolProgress batch-1 c1 "text"
  *     ToolCompleted batch-1 c1 ok "text" [diff="text"]
  *     ToolsFailed batch-1 "message"
@@ -27,7 +28,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     UsageReported req-1 usage
  *
  * usage is `tokens=100+10 cost=0.01`; a reply or summary without it costs just that, everything else nothing.
- * `edit!(c1)` has arguments that are not valid; a tool other than read, grep, edit, write, bash does not exist.
+ * `edit!(c1)` has arguments that are not valid; a tool other than read, grep, edit, write, bash, patch, which previews, and explore, which spends, does not exist.
  */
 export const eventFrom = (line: string, clock: number): Event => {
   const [, time, rest = ''] = /^(?:@(\d+) )?(.*)$/.exec(line) ?? [];
@@ -123,6 +124,18 @@ const answered = (words: Words): Body<'ApprovalAnswered'> => {
   return { ...call, answer: { kind: 'allow' }, scope };
 };
 
+const previewed = (words: Words): Body<'CallPreviewed'> => {
+  const call = about(words);
+  switch (words.one(['change', 'refused', 'none'] as const)) {
+    case 'change':
+      return { ...call, preview: { kind: 'change', diff: words.text() } };
+    case 'refused':
+      return { ...call, preview: { kind: 'refused', text: words.text() } };
+    default:
+      return { ...call, preview: { kind: 'none' } };
+  }
+};
+
 const parsers: Parsers = {
   PolicyStopped: (words) => ({ requestId: words.next('a request'), why: words.text() }),
   Start: nothing,
@@ -152,6 +165,7 @@ const parsers: Parsers = {
   }),
   LlmCompleted: completed,
   LlmFailed: failed,
+  CallPreviewed: previewed,
   ToolStarted: about,
   ToolProgress: (words) => ({ ...about(words), text: words.text() }),
   ToolCompleted: (words) => ({ ...about(words), outcome: outcomeOf(words) }),

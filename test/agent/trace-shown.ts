@@ -1,8 +1,8 @@
 import type { Action } from '../../src/agent/action.js';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { Message } from '../../src/agent/message.js';
-import type { Session, State, WaitReason } from '../../src/agent/state.js';
-import type { Edge } from '../../src/kernel/step.js';
+import type { SessionData, State, WaitReason } from '../../src/agent/state.js';
+import type { Edge } from '../../src/machine-kit/kernel/step.js';
 
 /** How a trace shows what the machine did: in words, and leaving nothing of an action out but the inside of its calls. */
 
@@ -71,7 +71,7 @@ const detail = (state: State): string => {
 };
 
 /** What a session holds beside its conversation, each in words; empty where there is nothing to say. */
-const holdings = (session: Session): Readonly<Record<string, string>> => {
+const holdings = (session: SessionData): Readonly<Record<string, string>> => {
   const { usage, settings, grants, notes, epoch, queue } = session;
   const tokens = usage.inputTokens + usage.outputTokens;
   const { usd, rounds, timeMs, truncation } = settings.limits;

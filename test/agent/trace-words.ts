@@ -1,5 +1,5 @@
 import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
-import type { Usage } from '../../src/agent/usage.js';
+import type { Usage } from '../../src/agent/values/usage.js';
 
 /** The words of an event line, taken from the left; what nobody takes is a mistake of the author. */
 export class Words {
@@ -86,8 +86,8 @@ const unquoted = (word: string): string => {
   return String(text);
 };
 
-const READING = ['read', 'grep'];
-const CHANGING = ['edit', 'write', 'bash'];
+const READING = ['read', 'grep', 'explore'];
+const CHANGING = ['edit', 'write', 'bash', 'patch'];
 
 /** `edit(c1 b.ts)`: paths are relative to the workspace, a.ts if there is none; `edit!(c1)` has a bad argument. */
 const callOf = (word: string): JudgedCall => {
@@ -110,6 +110,8 @@ const callOf = (word: string): JudgedCall => {
       parallelSafe: !mutating,
       mutating,
       deadlineMs: 120_000,
+      ...(tool === 'patch' ? { previews: 'yes' } : {}),
+      ...(tool === 'explore' ? { spends: 'yes' } : {}),
     },
     facts: {
       argv: [],

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { account, accountHook, accountTool, addUsage, countStale } from '../../src/agent/moves/account.js';
-import { leftOf } from '../../src/agent/moves/budget.js';
+import { remainingIn } from '../../src/agent/moves/budget.js';
+import {
+  addUsage,
+  countHookUsage,
+  countStale,
+  countToolUsage,
+  countUsage,
+} from '../../src/agent/moves/common/count-usage.js';
 import type { Limits } from '../../src/agent/settings.js';
-import type { Session, UsageTotals } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/usage.js';
+import type { SessionData, UsageTotals } from '../../src/agent/state.js';
+import type { Usage } from '../../src/agent/values/usage.js';
 import { waiting } from './by-hand.js';
 import * as g from './given.js';
 import { begun } from './random.js';
@@ -43,18 +49,18 @@ test('a call without a price is counted as one, and costs nothing', () => {
   assert.deepEqual({ costUsd, unpriced }, { costUsd: 0.5, unpriced: 7 });
 });
 
-const session = (limits: Partial<Limits>, change: Partial<Session> = {}): Session => ({
+const session = (limits: Partial<Limits>, change: Partial<SessionData> = {}): SessionData => ({
   ...begun({ limits }).session,
   ...change,
 });
 
 test('usage is booked for an id that is open, and for no other', () => {
   const open = session({}, { unaccounted: ['req-1', 'req-2'] });
-  const booked = account(open, 'req-1', call);
+  const booked = countUsage(open, 'req-1', call);
   assert.deepEqual(booked.unaccounted, ['req-2']);
   assert.equal(booked.usage.costUsd, 0.25);
-  assert.equal(account(open, 'req-3', call), open);
-  assert.equal(account(open, 'req-1', null), open);
+  assert.equal(countUsage(open, 'req-3', call), open);
+  assert.equal(countUsage(open, 'req-1', null), open);
 });
 
 test('where nothing is to be booked, nothing changes', () => {
@@ -71,19 +77,25 @@ test('where nothing is to be booked, nothing changes', () => {
     proceed: true,
     usage: null,
   } as const;
-  assert.equal(accountHook(before, hook), before);
+  assert.equal(countHookUsage(before, hook), before);
   const outcome = { status: 'ok', text: '' } as const;
   const tool = { type: 'ToolCompleted', at: g.NOW, batchId: 'batch-9', callId: '1', outcome } as const;
-  assert.equal(accountTool(before, tool), before);
+  assert.equal(countToolUsage(before, tool), before);
   const state = waiting(before);
   assert.equal(countStale(state, hook).state, state);
 });
 
-test('what is left of the limits of a session: of one that is reached nothing, of none null', () => {
-  assert.deepEqual(leftOf(session({}, { usage: totals })), { usd: null, tokens: null });
-  assert.deepEqual(leftOf(session({ usd: 2, tokens: 5_000 }, { usage: totals })), {
-    usd: 1.5,
-    tokens: 5_000 - 4_321,
+test('what is left of the limits of a session: of one that is reached nothing, of none that there is none', () => {
+  assert.deepEqual(remainingIn(session({}, { usage: totals })), {
+    usd: { type: 'unlimited' },
+    tokens: { type: 'unlimited' },
   });
-  assert.deepEqual(leftOf(session({ usd: 0.25, tokens: 4_321 }, { usage: totals })), { usd: 0, tokens: 0 });
+  assert.deepEqual(remainingIn(session({ usd: 2, tokens: 5_000 }, { usage: totals })), {
+    usd: { type: 'left', amount: 1.5 },
+    tokens: { type: 'left', amount: 5_000 - 4_321 },
+  });
+  assert.deepEqual(remainingIn(session({ usd: 0.25, tokens: 4_321 }, { usage: totals })), {
+    usd: { type: 'left', amount: 0 },
+    tokens: { type: 'left', amount: 0 },
+  });
 });

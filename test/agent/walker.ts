@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { lengthOf, messagesOf } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
-import { violations } from '../../src/agent/invariants.js';
+import { requiredRequestFaults } from '../../src/agent/invariants/required-requests.js';
+import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
+import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { Message } from '../../src/agent/message.js';
 import type { State } from '../../src/agent/state.js';
-import { ruleFaults } from '../../src/agent/step-rules.js';
-import { Log } from '../../src/kernel/log.js';
+import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 import type { Given } from './given.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';
@@ -36,7 +37,7 @@ export type Walker = {
 const freeze = (value: unknown): void => {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of value instanceof Log ? value.toArray() : Object.values(value)) freeze(inner);
+  for (const inner of value instanceof AppendList ? value.toArray() : Object.values(value)) freeze(inner);
 };
 
 /** What is wrong with messages in the eyes of a strict provider; empty for nothing. */
@@ -69,8 +70,9 @@ const SHOWN_ONLY = new Set(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
 const assertRules = (before: State, event: Event, taken: Step): void => {
   const { state, actions, diagnostics } = taken;
   const where = `${before.name} on ${event.type}`;
-  assert.deepEqual(violations(before, event, taken), [], where);
-  assert.deepEqual(ruleFaults(before, event, taken), [], where);
+  assert.deepEqual(stateFaults(before, event, taken), [], where);
+  assert.deepEqual(stepFaults(before, event, taken), [], where);
+  assert.deepEqual(requiredRequestFaults(before, event, taken), [], where);
   const messages = messagesOf(state.session.conversation);
   for (const action of actions) {
     if (action.type !== 'SendLlmRequest') continue;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cutMiddle, utf8Bytes } from '../../src/agent/moves/cut.js';
-import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/outcomes.js';
-import { duration, resetWords } from '../../src/agent/moves/words.js';
+import { durationText, resetText } from '../../src/agent/moves/common/texts.js';
+import { cutMiddle, utf8Bytes } from '../../src/agent/moves/common/truncate.js';
+import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/tools/result-texts.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';
@@ -14,16 +14,18 @@ const minute = 60 * second;
 const hour = 60 * minute;
 
 test('a duration is said in the largest unit of which there are two, seconds from one on', () => {
-  const said = [0, 999, second, 119 * second, 2 * minute, 119 * minute, 2 * hour, 30 * hour].map(duration);
+  const said = [0, 999, second, 119 * second, 2 * minute, 119 * minute, 2 * hour, 30 * hour].map(
+    durationText,
+  );
   assert.deepEqual(said, ['0 ms', '999 ms', '1 s', '119 s', '2 min', '119 min', '2 h', '30 h']);
-  assert.deepEqual([1_499.6, 1_500, 150_001, 3 * hour - 1].map(duration), ['1 s', '2 s', '3 min', '3 h']);
+  assert.deepEqual([1_499.6, 1_500, 150_001, 3 * hour - 1].map(durationText), ['1 s', '2 s', '3 min', '3 h']);
 });
 
 test('a limit resets after a while, at a time of day', () => {
   const midnight = Date.UTC(2026, 10, 22);
-  assert.equal(resetWords(midnight, 90 * second), 'it resets in 90 s, at 00:01 UTC');
-  assert.equal(resetWords(midnight + 13 * hour, 65 * minute), 'it resets in 65 min, at 14:05 UTC');
-  assert.equal(resetWords(midnight + 23 * hour, 2 * hour), 'it resets in 2 h, at 01:00 UTC');
+  assert.equal(resetText(midnight, 90 * second), 'it resets in 90 s, at 00:01 UTC');
+  assert.equal(resetText(midnight + 13 * hour, 65 * minute), 'it resets in 65 min, at 14:05 UTC');
+  assert.equal(resetText(midnight + 23 * hour, 2 * hour), 'it resets in 2 h, at 01:00 UTC');
 });
 
 test('bytes are those of UTF-8, at the borders of its lengths, too', () => {
@@ -67,7 +69,7 @@ const said = (walker: Walker): readonly string[] =>
 
 check([
   {
-    case: 'R17',
+    rule: 'refused-reply',
     title: 'a reply that ends for a reason of its own is no answer',
     given: 'C[u]',
     send: [g.completed({ text: 'no', stopReason: 'other' })],
@@ -75,7 +77,7 @@ check([
     also: (walker) => assert.deepEqual(said(walker), ['no', 'the model stopped for a reason of its own']),
   },
   {
-    case: 'R42',
+    rule: 'format-changes',
     title: 'files are named as they lie in the workspace, those elsewhere in full',
     given: 'H[f]',
     send: [g.hookDone({ changedFiles: ['/project/src/a.ts', '/projects/b.ts', 'c.ts'] })],

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { askAbout } from '../../bench/shapes/measure.js';
 import { taskNames, writeTask } from '../../bench/shapes/tasks.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 for (const task of taskNames) {
   test(`${task}: the answer is right, and ten times the input sends no more to models`, async (context) => {
-    const folder = await mkdtemp(path.join(tmpdir(), 'pawl-shapes-test-'));
-    context.after(() => rm(folder, { recursive: true, force: true }));
+    const folder = temporaryFolder(context, 'shapes-test');
     const sent: number[] = [];
     for (const characters of [8_000, 80_000]) {
       const file = path.join(folder, `${characters}.txt`);

@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { removeFolderSync } from '../temporary-folder.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../../..');
 
@@ -23,7 +24,7 @@ describe('bin/code-cache.js', () => {
   const program = path.join(scratch, 'program.cjs');
   const caches = path.join(scratch, 'caches', 'pawl');
   cpSync(path.join(root, 'bin'), path.join(scratch, 'bin'), { recursive: true });
-  after(() => rmSync(scratch, { recursive: true }));
+  after(() => removeFolderSync(scratch));
   beforeEach(() => rmSync(path.dirname(caches), { recursive: true, force: true }));
 
   const write = (name: string, says: string): void =>

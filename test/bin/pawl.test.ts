@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { removeFolderSync } from '../temporary-folder.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../../..');
 
@@ -13,7 +14,7 @@ describe('bin/pawl.js, before the program is loaded', () => {
   const start = path.join(scratch, 'bin', 'pawl.js');
   cpSync(path.join(root, 'bin'), path.join(scratch, 'bin'), { recursive: true });
   cpSync(path.join(root, 'package.json'), path.join(scratch, 'package.json'));
-  after(() => rmSync(scratch, { recursive: true }));
+  after(() => removeFolderSync(scratch));
 
   const caches = path.join(scratch, 'caches');
   const env = { ...process.env, XDG_CACHE_HOME: caches };

@@ -6,10 +6,10 @@ import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { recordSchema } from '../../src/cli/record-schema.js';
-import { recordsOf } from '../../src/cli/records.js';
-import { createStory } from '../../src/cli/story.js';
-import type { Stepped } from '../../src/needs.js';
+import { recordSchema } from '../../src/cli/headless/record-schema.js';
+import { recordsOf } from '../../src/cli/headless/records.js';
+import { createStepPrinter } from '../../src/cli/interactive/step-printer.js';
+import type { Stepped } from '../../src/ports/session.js';
 import { statusRow } from '../../src/terminal/status.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */
@@ -74,7 +74,7 @@ const rows: readonly (readonly [Event, Seen])[] = [
     {
       records: ['hookCompleted', 'state', 'notice', 'hookStarted'],
       status: 'formatting',
-      told: ['· new commit 01234567 Add \ufffd[2Jx (1 file, +1 -0)'],
+      told: ['· new commit 01234567 Add ␛[2Jx (1 file, +1 -0)'],
     },
   ],
   [
@@ -110,7 +110,7 @@ const begin: readonly Event[] = [
 ];
 
 test('each phase is a record, a word in the status line and a line for the reader', () => {
-  const story = createStory({ colour: 'no', columns: 80 }, '/w');
+  const story = createStepPrinter({ colour: 'no', columns: 80 }, '/w');
   let state: State = initialState(settings);
   const see = (event: Event): Stepped => {
     const next = step(state, event) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step

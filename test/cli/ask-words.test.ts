@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { answerOf, endingOfOutcome } from '../../src/cli/ask-endings.js';
-import { askFlags, frozenFlags } from '../../src/cli/ask-flags.js';
-import { readAsked } from '../../src/cli/ask-open.js';
-import type { StopReason } from '../../src/recursive/policies.js';
-import type { Outcome } from '../../src/recursive/state.js';
+import type { Outcome } from '../../src/ask/run/state.js';
+import type { PolicyReason } from '../../src/ask/run/stop-policies.js';
+import { noPieces, piecesOf } from '../../src/ask/tree/pieces.js';
+import { answerOf, endingOfOutcome } from '../../src/cli/ask/ask-endings.js';
+import { askFlags, frozenFlags } from '../../src/cli/ask/ask-flags.js';
+import { readAsked } from '../../src/cli/ask/open-ask.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 
@@ -44,17 +45,18 @@ test('what a run was set to can not be set again, everything else can', () => {
   const all = Object.fromEntries(
     names.map((name) => [name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()), 'x']),
   );
-  const free = ['--base-url', '--json', '--continue', '--resume', '--verbose'];
+  const limits = ['--max-iterations', '--max-usd', '--max-tokens', '--max-minutes'];
+  const free = ['--base-url', '--json', '--continue', '--resume', '--verbose', ...limits];
   assert.deepEqual([...frozenFlags(all)].sort(), names.filter((name) => !free.includes(name)).sort());
 });
 
-const stopped = (reason: StopReason): Outcome => ({
+const stopped = (reason: PolicyReason): Outcome => ({
   status: 'stopped',
   reason,
   message: 'why',
   partial: 'p',
 });
-const answered = (closing: StopReason | null, by: 'record' | 'limit'): Outcome => ({
+const answered = (closing: PolicyReason | null, by: 'record' | 'limit'): Outcome => ({
   status: 'answered',
   answer: 'A',
   by,
@@ -82,7 +84,7 @@ const endings: readonly (readonly [string, Outcome, number, string])[] = [
 
 for (const [what, outcome, exit, answer] of endings) {
   test(`${what} ends with ${exit}`, () => {
-    const ending = endingOfOutcome(outcome);
+    const ending = endingOfOutcome(outcome, piecesOf(noPieces));
     assert.equal(ending.exit, exit);
     assert.equal(answerOf(outcome), answer);
     assert.equal(ending.message === '', exit === 0 || outcome.status === 'cancelled');

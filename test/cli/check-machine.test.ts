@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Check, Reach } from '../../src/agent/exploration/check.js';
-import { defaultBounds } from '../../src/agent/exploration/configuration.js';
-import { exitOf, leaveTrace, readBounds } from '../../src/cli/check-machine.js';
-import { textOf } from '../../src/cli/check-text.js';
+import type { CheckResult, Coverage } from '../../src/agent/exploration/check-result.js';
+import { defaultBounds } from '../../src/agent/exploration/configurations/configuration.js';
 import { exitCodes } from '../../src/cli/exit-codes.js';
+import { exitOf, leaveTrace, readBounds } from '../../src/cli/machine/check-machine.js';
+import { textOf } from '../../src/cli/machine/check-report.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
-const reach: Reach = { reached: 3, all: 3, explained: [], missing: [], mistaken: [] };
-const sound: Check = {
+const reach: Coverage = { reached: 3, all: 3, explained: [], missing: [], mistaken: [] };
+const sound: CheckResult = {
   complete: true,
   states: 1_234,
   steps: 56_789,
@@ -25,7 +25,7 @@ const sound: Check = {
 };
 const violation = {
   configuration: 'one',
-  faults: ['1: the last calls are not answered'],
+  faults: ['every-call-answered: the last calls are not answered'],
   kind: 'promise' as const,
   events: 2,
   trace: '# Found.\n! auto {}\n> Start\n\n> CancelTurn\n',
@@ -83,14 +83,13 @@ test('the text tells of every configuration, of every view, and of what is missi
 });
 
 test('a violation leaves its trace in the folder, and the user is told where', (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'pawl-check-'));
-  t.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t, 'check');
   assert.equal(leaveTrace(sound, folder), '');
   const told = leaveTrace({ ...sound, violations: 1, violation }, folder);
   const file = join(folder, 'counterexample.trace');
   assert.equal(
     told,
-    `pawl: after 2 events in the configuration 'one':\n  1: the last calls are not answered\nThe events are in ${file}.\n`,
+    `pawl: after 2 events in the configuration 'one':\n  every-call-answered: the last calls are not answered\nThe events are in ${file}.\n`,
   );
   assert.equal(readFileSync(file, 'utf8'), violation.trace);
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { readClipboard } from '../../src/cli/clipboard.js';
+import { readClipboard } from '../../src/cli/interactive/input/clipboard.js';
 import { makePng } from '../servers/sample-pictures.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** Programs that read the clipboard: real processes, made up for the test. */
 
@@ -24,8 +24,7 @@ const SHOW = 'exec /bin/cat "$PICTURE"';
 
 const ask = (context: TestContext, given: Given): Promise<Buffer> => {
   const { platform = 'linux', display = X11, programs, aborted } = given;
-  const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-clipboard-')));
-  context.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(context, 'clipboard');
   for (const name of ['bin', 'project']) mkdirSync(path.join(folder, name));
   const picture = path.join(folder, 'clip.png');
   writeFileSync(picture, PICTURE);

@@ -1,20 +1,19 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are words of shells
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { allFlags, describeProgram } from '../../src/cli/command-metadata.js';
+import { buildProgram } from '../../src/cli/command-table.js';
 import { completionScript } from '../../src/cli/completion.js';
-import { allFlags, describeProgram } from '../../src/cli/described.js';
-import { buildProgram } from '../../src/cli/program.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 const program = describeProgram(buildProgram(() => undefined));
 
 /** What bash offers for the last word of a line, where `pawl sessions` lists two and the folder has one file and one folder. */
 const complete = (context: TestContext, words: readonly string[]): readonly string[] => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-completion-'));
-  context.after(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(context, 'completion');
   const script = path.join(folder, 'completion');
   writeFileSync(script, completionScript('bash', program));
   writeFileSync(path.join(folder, 'notes.txt'), '');

@@ -4,7 +4,7 @@ import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
 import { endingOf, endingOfError, Stop } from '../../src/cli/exit-codes.js';
-import { JournalError, type JournalErrorKind } from '../../src/journal/error.js';
+import { JournalError, type JournalErrorKind } from '../../src/journal/journal-error.js';
 
 const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
 const waiting = (reason: WaitReason): State => ({
@@ -16,6 +16,7 @@ const waiting = (reason: WaitReason): State => ({
 const failed = (error: Extract<WaitReason, { kind: 'error' }>['error']): WaitReason => ({
   kind: 'error',
   error,
+  origin: 'llm',
   message: 'why',
 });
 
@@ -52,7 +53,9 @@ for (const [title, reason, exit, word] of rows) {
   test(`${title} ends with ${exit}`, () => {
     const ending = endingOf(waiting(reason));
     assert.deepEqual([ending.exit, ending.reason], [exit, word]);
-    assert.equal(ending.message, reason.kind === 'error' ? 'why' : '');
+    if (reason.kind === 'error') assert.equal(ending.message, 'why');
+    else if (ending.exit === 0) assert.equal(ending.message, '');
+    else assert.match(ending.message, /^[A-Z].*[.]$/);
   });
 }
 
@@ -114,3 +117,11 @@ test('a stop carries its own code', () => {
     message: 'set a key',
   });
 });
+
+for (const code of ['EMFILE', 'ENFILE']) {
+  test(`${code} is a matter of the set-up, told with the way out and without a stack`, () => {
+    const { exit, reason, message } = endingOfError(Object.assign(new Error(`${code}: too many`), { code }));
+    assert.deepEqual([exit, reason], [78, 'openFiles']);
+    assert.match(message, /^E[MN]FILE: too many\. .* then start again\.$/);
+  });
+}

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openHistory } from '../../src/cli/history-file.js';
+import { openHistory } from '../../src/cli/interactive/input/history-file.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 const folderOf = (context: TestContext): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'pawl-history-'));
-  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(context, 'history');
   return folder;
 };
 
@@ -53,7 +52,7 @@ test('it does not grow for ever, and the newest stay', (context) => {
 test('several programs may write at once', async (context) => {
   const folder = folderOf(context);
   const program = join(folder, 'writer.ts');
-  const source = fileURLToPath(new URL('../../src/cli/history-file.ts', import.meta.url));
+  const source = fileURLToPath(new URL('../../src/cli/interactive/input/history-file.ts', import.meta.url));
   writeFileSync(
     program,
     `import { openHistory } from ${JSON.stringify(source)};

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { namePastesIn, pathsMeant } from '../../src/cli/pasted-path.js';
+import { namePastesIn, pathsMeant } from '../../src/cli/interactive/input/pasted-path.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** What a terminal writes of a file that is dragged into it, and what is done with it. */
 
@@ -36,8 +36,7 @@ for (const [title, pasted, paths] of meant) {
     assert.deepEqual(pathsMeant(pasted, '/h'), paths));
 }
 
-const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-pasted-')));
-test.after(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder(test, 'pasted');
 for (const name of ['project/in', 'out', 'home', 'project/folder.png'])
   mkdirSync(path.join(folder, name), { recursive: true });
 for (const name of [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countStates, moved, pathLine, statesOf } from '../../src/cli/path-line.js';
-import type { Edge } from '../../src/kernel/step.js';
-import type { Stepped } from '../../src/needs.js';
+import { countStates, moved, pathLine, statesOf } from '../../src/cli/sessions/path-line.js';
+import type { Edge } from '../../src/machine-kit/kernel/step.js';
+import type { Stepped } from '../../src/ports/session.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
   id: `${from}/x/0`,

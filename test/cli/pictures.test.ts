@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { keepPictures, picturesNamed } from '../../src/cli/pictures.js';
+import { keepPictures, picturesNamed } from '../../src/cli/interactive/input/pictures.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 const texts: readonly (readonly [string, readonly string[]])[] = [
   ['look at @shot.png', ['shot.png']],
@@ -29,8 +29,7 @@ for (const [text, names] of texts) {
 }
 
 test('what can be kept goes along, in its order; of the others it is said why not', async (context) => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'pawl-pictures-'));
-  context.after(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder(context, 'pictures');
   for (const name of ['one.png', 'two.png', 'bad.png']) await writeFile(path.join(folder, name), name);
   const keep = async (bytes: Uint8Array) => {
     const sha256 = Buffer.from(bytes).toString();

@@ -5,12 +5,13 @@ import type { JudgedCall } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { AssistantMessage } from '../../src/agent/message.js';
-import { defaultSettings, presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
+import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/usage.js';
-import { type JsonRecord, recordSchema } from '../../src/cli/record-schema.js';
-import { recordsOf, resultRecord } from '../../src/cli/records.js';
-import type { Stepped } from '../../src/needs.js';
+import type { Usage } from '../../src/agent/values/usage.js';
+import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
+import { recordsOf, resultRecord } from '../../src/cli/headless/records.js';
+import type { Stepped } from '../../src/ports/session.js';
 import { costOf } from '../../src/terminal/cost.js';
 import { statusRow } from '../../src/terminal/status.js';
 
@@ -71,7 +72,7 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
   [
     { type: 'LlmFailed', at: 3_000, requestId: 'req-1', error: overloaded, usage: null, jitter: 0 },
     ['modelFailed', 'state', 'warning', 'retry'],
-    'trying again in 0.0s · 8.0s · 0 tokens · $0.00',
+    'trying again in 0s (Enter: now)',
   ],
   [
     { type: 'TimerFired', at: 4_000, timerId: 'timer-1' },

@@ -4,12 +4,13 @@ import fc from 'fast-check';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import type { State } from '../../src/agent/state.js';
-import { Asides } from '../../src/cli/asides.js';
-import { Desk, type DeskWishes } from '../../src/cli/desk.js';
-import type { Input } from '../../src/needs.js';
-import { Composer } from '../../src/terminal/composer.js';
+import { InteractiveView } from '../../src/cli/interactive/interactive-view.js';
+import { ShellOutputs } from '../../src/cli/interactive/shell-output.js';
+import type { ViewHandlers } from '../../src/cli/interactive/view-handlers.js';
+import type { Input } from '../../src/ports/session.js';
+import { Composer } from '../../src/terminal/input/composer.js';
 import type { LiveArea } from '../../src/terminal/live-area.js';
 import { fakeClock } from '../../src/testing/clock.js';
 import * as g from '../agent/given.js';
@@ -18,7 +19,7 @@ import { settingsOf } from '../agent/settings.js';
 import { keyOf } from '../terminal/typing.js';
 
 /**
- * Typed text is never lost: the real desk, line and machine under random typing, sending, cancelling, failing and
+ * Typed text is never lost: the real view, input line and machine under random typing, sending, cancelling, failing and
  * compacting, with events that arrive late. In the end every word that was typed stands in exactly one place: in the
  * conversation (or what a summary replaced), in the queue, or in the line.
  */
@@ -38,9 +39,9 @@ const textsIn = (state: State): readonly string[] =>
     .filter(({ role }) => role === 'user')
     .flatMap(({ parts }) => parts.map((part) => ('text' in part ? part.text : '')));
 
-const room = () => {
+const openStage = () => {
   const clock = fakeClock(g.NOW);
-  const asides = new Asides();
+  const shellOutputs = new ShellOutputs();
   const sent: Input[] = [];
   const words: string[] = [];
   let summarised: readonly string[] = [];
@@ -58,28 +59,27 @@ const room = () => {
     },
     clear: () => undefined,
   };
-  const wishes: DeskWishes = {
-    say: (text, mode) => void sent.push({ type: 'UserInput', text: asides.attach(text), mode }),
+  const handlers: ViewHandlers = {
+    say: (text, mode) => void sent.push({ type: 'UserInput', text: shellOutputs.attach(text), mode }),
     cancel: () => void sent.push({ type: 'CancelTurn' }),
     answer: (batchId, callId, given) =>
       void sent.push({ type: 'ApprovalAnswered', batchId, callId, ...given }),
-    command: (wish) =>
+    runCommand: (wish) =>
       void sent.push(
         wish.kind === 'command' && wish.name === 'compact'
           ? { type: 'CompactRequested' }
           : { type: state.name === 'Error' ? 'RetryNow' : 'RetryLast' },
       ),
-    stopShell: () => false,
-    takenBack: (texts) => texts.map((text) => asides.detach(text)),
-    paste: () => undefined,
+    stopUserCommand: () => false,
+    withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
+    pastePicture: () => undefined,
     editLast: () => undefined,
-    foresee: () => null,
     suspend: () => undefined,
     end: () => undefined,
   };
   const composer = new Composer({ commands: [], files: async () => [] }, () => undefined);
-  const furniture = { area, look: { colour: 'no', columns: 80 }, clock, composer, rows: () => 24 } as const;
-  const desk = new Desk(furniture, wishes, state);
+  const parts = { area, look: { colour: 'no', columns: 80 }, clock, composer, rows: () => 24 } as const;
+  const view = new InteractiveView(parts, handlers, state);
 
   const happens = (event: Event): void => {
     const next = step(state, event);
@@ -88,10 +88,10 @@ const room = () => {
     if (event.type === 'CompactionCompleted')
       summarised = [...summarised, ...before.filter((text) => !after.includes(text))];
     state = next.state;
-    desk.see({ seq: 1, event, ...next } as Parameters<Desk['see']>[0]); // the machine's own step
+    view.see({ seq: 1, event, ...next } as Parameters<InteractiveView['see']>[0]); // the machine's own step
   };
   const press = (...keys: readonly string[]): void => {
-    for (const key of keys) desk.take({ kind: 'key', key: keyOf(key) });
+    for (const key of keys) view.take({ kind: 'key', key: keyOf(key) });
   };
   const asks = (): boolean => drawn.some((row) => row.startsWith('? '));
   const word = (kind: string): string => {
@@ -105,13 +105,13 @@ const room = () => {
       if (!asks()) press(`'${word('text')}'`, "' '");
     },
     paste() {
-      if (!asks()) desk.take({ kind: 'paste', text: `${'x\n'.repeat(12)}${word('paste')} ` });
+      if (!asks()) view.take({ kind: 'paste', text: `${'x\n'.repeat(12)}${word('paste')} ` });
     },
     newLine: () => press('C-j'),
     enter: () => press('enter'),
     later: () => press('A-enter'),
     yes() {
-      if (asks() && composer.isEmpty) press("'y'", 'enter');
+      if (asks() && composer.isEmpty) press("'y'");
     },
     escape() {
       clock.advance(1_000);
@@ -119,7 +119,7 @@ const room = () => {
     },
     interrupt() {
       clock.advance(3_000);
-      if (desk.state.name !== 'WaitingForUserInput' && desk.state.name !== 'Ready') desk.interrupt();
+      if (view.state.name !== 'WaitingForUserInput' && view.state.name !== 'Ready') view.interrupt();
     },
     compact() {
       if (composer.isEmpty && !asks()) press("'/compact'", 'enter');
@@ -127,7 +127,7 @@ const room = () => {
     retry() {
       if (composer.isEmpty && !asks()) press("'/retry'", 'enter');
     },
-    own: () => asides.add({ command: 'ls', output: word('out') }),
+    own: () => shellOutputs.add({ command: 'ls', output: word('out') }),
     wait: (roll) => clock.advance(roll % 500),
     deliver() {
       const input = sent.shift();
@@ -148,7 +148,7 @@ const room = () => {
       ...summarised,
       ...queue.map(({ text }) => text),
       composer.text,
-      asides.attach(''),
+      shellOutputs.attach(''),
     ];
   };
   return { deeds, words, places, state: () => state };
@@ -181,7 +181,7 @@ test('every word that was typed stands in exactly one place in the end', (contex
   const seen = new Set<string>();
   fc.assert(
     fc.property(fc.array(deed, { minLength: 10, maxLength: 120, size: 'max' }), (deeds) => {
-      const at = room();
+      const at = openStage();
       at.deeds.world?.(0);
       for (const { name, roll } of deeds) {
         at.deeds[name]?.(roll);

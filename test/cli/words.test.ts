@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readAnswer } from '../../src/cli/approval.js';
+import { closestTo } from '../../src/base/nearest-word.js';
+import { stateFolder } from '../../src/base/state-folder.js';
 import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
-import { readWish } from '../../src/cli/slash.js';
-import { stateFolder } from '../../src/cli/state-folder.js';
-import { closestTo } from '../../src/suggest.js';
+import { readAnswer } from '../../src/cli/interactive/read-answer.js';
+import { readWish } from '../../src/cli/slash/slash-commands.js';
 import {
   formatCost,
   formatSeconds,
@@ -14,16 +14,19 @@ import {
   oneLine,
   paintDiff,
 } from '../../src/terminal/print.js';
+import { keepStyles } from '../../src/terminal/safe-text.js';
 import { wrapText } from '../../src/terminal/width.js';
 
 const answers: readonly (readonly [string, string | null])[] = [
-  ['y', 'allow once'],
-  [' YES ', 'allow once'],
-  ['a', 'allow shape'],
-  ['s', 'allow session'],
-  ['n', 'deny once '],
-  ['no, use spaces', 'deny once use spaces'],
-  ['n because\nof that', 'deny once because\nof that'],
+  ['y', 'once'],
+  [' YES ', 'once'],
+  ['a', 'always'],
+  ['p', 'prefix'],
+  ['s', 'session'],
+  ['n', 'no'],
+  ['no, use spaces', 'no use spaces'],
+  ['n because\nof that', 'no because\nof that'],
+  ['constructor', null],
   ['', null],
   ['yy', null],
   ['nothing', null],
@@ -33,8 +36,7 @@ const answers: readonly (readonly [string, string | null])[] = [
 for (const [typed, then] of answers) {
   test(`the answer '${typed}' means ${then}`, () => {
     const read = readAnswer(typed);
-    const said = read?.answer.kind === 'deny' ? ` ${read.answer.reason}` : '';
-    assert.equal(read === null ? null : `${read.answer.kind} ${read.scope}${said}`, then);
+    assert.equal(read === null ? null : `${read.answer} ${read.reason}`.trim(), then);
   });
 }
 
@@ -120,7 +122,10 @@ test('what happens after tools is read from flags; what they can not mean togeth
     formatter: 'off',
     autoCommit: 'off',
   });
-  assert.throws(() => afterToolsOf({ hooks: 'no' }), /--hooks is one of mutating, always, never, not 'no'/);
+  assert.throws(
+    () => afterToolsOf({ hooks: 'no' }),
+    /--hooks is one of mutating, mutatingOk, always, never, not 'no'/,
+  );
   assert.throws(() => afterToolsOf({ formatter: 'prettier' }), /--formatter is one of on, off/);
   assert.throws(() => afterToolsOf({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
   assert.throws(() => afterToolsOf({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
@@ -139,8 +144,8 @@ for (const [environment, then] of folders) {
 }
 
 test('text of others can write no escape to a terminal', () => {
-  assert.equal(harmless('a\u001b[2Jb\u0007\r\nc\u009bd\te'), 'a\ufffd[2Jb\ufffd\nc\ufffdd\te');
-  assert.equal(oneLine('a\n\u001b]0;x\u0007  b', 80), 'a \ufffd]0;x\ufffd b');
+  assert.equal(harmless('a\u001b[2Jb\u0007\r\nc\u009bd\te'), 'a␛[2Jb␇\nc⟨U+009B⟩d\te');
+  assert.equal(oneLine('a\n\u001b]0;x\u0007  b', 80), 'a ␛]0;x␇ b');
   assert.equal(oneLine('abcdef', 4), 'abc…');
 });
 
@@ -156,10 +161,10 @@ test('colours are for terminals that want them', () => {
 test('a diff is coloured by line', () => {
   const diff = '--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n same\n';
   assert.match(
-    paintDiff({ colour: 'yes', columns: 80 }, diff),
+    paintDiff({ colour: 'yes', columns: 80 }, diff).join('\n'),
     /\u001b\[31m-old\u001b\[39m\n\u001b\[32m\+new\u001b\[39m\n same$/,
   );
-  assert.equal(paintDiff({ colour: 'no', columns: 80 }, diff), diff.trimEnd());
+  assert.equal(paintDiff({ colour: 'no', columns: 80 }, diff).join('\n'), diff.trimEnd());
 });
 
 test('amounts are short', () => {
@@ -177,5 +182,5 @@ const wraps: readonly (readonly [string, string, number, readonly string[]])[] =
 ];
 
 for (const [title, given, columns, then] of wraps) {
-  test(title, () => assert.deepEqual(wrapText(given, columns), then));
+  test(title, () => assert.deepEqual(wrapText(keepStyles(given), columns), then));
 }

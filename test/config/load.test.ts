@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadConfig, userFile } from '../../src/config/load.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 const makeFolder = (context: TestContext): string => {
-  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-config-')));
-  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(context, 'config');
   return folder;
 };
 
@@ -109,7 +108,7 @@ type Unusable = {
 };
 
 const unusable: readonly Unusable[] = [
-  { given: 'a folder', make: (file) => mkdirSync(file, { recursive: true }), why: /not a regular file/ },
+  { given: 'a folder', make: (file) => mkdirSync(file, { recursive: true }), why: /it is a folder/ },
   {
     given: 'a pipe that nobody writes to',
     make: (file) => execFileSync('mkfifo', [file]),
@@ -124,12 +123,12 @@ const unusable: readonly Unusable[] = [
   {
     given: 'a file of a megabyte',
     make: (file) => writeFileSync(file, '#'.repeat(1_000_000)),
-    why: /larger than 16384 bytes/,
+    why: /1000000 bytes, at most 16384/,
   },
   {
     given: 'a file that is not UTF-8',
     make: (file) => writeFileSync(file, Uint8Array.of(0x6d, 0xff, 0xfe)),
-    why: /encoded data was not valid/,
+    why: /not text in UTF-8/,
   },
 ];
 

@@ -110,7 +110,7 @@ const bad: readonly Row[] = [
     text: 'model = 5\nhooks = [\n  "never"\n]\nmax_usd = 2026-01-01\nmax_tokens = { a = 1 }',
     then: [
       '1 ! model is a text in quotes, not 5.',
-      '2 ! hooks is one of "never", "mutating", "always", not a list.',
+      '2 ! hooks is one of "never", "mutatingOk", "mutating", "always", not a list.',
       '5 ! max_usd is a number above zero, without quotes, not a date.',
       '6 ! max_tokens is a whole number above zero, without quotes, not a table.',
     ],

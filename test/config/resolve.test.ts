@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Given, type Layers, refusedOf, resolve } from '../../src/config/resolve.js';
-import { settingOf, settings, type Value } from '../../src/config/table.js';
+import type { Value } from '../../src/config/setting.js';
+import { settingOf, settings } from '../../src/config/table.js';
 
 const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };
@@ -57,6 +58,14 @@ const rows: readonly Row[] = [
   { key: 'preset', user: 'auto', project: 'ci', then: ['ci', 'project'] },
   { key: 'preset', user: 'plan', project: 'careful', then: ['plan', 'user'] },
   { key: 'preset', project: 'plan', flag: 'auto', then: ['auto', 'flag'] },
+  { key: 'sandbox', project: 'off', then: null },
+  { key: 'sandbox', project: 'workspace', then: null },
+  { key: 'sandbox', project: 'read-only', then: ['read-only', 'project'] },
+  { key: 'sandbox', user: 'off', then: ['off', 'user'] },
+  { key: 'sandbox', user: 'off', project: 'workspace', then: ['workspace', 'project'] },
+  { key: 'sandbox', user: 'workspace', project: 'workspace+net', then: ['workspace', 'user'] },
+  { key: 'sandbox', user: 'workspace', environment: 'off', then: ['off', 'environment'] },
+  { key: 'pass_env', project: 'AWS_SECRET_ACCESS_KEY', then: null },
   { key: 'hooks', project: 'never', then: ['never', 'project'] },
   { key: 'hooks', project: 'always', then: null },
   { key: 'formatter', project: 'on', then: null },
@@ -75,7 +84,17 @@ const rows: readonly Row[] = [
   { key: 'pictures', project: 'no', then: ['no', 'project'] },
   { key: 'pictures', user: 'yes', project: 'no', then: ['no', 'project'] },
   { key: 'pictures', user: 'yes', project: 'auto', then: ['auto', 'project'] },
-  { key: 'silence_ms', user: 5, project: 9, then: [9, 'project'] },
+  { key: 'silence_ms', user: 5, project: 2_000, then: [2_000, 'project'] },
+  { key: 'silence_ms', user: 5, project: 9, then: [5, 'user'] },
+  { key: 'silence_ms', project: 1, then: null },
+  { key: 'silence_ms', project: 89_999, then: null },
+  { key: 'silence_ms', project: 90_001, then: [90_001, 'project'] },
+  { key: 'silence_ms', project: 3_600_001, then: null },
+  { key: 'first_byte_ms', project: 1, then: null },
+  { key: 'first_byte_ms', user: 300_000, project: 120_000, then: [300_000, 'user'] },
+  { key: 'first_byte_ms', user: 1, then: [1, 'user'] },
+  { key: 'first_byte_ms', project: 600_000, then: [600_000, 'project'] },
+  { key: 'first_byte_ms', project: 600_000, environment: 400, then: [400, 'environment'] },
   { key: 'model', project: 'anthropic/cheap', then: ['anthropic/cheap', 'project'] },
   { key: 'model', project: 'openai/other', then: null },
   { key: 'model', user: 'openai/one', project: 'openai/two', then: ['openai/two', 'project'] },
@@ -84,7 +103,8 @@ const rows: readonly Row[] = [
   { key: 'model', project: 'openai/other', flag: 'openai/mine', then: ['openai/mine', 'flag'] },
   { key: 'ask.environment', project: 'python', then: null },
   { key: 'ask.max_depth', project: 2, then: null },
-  { key: 'ask.cell_ms', project: 100, then: [100, 'project'] },
+  { key: 'ask.cell_ms', project: 5_000, then: [5_000, 'project'] },
+  { key: 'ask.cell_ms', project: 100, then: null },
   { key: 'providers.anthropic.base_url', project: 'http://evil', then: null },
   { key: 'providers.anthropic.api_key_file', project: '/etc/passwd', then: null },
 ];
@@ -105,7 +125,7 @@ for (const row of rows) {
     assert.ok(found);
     assert.deepEqual(found.origin === null ? null : [found.value, found.origin.layer], then);
     const said = given.length - (then === null ? 0 : 1);
-    assert.equal(found.overruled.length, said, 'whoever is not heeded is named');
+    assert.equal(found.overruled.length, said, 'every overruled source is named');
   });
 }
 
@@ -137,13 +157,41 @@ test('no file of a project loosens anything, whatever it says and whatever it fo
   }
 });
 
+test('no file of a project shortens a time that is waited for a model', () => {
+  const values = [1, 999, 1_000, 50_000, 120_000, 3_600_000, 1e9];
+  const waited = settings.filter(({ project }) => project === 'raise');
+  assert.deepEqual(
+    waited.map(({ key }) => key),
+    ['first_byte_ms', 'silence_ms'],
+  );
+  for (const setting of waited) {
+    for (const user of [null, ...values]) {
+      for (const project of values) {
+        const layers = {
+          ...none,
+          user: user === null ? [] : [from.user(setting.key, user)],
+          project: [from.project(setting.key, project)],
+        };
+        const found = resolve(layers, BUILT_IN_MODEL).find((one) => one.setting === setting);
+        const before = Number(user ?? setting.tightest);
+        const now = Number(found?.value ?? setting.tightest);
+        assert.ok(now >= before, `${setting.key}: ${before} became ${now} by ${project}`);
+        assert.ok(
+          now === before || now <= 3_600_000,
+          `${setting.key}: ${before} became ${now} by ${project}`,
+        );
+      }
+    }
+  }
+});
+
 test('every setting says what a project may do, and none of a provider is a project’s', () => {
   for (const { key, project } of settings) {
     if (key.startsWith('providers.')) assert.equal(project, 'no', key);
   }
   assert.deepEqual(
     settings.filter(({ project }) => project === 'free').map(({ key }) => key),
-    ['on_ask', 'first_byte_ms', 'silence_ms'],
+    ['on_ask'],
     'a setting that a project may choose freely touches neither money, nor safety, nor endpoints',
   );
 });

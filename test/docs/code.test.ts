@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { removeFolderSync } from '../temporary-folder.js';
 
 /** Programs in the documents compile: what a reader copies is not out of date. */
 
@@ -45,6 +46,6 @@ test('the programs in README.md and docs/ compile', () => {
     const { status, stdout } = spawnSync(compiler, ['-p', folder], { cwd: folder, encoding: 'utf8' });
     assert.equal(status, 0, stdout);
   } finally {
-    rmSync(folder, { recursive: true });
+    removeFolderSync(folder);
   }
 });

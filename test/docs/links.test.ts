@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { exitCodes } from '../../src/cli/exit-codes.js';
+import { removeFolderSync } from '../temporary-folder.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const documents = [
-  ...['README.md', 'AGENTS.md', 'CHANGELOG.md'].filter((file) => existsSync(path.join(root, file))),
+  ...['README.md', 'AGENTS.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md'].filter((file) =>
+    existsSync(path.join(root, file)),
+  ),
   ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => `docs/${file}`),
@@ -80,7 +83,7 @@ const commandList = help.slice(help.indexOf('\nCommands:\n'));
 const commands = [...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name);
 const rootFlags = flagsOf(help);
 const flagsByCommand = new Map(commands.map((name) => [name, flagsOf(pawl(name, '--help'))]));
-rmSync(caches, { recursive: true });
+removeFolderSync(caches);
 
 /** Command lines in code, fenced or not: up to a pipe, a redirection, a comment; quoted words are one. */
 const commandLines = (text: string): readonly string[] => {

@@ -199,7 +199,8 @@ test('after kill -9 in a formatter the phase is run again, and the next edit fit
   place.write('a.go', 'good\n');
   place.git('add', '.');
   place.git('commit', '-qm', 'go');
-  const slow = join(place.folder, 'slow');
+  // where git does not look, and the sandbox does
+  const slow = join(place.workspace, 'node_modules', 'slow');
   writeFileSync(slow, '');
   const environment = shadow(place, 'gofmt', `[[ -e ${slow} ]] && sleep ${mark}; sed s/rough/smooth/`);
   const running = startPawl({ ...place, environment }, ['-p', 'go']);

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { ServerReply } from '../servers/anthropic.js';
@@ -13,6 +13,14 @@ export type Repository = Awaited<ReturnType<typeof makeServed>> & {
   /** Runs git as the user does. */
   git(...words: readonly string[]): string;
   write(name: string, text: string): void;
+};
+
+/** As npm installs it: a link out of the workspace would lead nowhere in the sandbox. */
+const installPrettier = (workspace: string): void => {
+  const modules = join(workspace, 'node_modules');
+  cpSync(join(root, 'node_modules', 'prettier'), join(modules, 'prettier'), { recursive: true });
+  mkdirSync(join(modules, '.bin'));
+  symlinkSync('../prettier/bin/prettier.cjs', join(modules, '.bin', 'prettier'));
 };
 
 /** One commit: Prettier's settings, `a.ts`, and `mine.ts`, which is the user's. */
@@ -33,7 +41,7 @@ export const makeRepository = async (
   write('.prettierrc', '{}\n');
   write('a.ts', GOOD);
   write('mine.ts', 'export const mine = 1;\n');
-  symlinkSync(join(root, 'node_modules'), join(workspace, 'node_modules'));
+  installPrettier(workspace);
   git('init', '-q', '-b', 'main');
   git('add', '.');
   git('commit', '-qm', 'first');

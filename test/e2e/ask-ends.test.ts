@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../src/models/script.js';
+import type { Script } from '../../src/models/scripted/script.js';
 import { prepareAsk, program, runAsk, submit } from './asking.js';
-import { bin, expectCode, makePlace, start } from './pawl.js';
+import { bin, expectCode, makePlace, readRecords, runPawl, sessionOf, start } from './pawl.js';
 
 /** How runs of `pawl ask` end: at limits, by refusal, and where an environment is missing. */
 
@@ -70,6 +70,93 @@ for (const [what, flags, script, code, stdout, message] of limited) {
     assert.match(ended.stderr, message);
   });
 }
+
+// ---- Pieces ----
+
+/** Forty pieces asked about in one batch; the model's prices make the worst case of a call dearer than what is left. */
+const fortyPieces: Script = {
+  replies: [
+    {
+      text: program(
+        'const pieces = Array.from({ length: 40 }, (_, index) => "piece " + (index + 1));',
+        'const texts = llm_query_batched(pieces);',
+      ),
+    },
+    { text: submit('javascript', 'texts.filter((text) => text.startsWith("read")).length') },
+  ],
+  rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 60, outputTokens: 6 } }],
+  facts: { prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
+};
+
+const resultOf = (stdout: string) => {
+  const result = readRecords(stdout).at(-1);
+  return result?.type === 'result' ? result : assert.fail('no result');
+};
+
+test('forty pieces that cost a cent together are all answered within twenty', async (context) => {
+  const place = makePlace(context);
+  const ended = await runAsk(place, prepareAsk(place, fortyPieces), '--max-usd', '0.20', '--json');
+  expectCode(ended, 0);
+  const { text, ok, pieces, costUsd } = resultOf(ended.stdout);
+  assert.deepEqual(
+    [text, ok, pieces],
+    ['40', true, { asked: 40, answered: 40, refused: 0, failed: 0, reasons: [] }],
+  );
+  assert.ok(costUsd !== null && costUsd < 0.02, `${costUsd}`);
+});
+
+test('pieces that no money is left for are in the result, on stderr and in the exit code', async (context) => {
+  const place = makePlace(context);
+  const dear: Script = {
+    ...fortyPieces,
+    rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 20_000 } }],
+  };
+  const words = prepareAsk(place, dear);
+  const ended = await runAsk(place, words, '--max-usd', '0.20', '--json');
+  expectCode(ended, 125);
+  const { text, ok, reason, pieces, costUsd } = resultOf(ended.stdout);
+  assert.deepEqual([text, ok, reason], ['3', false, 'piecesRefused']);
+  assert.deepEqual([pieces?.asked, pieces?.answered, pieces?.refused], [40, 3, 37]);
+  assert.ok(costUsd !== null && costUsd <= 0.2 + 0.06, `${costUsd}`);
+  const told = await runAsk(place, words, '--max-usd', '0.20');
+  expectCode(told, 125);
+  assert.equal(told.stdout, '3\n');
+  assert.match(told.stderr, /the answer lacks 37 pieces .*37 × the budget is used up \(dollars\)/);
+});
+
+test('pieces that failed are told, too, unless a program has asked again and got an answer', async (context) => {
+  const place = makePlace(context);
+  const script: Script = {
+    replies: [{ text: program('llm_query("no rule for this")') }, { text: submit('javascript', '"so"') }],
+    rules: [{ when: '^no rule', fail: { kind: 'badRequest', message: 'no' } }],
+  };
+  const ended = await runAsk(place, prepareAsk(place, script), '--json');
+  expectCode(ended, 1);
+  assert.deepEqual(
+    [resultOf(ended.stdout).reason, resultOf(ended.stdout).pieces?.failed],
+    ['piecesFailed', 1],
+  );
+});
+
+test('a run that met its limit goes on with a higher one, and nothing that was answered is paid for again', async (context) => {
+  const place = makePlace(context);
+  const script: Script = {
+    replies: [
+      { text: program('const one = llm_query("piece 1");'), usage: { inputTokens: 10_000 } },
+      { text: program('print(one)'), usage: { inputTokens: 10_000 } },
+      { text: submit('javascript', 'one + "!"'), usage: { inputTokens: 10_000 } },
+    ],
+    rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 10_000 } }],
+    facts: { prices: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 } },
+  };
+  const words = prepareAsk(place, script);
+  expectCode(await runAsk(place, words, '--max-usd', '0.03'), 125);
+  expectCode(await runPawl(place, ['ask', '--continue']), 125);
+  const onward = await runPawl(place, ['ask', '--continue', '--max-usd', '0.1', '--json']);
+  expectCode(onward, 0);
+  assert.deepEqual([resultOf(onward.stdout).text, resultOf(onward.stdout).costUsd], ['read 1!', 0.04]);
+  expectCode(await runPawl(place, ['replay', sessionOf(place)]), 0);
+});
 
 test('without bubblewrap programs run in QuickJS, and that is said', async (context) => {
   const place = makePlace(context);

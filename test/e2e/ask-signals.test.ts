@@ -77,7 +77,7 @@ test('whoever reads stdout goes away: the run stands down, and goes on later', a
 test('what a run was set to stays: flags that would change it are refused', async (context) => {
   const { place, running } = await begin(context);
   expectCode(await running.ended, 0);
-  for (const more of [['--max-usd', '5'], ['--environment', 'python'], ['another question']]) {
+  for (const more of [['--max-depth', '2'], ['--environment', 'python'], ['another question']]) {
     const ended = await runPawl(place, ['ask', '--continue', ...more]);
     expectCode(ended, 2);
     assert.match(ended.stderr, /ask anew/);

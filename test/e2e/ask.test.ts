@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Script } from '../../src/models/script.js';
+import type { Script } from '../../src/models/scripted/script.js';
 import { ENVIRONMENTS, type Environment, prepareAsk, program, runAsk, submit } from './asking.js';
 import { expectCode, makePlace, readRecords, runPawl, sessionOf } from './pawl.js';
 
@@ -106,7 +106,7 @@ test('the answer is all that stdout holds; progress goes to stderr, and only to 
     /^· programs run in javascript$/m,
     /^▸ 1\/30 a program of 2 lines$/m,
     /^ {2}→ 2 calls of models$/m,
-    /^ {2}← 2 answered · 3\.0k tokens · \$0\.30$/m,
+    /^ {2}← 2 answered · 3\.0k tokens · \$0\.30 \(so far 3\.0k tokens · \$0\.30\)$/m,
     /^✗ failed · Error: on purpose/m,
     /^▸ 2\/30 a program of 2 lines$/m,
     /^✓ .*printed 0 characters$/m,
@@ -168,7 +168,11 @@ for (const [what, words, code, message] of wrong) {
     prepareAsk(place, answering('1'));
     mkdirSync(join(place.workspace, 'folder'));
     writeFileSync(join(place.workspace, 'bytes'), Buffer.from([0x61, 0xff]));
-    const ended = await runPawl(place, ['ask', '--model', 'scripted/script.json', ...words], 'a\0b');
+    const ended = await runPawl(
+      place,
+      ['ask', '--model', 'scripted/script.json', ...words],
+      Buffer.from([0x61, 0xff]),
+    );
     expectCode(ended, code);
     assert.match(ended.stderr, message);
     assert.equal(ended.stdout, '');
@@ -230,7 +234,8 @@ test('show and replay tell a run, the request of a model is shown exactly', asyn
   expectCode(await runAsk(place, prepareAsk(place, script)), 0);
   const id = sessionOf(place);
   const shown = await runPawl(place, ['show', id]);
-  for (const part of ['what is in it?', 'llm_query("leaf 1")', 'input.txt · 3 bytes', 'answer\n<1>']) {
+  const sub = 'n0.c1.1.1 · plain call · answered\nleaf 1\n→ <1>';
+  for (const part of ['what is in it?', 'llm_query("leaf 1")', 'input.txt · 3 bytes', sub, 'answer\n<1>']) {
     assert.ok(shown.stdout.includes(part), part);
   }
   const replayed = await runPawl(place, ['replay', id]);

@@ -123,7 +123,7 @@ test('/resume goes on with another session of the folder, in the same window; /c
 test('a session that is open elsewhere is not taken; this one goes on', async (context) => {
   const place = await makeServed(context, [done]);
   const other = await openReady(context, place);
-  const id = /session (\S+)/.exec(await other.text())?.[1] ?? '';
+  const id = /session\s+(\S+)/.exec(await other.text())?.[1] ?? '';
   const window = await openReady(context, place);
   window.press(`/resume ${id}\r`);
   await window.sees(/open|use|lock/i);
@@ -160,22 +160,39 @@ test('/permissions shows rules and what was allowed; what is revoked is asked fo
   ]);
   const window = await openReady(context, place);
   window.press('one\r');
-  await window.sees('y once');
+  await window.sees(/y a (p )?s n · /);
   window.press('s\r');
-  await window.sees(/allowed \(\/permissions takes it back\): every write/);
+  await window.sees(/allowed \(\/permissions takes it back\): every change of files/);
   await window.sees('Done.');
   window.press('two\r');
   await window.sees(/Done\.[\s\S]*Done\./);
   assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '2\n');
   window.press('/permissions\r');
-  await window.sees(/ask +changes in the folder: [\s\S]*1 {2}every write/);
+  await window.sees(/ask +changes in the folder: [\s\S]*1 {2}every change of files/);
   window.press('/permissions revoke 2\r');
   await window.sees('There is no permission 2');
   window.press('/permissions revoke 1\r');
-  await window.sees('asks again for: every write');
+  await window.sees('asks again for: every change of files');
   window.press('three\r');
-  await window.sees(/y once[^\n]*\n\?/);
+  await window.sees(/y a (p )?s n · /);
   assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '2\n');
+});
+
+test('/preset changes what is asked, from then on', async (context) => {
+  const place = await makeServed(context, [write('a', '1\n'), done, write('b', '2\n'), done]);
+  const window = await openReady(context, place);
+  window.press('/preset auto\r');
+  await window.sees(/auto holds from now on/);
+  window.press('one\r');
+  await window.sees('Done.');
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '1\n');
+  window.press('/preset plan\r');
+  await window.sees(/plan holds from now on/);
+  window.press('two\r');
+  await window.sees(/the preset plan only reads/);
+  window.press('/preset loose\r');
+  await window.sees("There is no preset 'loose'");
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '1\n');
 });
 
 test('/export writes the conversation, and never over a file without being told', async (context) => {
@@ -232,7 +249,7 @@ test('--plain: whole lines, no escapes; commands and answers work', async (conte
   const window = openWindow(context, place, { words: ['--plain'] });
   await window.sees('/help');
   window.press('write it\r');
-  await window.sees(/\? write x\.txt[\s\S]*\+ hello[\s\S]*y once/);
+  await window.sees(/\? write[\s\S]*\+ hello[\s\S]*Answer with y/);
   window.press('y\r');
   await window.sees('Done.');
   window.press('/model\r');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makePlace, makeServed, type Place, runPawl } from './pawl.js';
+import { expectCode, makePlace, makeServed, type Place, runPawl, startPawl, until } from './pawl.js';
 
 const write = (file: string, text: string): string => {
   mkdirSync(path.dirname(file), { recursive: true });
@@ -39,7 +39,7 @@ test('pawl config says each value, its source and whom it wins over', async (con
       { value: '10', origin: { layer: 'user', file: user, line: 1 }, why: 'the project is stricter' },
     ],
   });
-  assert.equal(found.get('max_rounds').value, '100');
+  assert.equal(found.get('max_rounds').value, '100 in a terminal, else none');
   assert.deepEqual(found.get('hooks').origin, { layer: 'environment', variable: 'PAWL_HOOKS' });
   assert.deepEqual(found.get('max_minutes').origin, { layer: 'flag', flag: '--max-minutes' });
   assert.deepEqual(found.get('silence_ms').origin, { layer: 'builtIn' });
@@ -59,10 +59,10 @@ test('a project’s file tightens a run, and what it may not have is told and no
   const ended = await runPawl(place, ['-p', 'write a.txt']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'I may not\n');
-  assert.match(ended.stderr, /config\.toml:2: formatter = on is not heeded: a project may only/);
+  assert.match(ended.stderr, /config\.toml:2: formatter = on is ignored: a project may only/);
   assert.match(
     ended.stderr,
-    /config\.toml:4: providers\.anthropic\.base_url = .* is not heeded: a project may not/,
+    /config\.toml:4: providers\.anthropic\.base_url = .* is ignored: a project may not/,
   );
   assert.match(JSON.stringify(place.server.requests[1]), /the preset plan only reads/);
 });
@@ -148,4 +148,34 @@ test('pawl doctor ends with 1 where something does not work, and with 0 where al
   expectCode(ill, 1);
   assert.match(ill.stdout, /✗ There is no key for .* \(noKey\)\n {2}Set ANTHROPIC_API_KEY/);
   assert.match(ill.stdout, /checks: 1 to repair, \d+ to know\.\n$/);
+});
+
+test('a project’s file can’t have the model given up too early', async (context) => {
+  const place = makePlace(context);
+  const script = write(
+    path.join(place.folder, 'script.json'),
+    JSON.stringify({ replies: [{ text: 'Slow but sure.', delayMs: 100 }] }),
+  );
+  const words = ['-p', 'hi', '--model', `scripted/${script}`, '--json'];
+  project(place, 'first_byte_ms = 1\nsilence_ms = 1\n');
+  const ended = await runPawl(place, words);
+  expectCode(ended, 0);
+  assert.doesNotMatch(ended.stdout, /"type":"retry"/);
+  // Control: the same value, where it is the user's own.
+  const impatient = startPawl(
+    { ...place, environment: { ...place.environment, PAWL_FIRST_BYTE_MS: '1' } },
+    words,
+  );
+  await until('a retry', () => impatient.stdout().includes('"type":"retry"'));
+  impatient.child.kill('SIGKILL');
+  await impatient.ended;
+});
+
+test('a project’s file of a thousand faults is refused at once, and told in few lines', async (context) => {
+  const place = makePlace(context);
+  project(place, Array.from({ length: 1_000 }, (_, index) => `k${index}=1`).join('\n'));
+  const ended = await runPawl(place, ['-p', 'hi']);
+  expectCode(ended, 78);
+  assert.ok(ended.stderr.trimEnd().split('\n').length <= 13, ended.stderr);
+  assert.match(ended.stderr, /config\.toml:11: 990 more faults from here on\./);
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { removeFolderSync } from '../temporary-folder.js';
 import { type Ended, expectCode, makePlace, type Place, runPawl, sessionOf, start } from './pawl.js';
 
 /** `pawl demo` as a stranger runs it: no key, an empty home. */
@@ -27,7 +28,7 @@ const countsOf = (lines: readonly string[]): string => {
 test('the demo ends with a green test and a commit, and its path is the one that replay finds', async (context) => {
   const place = makePlace(context);
   const demo = await runDemo(place);
-  context.after(() => rmSync(demo.folder, { recursive: true, force: true }));
+  context.after(() => removeFolderSync(demo.folder));
   expectCode(demo, 0);
   assert.equal(demo.stderr, '');
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;

@@ -61,9 +61,9 @@ test('a call that policy denies is seen, by people and by programs', async (cont
   const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
   const place = await makeServed(context, [outside, done, outside, done]);
   const told = await runPawl(place, ['-p', 'write']);
-  assert.equal(
+  assert.match(
     told.stderr,
-    '✗ write ../outside.txt · denied by policy: the path lies outside the workspace\n',
+    /^✗ write \/\S+\/outside\.txt · denied by policy: the path lies outside the workspace, and nobody is there to be asked\..*\n$/,
   );
   const { stdout } = await runPawl(place, ['-p', 'write', '--json']);
   const results = readRecords(stdout).flatMap((record) =>
@@ -107,4 +107,19 @@ test('a limit of time ends the turn in the middle of a command: exit 124', async
   const ended = await runPawl(place, ['-p', 'wait', '--max-minutes', '0.02']);
   expectCode(ended, 124);
   assert.match(ended.stderr, /stopped/);
+});
+
+test('an answer that --profile tools asks for at the round limit is printed, and the limit gives reason and code', async (context) => {
+  const place = await makeServed(context, [look(1), done]);
+  const words = ['-p', 'look', '--profile', 'tools', '--max-rounds', '1', '--json'];
+  const ended = await runPawl(place, words);
+  expectCode(ended, 126);
+  const result = readRecords(ended.stdout).at(-1);
+  assert.ok(result?.type === 'result' && result.text !== '', ended.stdout);
+  assert.deepEqual([result.ok, result.reason], [false, 'roundsLimit']);
+});
+
+test('an answer that comes before the round limit is one', async (context) => {
+  const place = await makeServed(context, [look(1), done]);
+  expectCode(await runPawl(place, ['-p', 'look', '--profile', 'tools', '--max-rounds', '5', '--json']), 0);
 });

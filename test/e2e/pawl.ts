@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'valibot';
-import { type JsonRecord, recordSchema } from '../../src/cli/record-schema.js';
+import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
 import { type AnthropicServer, type Replies, startAnthropicServer } from '../servers/anthropic.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** Starts the program as a user does: the built bin, in a folder and a home of its own. */
 
@@ -28,8 +28,7 @@ export type Place = {
 /** An empty workspace and home, gone after the test. */
 export const makePlace = (context: TestContext, more: NodeJS.ProcessEnv = {}): Place => {
   assert.ok(existsSync(join(root, 'dist', 'cli.cjs')), 'dist/cli.cjs is missing: npm run build');
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pawl-e2e-')));
-  context.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  const folder = temporaryFolder(context, 'e2e');
   const [workspace, home, state] = ['work', 'home', 'state'].map((name) => join(folder, name)) as [
     string,
     string,
@@ -55,7 +54,13 @@ export const makeServed = async (
 ): Promise<Place & { readonly server: AnthropicServer }> => {
   const server = await startAnthropicServer({ replies });
   context.after(() => server.close());
-  const place = makePlace(context, { ANTHROPIC_API_KEY: 'key', ANTHROPIC_BASE_URL: server.url, ...more });
+  const place = makePlace(context, {
+    ANTHROPIC_API_KEY: 'key',
+    ANTHROPIC_BASE_URL: server.url,
+    // What is tried again is not waited for.
+    PAWL_RETRY_MS: '5',
+    ...more,
+  });
   return { ...place, server };
 };
 
@@ -69,14 +74,17 @@ export type Running = {
 };
 
 /** Starts `pawl` with words. Stdin is `input`, or empty; null leaves it open. A program that does not end is killed, and the test fails. */
-export const startPawl = (place: Place, words: readonly string[], input: string | null = ''): Running =>
-  start(place, process.execPath, [bin, ...words], input);
+export const startPawl = (
+  place: Place,
+  words: readonly string[],
+  input: string | Buffer | null = '',
+): Running => start(place, process.execPath, [bin, ...words], input);
 
 export const start = (
   place: Place,
   program: string,
   words: readonly string[],
-  input: string | null = '',
+  input: string | Buffer | null = '',
 ): Running => {
   const child = spawn(program, words, { cwd: place.workspace, env: place.environment });
   let stdout = '';
@@ -102,8 +110,11 @@ export const start = (
   return { child, ended, stdout: () => stdout, stderr: () => stderr };
 };
 
-export const runPawl = (place: Place, words: readonly string[], input = ''): Promise<Ended> =>
-  startPawl(place, words, input).ended;
+export const runPawl = (
+  place: Place,
+  words: readonly string[],
+  input: string | Buffer = '',
+): Promise<Ended> => startPawl(place, words, input).ended;
 
 /** Asserts the code, with everything that was printed where it is another. */
 export const expectCode = (ended: Ended, code: number): void =>
@@ -154,7 +165,13 @@ const living = (mark: string): readonly Living[] =>
 
 /** What a failed test, or a kill -9, left behind. */
 const killProcessesWith = (mark: string): void => {
-  for (const { pid } of living(mark)) process.kill(pid, 'SIGKILL');
+  for (const { pid } of living(mark)) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // it has ended since it was found
+    }
+  }
 };
 
 /** Command lines of living processes that hold `mark`. */

@@ -47,7 +47,8 @@ test('after kill -9 in a batch, finished results are sent and the lost one is sa
   ]);
   writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
   const running = startPawl(place, ['-p', 'work']);
-  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
+  // The process list shows the text of the command before the shell has run its first part.
+  await until('the command', () => existsSync(join(place.workspace, 'ran.txt')));
   running.child.kill('SIGKILL');
   await running.ended;
   const ended = await runPawl(place, ['--continue', '-p', 'what now?', '--json']);
@@ -92,9 +93,10 @@ test('the stream of a session that is gone on with begins with what the opening 
   await running.ended;
   const ended = await runPawl(place, ['--continue', '-p', 'second', '--json']);
   expectCode(ended, 0);
-  const [first, second] = readRecords(ended.stdout);
+  const [first, opened, again] = readRecords(ended.stdout);
   assert.equal(first?.type, 'session');
-  assert.ok(second?.type === 'request' && second.requestId === 'req-1', ended.stdout);
+  assert.ok(opened?.type === 'state' && opened.event === 'Resumed', ended.stdout);
+  assert.ok(again?.type === 'request' && again.requestId === 'req-1', ended.stdout);
 });
 
 test('a journal with a torn tail is cut and gone on with', async (context) => {

@@ -50,6 +50,7 @@ const hasOpen = (pid: number | undefined, file: string): boolean =>
 for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],
+  ['SIGQUIT', 143],
 ] as const) {
   test(`${signal} before there is a session ends at once with ${code} and without a word`, async (context) => {
     const place = await makeServed(context, []);
@@ -119,6 +120,27 @@ test('SIGINT during a command ends it with its grandchildren', async (context) =
   await expectNextPrompt(place);
   expectValid(place.server);
   assert.match(JSON.stringify(last(place.server.requests.at(-1)?.body)), /tool_result/);
+});
+
+test('SIGQUIT during a command ends it with its grandchildren', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
+  const running = startPawl(place, ['-p', 'run']);
+  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  running.child.kill('SIGQUIT');
+  expectCode(await running.ended, 143);
+  assert.deepEqual(processesWith(`sleep ${mark}`), []);
+  await expectNextPrompt(place);
+});
+
+test('SIGUSR1 opens no debugger', async (context) => {
+  const place = await makeServed(context, [slowReply, done]);
+  const running = startPawl(place, ['-p', 'tell me', '--json']);
+  await until('text', () => running.stdout().includes('"type":"text"'));
+  running.child.kill('SIGUSR1');
+  const ended = await running.ended;
+  expectCode(ended, 0);
+  assert.doesNotMatch(ended.stderr, /Debugger listening/);
 });
 
 test('SIGINT during a retry wait cancels at once', async (context) => {

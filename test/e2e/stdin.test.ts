@@ -8,29 +8,37 @@ import { done, last } from './wire-words.js';
 /** Where the prompt comes from. Stdin is a pipe, a file, /dev/null: what a shell makes of it. */
 
 const PAWL = `'${process.execPath}' '${bin}'`;
-const NOT_READ = /stdin is not read; .*pawl -p "prompt" -\n/;
+const NOT_WAITED_FOR = /stdin is a pipe in which nothing has come: .*pawl -p "prompt" - .*<\s\/dev\/null\n/;
 
 /** Runs a line of a shell in which `pawl` is the program. */
 const shell = (place: Place, line: string): Promise<Ended> =>
   start(place, 'bash', ['-c', `pawl() { ${PAWL} "$@"; }; ${line}`]).ended;
 
-const rows: readonly (readonly [string, string, string, boolean])[] = [
-  ['-p without a prompt reads stdin', 'echo piped | pawl -p', 'piped', false],
-  ['-p - reads stdin', 'echo piped | pawl -p -', 'piped', false],
-  ['- after the prompt adds stdin to it', 'echo piped | pawl -p explain -', 'explain\n\npiped', false],
-  ['flags may follow', 'echo piped | pawl -p explain - --preset plan', 'explain\n\npiped', false],
+const rows: readonly (readonly [string, string, string])[] = [
+  ['-p without a prompt reads stdin', 'echo piped | pawl -p', 'piped'],
+  ['-p - reads stdin', 'echo piped | pawl -p -', 'piped'],
+  ['- after the prompt adds stdin to it', 'echo piped | pawl -p explain -', 'explain\n\npiped'],
+  ['flags may follow', 'echo piped | pawl -p explain - --preset plan', 'explain\n\npiped'],
   [
     '- before more words stands for stdin, too',
     'echo piped | pawl run - explain this',
     'explain this\n\npiped',
-    false,
   ],
-  ['a - in the middle is a word', 'pawl run 3 - 2 </dev/null', '3 - 2', false],
-  ['an empty stdin adds nothing', 'pawl -p explain - </dev/null', 'explain', false],
-  ['a pipe beside a prompt is left alone, and that is said', 'echo piped | pawl -p explain', 'explain', true],
-  ['so is a file', 'pawl -p explain <list.txt', 'explain', true],
-  ['of an empty file or /dev/null nothing is said', 'pawl -p explain </dev/null', 'explain', false],
-  ['neither of a stdin that is closed', 'pawl -p explain <&-', 'explain', false],
+  ['a - in the middle is a word', 'pawl run 3 - 2 </dev/null', '3 - 2'],
+  ['an empty stdin adds nothing', 'pawl -p explain - </dev/null', 'explain'],
+  ['a pipe beside a prompt is added to it', 'echo piped | pawl -p explain', 'explain\n\npiped'],
+  ['so is a file', 'pawl -p explain <list.txt', 'explain\n\none\ntwo'],
+  [
+    'what has begun within a second is read to its end',
+    '(echo one; sleep 1.2; echo two) | pawl -p explain',
+    'explain\n\none\ntwo',
+  ],
+  ['a pipe that ends empty adds nothing', ': | pawl -p explain', 'explain'],
+  ['/dev/null adds nothing', 'pawl -p explain </dev/null', 'explain'],
+  ['neither does a stdin that is closed', 'pawl -p explain <&-', 'explain'],
+  ['a prompt may begin with -', 'pawl -p "- fix it" </dev/null', '- fix it'],
+  ['a prompt that looks like a flag goes behind --', 'pawl -p -- --json </dev/null', '--json'],
+  ['words that begin with - go behind -- too', 'pawl run -- --preset=auto </dev/null', '--preset=auto'],
 ];
 
 const prompted = async (context: TestContext, line: string) => {
@@ -41,26 +49,35 @@ const prompted = async (context: TestContext, line: string) => {
   return { ended, said: last(place.server.requests[0]?.body).map(({ text }) => String(text).trimEnd()) };
 };
 
-for (const [title, line, prompt, noted] of rows) {
+for (const [title, line, prompt] of rows) {
   test(title, async (context) => {
     const { ended, said } = await prompted(context, line);
     assert.deepEqual(said, [prompt]);
-    if (noted) assert.match(ended.stderr, NOT_READ);
-    else assert.equal(ended.stderr, '');
+    assert.equal(ended.stderr, '');
   });
 }
 
 test('a pipe that never ends, as scripts and CI hand it down, holds nothing up', async (context) => {
   const { ended, said } = await prompted(context, 'mkfifo pipe && pawl -p explain 3<>pipe <&3');
   assert.deepEqual(said, ['explain']);
-  assert.match(ended.stderr, NOT_READ);
+  assert.match(ended.stderr, NOT_WAITED_FOR);
 });
 
-test('a loop that reads its list from stdin keeps it', async (context) => {
+for (const word of ['--json', '--preset=auto', '--sandbox=off', '-V']) {
+  test(`a text '${word}' behind -p is never taken for a flag`, async (context) => {
+    const place = await makeServed(context, [done]);
+    const ended = await shell(place, `TEXT='${word}'; pawl -p "$TEXT" </dev/null`);
+    expectCode(ended, 2);
+    assert.match(ended.stderr, /could be the prompt or a flag.*\n.*\n.*behind --: pawl -p -- "/);
+    assert.equal(place.server.requests.length, 0);
+  });
+}
+
+test('a loop that reads its list from stdin keeps it by giving its program /dev/null', async (context) => {
   const place = await makeServed(context, [done, done]);
   const ended = await shell(
     place,
-    'while read -r word; do pawl -p "look at $word"; done < <(echo one; echo two)',
+    'while read -r word; do pawl -p "look at $word" </dev/null; done < <(echo one; echo two)',
   );
   expectCode(ended, 0);
   assert.deepEqual(
@@ -77,3 +94,11 @@ for (const line of ['pawl </dev/null', 'echo hello | pawl', 'pawl --continue </d
     assert.equal(ended.stdout, '');
   });
 }
+
+test('what is far too large for a prompt is refused with what to do, and not held in memory', async (context) => {
+  const place = await makeServed(context, [done]);
+  const ended = await shell(place, "head -c 60000000 /dev/zero | tr '\\0' x | pawl -p -");
+  expectCode(ended, 2);
+  assert.match(ended.stderr, /too large for a prompt: at most 20 million characters\. Put it into a file/);
+  assert.equal(place.server.requests.length, 0);
+});

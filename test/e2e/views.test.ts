@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { profiles } from '../../src/agent/views/profiles.js';
-import { views } from '../../src/agent/views/views.js';
+import { projections } from '../../src/agent/projections/all-projections.js';
+import { profiles } from '../../src/agent/projections/settings-profiles.js';
 import { expectCode, makePlace, makeServed, type Place, runPawl, sessionOf } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
@@ -18,12 +18,12 @@ test('machine --view draws a seed’s own chart, prints its table, gives it as J
   const table = (await runPawl(place, ['machine', '--view', 'sketch', '--table'])).stdout;
   assert.match(table, /^\| SendingToLLM \| – \| {2}\| Cancelled \(forced\) \| {2}\|$/m);
   const json = JSON.parse((await runPawl(place, ['machine', '--view', 'minimal', '--json'])).stdout);
-  assert.equal(json.edges.length, views.find(({ name }) => name === 'minimal')?.edges.length);
+  assert.equal(json.edges.length, projections.find(({ name }) => name === 'minimal')?.edges.length);
 });
 
 test('a view that does not exist: the choices, and exit 2; --help names them', async (context) => {
   const place = makePlace(context);
-  const choices = views.map(({ name }) => name).join(', ');
+  const choices = projections.map(({ name }) => name).join(', ');
   for (const words of [
     ['machine', '--view', 'weaver'],
     ['show', 'x', '--view', 'weaver'],
@@ -128,7 +128,9 @@ test('a flag wins over the profile; a session that goes on takes the profile fro
       return event?.type === 'SettingsChanged' ? [event.patch] : [];
     });
   assert.ok(
-    changes.some((patch) => patch.maxRetries === 2 && patch.autoCommit === 'on' && patch.limits.usd === 0),
+    changes.some(
+      (patch) => patch.maxRetries === 2 && patch.autoCommit === 'on' && patch.limits.usd === 'unlimited',
+    ),
     JSON.stringify(changes),
   );
 });
@@ -142,7 +144,7 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
     ended.stderr,
     /the profile sketch stops at \$10, but the price of \S+ is unknown: no limit in dollars/,
   );
-  assert.deepEqual(settingsIn(place).limits, { ...profiles.sketch.limits, usd: 0 });
+  assert.deepEqual(settingsIn(place).limits, { ...profiles.sketch.limits, usd: 'unlimited' });
   expectCode(await runPawl(place, [...words, '--profile', 'sketch', '--max-usd', '1']), 78);
   expectCode(
     await runPawl(place, [...words, '--profile', 'sketch', '--continue', '--allow-unknown-price']),

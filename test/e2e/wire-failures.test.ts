@@ -6,17 +6,24 @@ import { done, last, message, overloaded, text } from './wire-words.js';
 
 /** What a provider's failures and half answers lead to. */
 
-test('529 three times in a row is waited out', async (context) => {
-  const place = await makeServed(context, [overloaded, overloaded, overloaded, done]);
+test('529 eight times in a row is waited out', async (context) => {
+  const place = await makeServed(context, [...Array.from({ length: 8 }, () => overloaded), done]);
   const ended = await runPawl(place, ['-p', 'go', '--json']);
   expectCode(ended, 0);
-  assert.equal(place.server.requests.length, 4);
+  assert.equal(place.server.requests.length, 9);
   const retries = readRecords(ended.stdout).filter((record) => record.type === 'retry');
-  assert.equal(retries.length, 3);
+  assert.deepEqual(
+    retries.map(({ retry, of, kind }) => [retry, of, kind]),
+    Array.from({ length: 8 }, (_, index) => [index + 1, 8, 'overloaded']),
+  );
+  for (const [index, { delayMs }] of retries.entries()) {
+    const leastMs = 5 * 2 ** index;
+    assert.ok(delayMs >= leastMs && delayMs <= Math.ceil(1.25 * leastMs), `${index}: ${delayMs}`);
+  }
 });
 
-test('529 a fourth time is a transient failure', async (context) => {
-  const place = await makeServed(context, [overloaded, overloaded, overloaded, overloaded]);
+test('529 once more than is tried again is a transient failure', async (context) => {
+  const place = await makeServed(context, [overloaded, overloaded, overloaded], { PAWL_MAX_RETRIES: '2' });
   const ended = await runPawl(place, ['-p', 'go']);
   expectCode(ended, 75);
   assert.equal(ended.stdout, '');

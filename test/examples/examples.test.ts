@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { removeFolderSync } from '../temporary-folder.js';
 
-/** Each example runs as its reader would run it. `UPDATE=1` writes what they print anew; the diff is the review. */
+/** Each example runs as its reader would run it, against the package as it is built (`npm run build`). `UPDATE=1` writes what they print anew; the diff is the review. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = path.join(root, 'examples');
@@ -17,6 +18,9 @@ const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
 const expectedOf = (file: string): string => path.join(folder, 'expected', `${file.slice(0, 2)}.txt`);
 const textOf = (file: string): string => readFileSync(path.join(folder, file), 'utf8');
 
+/** Without the paths of tsconfig.json, so that the names of the package lead to dist, as for its readers. */
+const BUILT = { TSX_TSCONFIG_PATH: path.join(root, 'tsconfig.types.json') };
+
 /** Runs an example with a temporary folder of its own; says what it printed and what it left there. */
 const run = (file: string) => {
   const temporary = mkdtempSync(path.join(tmpdir(), 'pawl-examples-'));
@@ -25,13 +29,13 @@ const run = (file: string) => {
     const { status, stdout, stderr } = spawnSync(
       process.execPath,
       ['--import', 'tsx', path.join('examples', file)],
-      { cwd: root, encoding: 'utf8', env: { ...environment, TMPDIR: temporary } },
+      { cwd: root, encoding: 'utf8', env: { ...environment, ...BUILT, TMPDIR: temporary } },
     );
     // tsx keeps what it compiled in a folder of its own
     const left = readdirSync(temporary).filter((name) => !name.startsWith('tsx-'));
     return { status, stdout, stderr, left };
   } finally {
-    rmSync(temporary, { recursive: true });
+    removeFolderSync(temporary);
   }
 };
 

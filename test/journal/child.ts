@@ -1,7 +1,7 @@
 import { initialState } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
-import { fileJournals } from '../../src/journal/file.js';
-import { acquireLock } from '../../src/journal/lock.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { acquireLock } from '../../src/journal/write/lock.js';
 import { headerOf, tell } from './story.js';
 
 /**

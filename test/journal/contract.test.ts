@@ -3,9 +3,9 @@ import { utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { initialState, step } from '../../src/agent/machine.js';
-import { fileJournals } from '../../src/journal/file.js';
-import type { InspectableStore } from '../../src/journal/inspection.js';
-import { memoryJournals } from '../../src/journal/memory.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { InspectableStore } from '../../src/journal/read/inspect.js';
 import { collect, eventsOf, headerOf, makeFolder, plain, readEvents, tell, tellFrom } from './story.js';
 
 /** The promises of any store, kept on disk and in memory alike. */

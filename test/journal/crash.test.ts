@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileJournals } from '../../src/journal/file.js';
+import { fileJournals } from '../../src/journal/file-store.js';
 import { startChild } from './start-child.js';
 import { collect, makeFolder, tell } from './story.js';
 

@@ -3,8 +3,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import fc from 'fast-check';
-import { JournalError } from '../../src/journal/error.js';
-import { fileJournals } from '../../src/journal/file.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { JournalError } from '../../src/journal/journal-error.js';
 import {
   collect,
   eventsOf,

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { GroupWriter, type Target } from '../../src/journal/group-writer.js';
+import { GroupWriter, type WriteTarget } from '../../src/journal/write/group-writer.js';
 import { makeFolder } from './story.js';
 
 /** A real file whose operations are counted, and may be made to fail. */
@@ -16,7 +16,7 @@ const openCounted = async (context: TestContext) => {
     calls.push(name);
     if (failing.has(name)) throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' });
   };
-  const target: Target = {
+  const target: WriteTarget = {
     // At most 4 bytes at once.
     write: (bytes, offset, length, position) => {
       note('write');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
-import { fileJournals, fileJournalsOf } from '../../src/journal/file.js';
-import { replayWith } from '../../src/journal/fold.js';
-import type { InspectableStore } from '../../src/journal/inspection.js';
-import type { Machine } from '../../src/journal/machine.js';
-import { memoryJournalsOf } from '../../src/journal/memory.js';
-import type { Header } from '../../src/needs.js';
+import { fileJournals, fileJournalsOf } from '../../src/journal/file-store.js';
+import type { JournaledMachine } from '../../src/journal/journaled-machine.js';
+import { memoryJournalsOf } from '../../src/journal/memory-store.js';
+import { replayWith } from '../../src/journal/read/fold.js';
+import type { InspectableStore } from '../../src/journal/read/inspect.js';
+import type { Header } from '../../src/ports/journal.js';
 import { collect, headerOf, linesOf, makeFolder, tellFrom } from './story.js';
 
 /** The smallest machine that is not the agent's: it adds up. */
@@ -18,7 +18,7 @@ type Adding = {
   readonly settings: { readonly model: string; readonly question: string; readonly from: number };
 };
 
-const adding: Machine<Adding> = {
+const adding: JournaledMachine<Adding> = {
   kind: 'ask',
   fingerprint: 'adding',
   initialState: ({ from }) => ({ name: 'Adding', sum: from }),

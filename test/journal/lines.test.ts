@@ -3,10 +3,10 @@ import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import fc from 'fast-check';
-import { decodeRecords } from '../../src/journal/at-once.js';
-import { decodeRecord, encodeRecord, type Recorded } from '../../src/journal/codec.js';
-import { crc32c } from '../../src/journal/crc32c.js';
-import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/lines.js';
+import { crc32c } from '../../src/journal/format/crc32c.js';
+import { decodeRecords } from '../../src/journal/format/decode-batch.js';
+import { decodeRecord, encodeRecord, type Recorded } from '../../src/journal/format/line-codec.js';
+import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/format/lines.js';
 import { collect, makeFolder } from './story.js';
 
 const linesIn = ({ bytes, start, ends }: Lines): readonly string[] =>

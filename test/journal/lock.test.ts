@@ -2,8 +2,14 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
-import { describeSelf, type Holder, isGone, removeDead, writeHolder } from '../../src/journal/holder.js';
-import { acquireLock } from '../../src/journal/lock.js';
+import { acquireLock } from '../../src/journal/write/lock.js';
+import {
+  describeSelf,
+  type Holder,
+  isGone,
+  removeDead,
+  writeHolder,
+} from '../../src/journal/write/lock-owner.js';
 import { startChild } from './start-child.js';
 import { makeFolder } from './story.js';
 

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
-import { encodeHeader, encodeRecord } from '../../src/journal/codec.js';
-import { fileJournals } from '../../src/journal/file.js';
-import type { InspectableStore } from '../../src/journal/inspection.js';
-import { fingerprintOf, type Machine } from '../../src/journal/machine.js';
-import { memoryJournals } from '../../src/journal/memory.js';
-import { agentMachine, replay } from '../../src/journal/replay.js';
-import type { Stepped } from '../../src/needs.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
+import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { InspectableStore } from '../../src/journal/read/inspect.js';
+import { agentMachine, replay } from '../../src/journal/read/replay.js';
+import type { Stepped } from '../../src/ports/session.js';
 import { headerOf, makeFolder, plain, tellFrom } from './story.js';
 
 const header = headerOf('a');
@@ -25,7 +25,7 @@ const makeStore = async (folder: string, machine = agentMachine) => {
 };
 
 /** The agent's machine, but for one thing: it counts an epoch too many. */
-const changed: Machine = {
+const changed: JournaledMachine = {
   ...agentMachine,
   fingerprint: 'another',
   step: (before, event) => {

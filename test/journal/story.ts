@@ -1,18 +1,16 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import type { TestContext } from 'node:test';
 import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { agentMachine } from '../../src/journal/replay.js';
-import type { Draft, Entry, Header, Journal } from '../../src/needs.js';
+import { agentMachine } from '../../src/journal/read/replay.js';
+import type { Entry, EntryDraft, Header, Journal } from '../../src/ports/journal.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** A folder of the test's own, removed when it ends. */
 export const makeFolder = async (context: TestContext): Promise<string> => {
-  const folder = await mkdtemp(join(tmpdir(), 'pawl-journal-'));
-  context.after(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(context, 'journal');
   return folder;
 };
 
@@ -63,8 +61,8 @@ export const tell = (
   count: number,
   state: State,
   text = (index: number) => `words ${index} äöü €`,
-): Draft[] => {
-  const drafts: Draft[] = [];
+): EntryDraft[] => {
+  const drafts: EntryDraft[] = [];
   for (let index = 1; index <= count; index++) {
     const from = drafts.at(-1)?.state ?? state;
     const event = nextEvent(from, 1_000 + index, text(index));
@@ -73,10 +71,10 @@ export const tell = (
   return drafts;
 };
 
-export const tellFrom = (header: Header, count: number): Draft[] =>
+export const tellFrom = (header: Header, count: number): EntryDraft[] =>
   tell(count, initialState(header.settings));
 
-export const eventsOf = (drafts: readonly Draft[]): readonly Event[] => drafts.map(({ event }) => event);
+export const eventsOf = (drafts: readonly EntryDraft[]): readonly Event[] => drafts.map(({ event }) => event);
 
 export const collect = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
   const list: T[] = [];

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createTreeCheck } from '../../src/journal/tree-check.js';
-import { Log } from '../../src/kernel/log.js';
-import type { Tree } from '../../src/recursive/tree-state.js';
+import { createTreeCheck } from '../../src/ask/journal/tree-check.js';
+import type { Tree } from '../../src/ask/tree/tree-state.js';
+import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 
 /** The check looks at no field by name: any plain value with logs in it stands for a tree here. */
 const treeOf = (value: unknown): Tree => value as Tree; // see above
@@ -20,7 +20,7 @@ const counted = (text: string, reads: { count: number }) => ({
 test('the same state has the same check, whether its parts were summed before or not', () => {
   const check = createTreeCheck();
   const shared = { long: 'x'.repeat(1_000), list: [1, 2, { deep: 'y'.repeat(1_000) }] };
-  const states = [1, 2, 3].map((number) => ({ shared, number, log: Log.from([shared, number]) }));
+  const states = [1, 2, 3].map((number) => ({ shared, number, log: AppendList.from([shared, number]) }));
   for (const state of states) assert.equal(check(treeOf(state)), fresh(state));
   assert.equal(new Set(states.map(fresh)).size, 3);
 });
@@ -30,8 +30,8 @@ const differing: readonly (readonly [string, unknown, unknown])[] = [
   ['a long text', { a: `${long}1` }, { a: `${long}2` }],
   ['a text deep inside', { a: { b: [{ c: `${long}1` }] } }, { a: { b: [{ c: `${long}2` }] } }],
   ['a text that moved to its neighbour', { a: ['ab', 'c'] }, { a: ['a', 'bc'] }],
-  ['an item of a log', { a: Log.from([1, 2]) }, { a: Log.from([1, 3]) }],
-  ['the order of a log', { a: Log.from([long, 1]) }, { a: Log.from([1, long]) }],
+  ['an item of a log', { a: AppendList.from([1, 2]) }, { a: AppendList.from([1, 3]) }],
+  ['the order of a log', { a: AppendList.from([long, 1]) }, { a: AppendList.from([1, long]) }],
   ['null and nothing', { a: null }, {}],
   ['a sum and the text of that sum', { a: '#00' }, { a: { b: '#00' } }],
 ];
@@ -47,7 +47,7 @@ test('the order of fields and fields that are undefined do not count', () => {
 test('what did not change is written out once, however many states hold it', () => {
   const reads = { count: 0 };
   const check = createTreeCheck();
-  let log = Log.empty<object>();
+  let log = AppendList.empty<object>();
   for (let index = 0; index < 50; index++) {
     log = log.append(counted(`${index}${long}`, reads));
     check(treeOf({ index, log }));

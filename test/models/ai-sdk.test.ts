@@ -63,6 +63,67 @@ test('a model of an AI SDK package answers as one of ours does', async (context)
   );
 });
 
+test('a package that takes more for cached than there was takes nothing away from the count', async () => {
+  const counted = { total: 10, noCache: -90, cacheRead: 100, cacheWrite: 0 };
+  const ending = endingOf(
+    await run([
+      ...text,
+      {
+        type: 'finish',
+        finishReason: { unified: 'stop', raw: 'stop' },
+        usage: { ...usage, inputTokens: counted },
+      },
+    ]),
+  );
+  assert.deepEqual(ending.usage, {
+    inputTokens: 10,
+    outputTokens: 5,
+    cacheReadTokens: 100,
+    cacheWriteTokens: 0,
+  });
+});
+
+/** What a package of somebody's own may do, and what the reply then is: a failure that says so, and no exception. */
+const broken: readonly (readonly [string, AiSdkLanguageModel['doStream'], RegExp])[] = [
+  ['rejects with nothing', () => Promise.reject(), /./],
+  ['rejects with a text', () => Promise.reject('no luck'), /no luck/],
+  ['rejects with what can not be written', () => Promise.reject(Object.create(null)), /./],
+  ['gives nothing', async () => undefined as never, /./],
+  ['gives a stream that is none', async () => ({ stream: {} }), /./],
+  ...[
+    null,
+    5,
+    'text',
+    {},
+    { type: 'finish' },
+    { type: 'tool-call' },
+    { type: 'error', error: undefined },
+  ].map(
+    (part) =>
+      [
+        `streams ${JSON.stringify(part)}`,
+        async () => ({
+          stream: new ReadableStream({
+            start(controller) {
+              controller.enqueue(part);
+              controller.close();
+            },
+          }),
+        }),
+        /./,
+      ] as const,
+  ),
+];
+
+for (const [what, doStream, why] of broken) {
+  test(`a package that ${what} is a reply that failed`, async () => {
+    const model = aiSdkModel({ ...homemade([]), doStream });
+    const ending = endingOf(await collect(model.stream(ask(userSays('hi')), new AbortController().signal)));
+    assert.equal(ending.type, 'failed');
+    assert.match(ending.type === 'failed' ? ending.error.message : '', why);
+  });
+}
+
 const ends: readonly (readonly [Finish, string])[] = [
   [{ unified: 'stop', raw: 'stop' }, 'end'],
   [{ unified: 'length', raw: 'length' }, 'maxTokens'],

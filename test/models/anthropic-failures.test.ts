@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ModelPiece } from '../../src/needs.js';
+import type { ModelPiece } from '../../src/ports/model.js';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import {
   ask,
@@ -204,6 +204,8 @@ test('a connection is kept for the next request', async (context) => {
   for (let round = 0; round < 3; round++) {
     const ending = endingOf(await collect(model.stream(ask(userSays('hi')), new AbortController().signal)));
     assert.equal(ending.type, 'completed');
+    // The end of the answer may come behind its last event.
+    while (server.requests.at(-1)?.answeredAt === null) await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.deepEqual(server.connections(), { made: 1, open: 1 });

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AssistantPart, Message } from '../../src/agent/message.js';
-import { anthropicModel } from '../../src/models/anthropic.js';
 import { factsOf } from '../../src/models/catalogue.js';
-import type { ModelRequest } from '../../src/needs.js';
+import { anthropicModel } from '../../src/models/providers/anthropic.js';
+import type { ModelRequest } from '../../src/ports/model.js';
 import { type SeenRequest, startAnthropicServer } from '../servers/anthropic.js';
+import { adapterOptions } from './adapter-options.js';
 
 const MARKER = /,"cache_control":\{"type":"ephemeral"\}/g;
 
@@ -40,7 +41,7 @@ const thought: AssistantPart = {
 /** Sends requests one after another; every one of them must be valid. */
 const send = async (
   requests: readonly Partial<ModelRequest>[],
-  rest: { thinking?: 'summarized' } = {},
+  rest: { thinksByItself?: boolean } = {},
 ): Promise<readonly SeenRequest[]> => {
   const server = await startAnthropicServer({
     replies: () => ({
@@ -52,13 +53,8 @@ const send = async (
     }),
   });
   const facts = factsOf('anthropic/claude-sonnet-5-5');
-  const model = anthropicModel({
-    name: 'claude-sonnet-5-5',
-    apiKey: 'key',
-    baseUrl: `${server.url}/v1/`,
-    facts,
-    ...rest,
-  });
+  const options = adapterOptions('anthropic/claude-sonnet-5-5', `${server.url}/v1/`, { facts, ...rest });
+  const model = anthropicModel(options);
   const tool = (name: string) => ({
     name,
     description: `Does ${name}.`,
@@ -202,7 +198,7 @@ test('a reply of which nothing can be sent back is left out, and what the user s
 test('a summary of thoughts is asked for only where it is wanted', async () => {
   const messages = [user(says('hi'))];
   const [plain] = await send([{ messages }]);
-  const [thinking] = await send([{ messages }], { thinking: 'summarized' });
+  const [thinking] = await send([{ messages }], { thinksByItself: true });
   assert.equal(plain?.text.includes('"thinking"'), false);
   assert.match(thinking?.text ?? '', /"thinking":\{"type":"adaptive","display":"summarized"\}/);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_MODEL, factsOf, knownModels, thinksByItself } from '../../src/models/catalogue.js';
+import { factsOf, knownModels, thinksByItself } from '../../src/models/catalogue.js';
+import { DEFAULT_MODEL } from '../../src/providers/provider-table.js';
 
 const names = [
   'claude-fable-5-1',

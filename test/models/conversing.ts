@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Message } from '../../src/agent/message.js';
-import { anthropicModel } from '../../src/models/anthropic.js';
 import { factsOf } from '../../src/models/catalogue.js';
-import type { ModelPiece, ModelRequest } from '../../src/needs.js';
+import { anthropicModel } from '../../src/models/providers/anthropic.js';
+import type { ModelPiece, ModelRequest } from '../../src/ports/model.js';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
+import { adapterOptions } from './adapter-options.js';
 
 /** One request to the strict server, and what comes of it. */
 
@@ -26,13 +27,10 @@ export const ask = (...messages: readonly Message[]): ModelRequest => ({
 });
 export const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
+const MODEL = 'anthropic/claude-sonnet-5-5';
+
 export const modelAt = (baseUrl: string, apiKey = 'key') =>
-  anthropicModel({
-    name: 'claude-sonnet-5-5',
-    apiKey,
-    baseUrl,
-    facts: factsOf('anthropic/claude-sonnet-5-5'),
-  });
+  anthropicModel(adapterOptions(MODEL, baseUrl, { apiKey, facts: factsOf(MODEL) }));
 
 export const collect = async (pieces: AsyncIterable<ModelPiece>): Promise<readonly ModelPiece[]> => {
   const all: ModelPiece[] = [];

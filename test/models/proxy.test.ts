@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { createFetch } from '../../src/models/http.js';
+import { createFetch } from '../../src/models/http/node-fetch.js';
 import { proxyFor } from '../../src/net/proxy.js';
 
 const listen = async (server: net.Server, context: TestContext): Promise<number> => {

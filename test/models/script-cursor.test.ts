@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '../../src/agent/message.js';
-import type { Reply } from '../../src/models/script.js';
-import { scriptedModel } from '../../src/models/scripted.js';
+import type { ScriptedReply } from '../../src/models/scripted/script.js';
+import { createCursor } from '../../src/models/scripted/script-cursor.js';
+import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import { ask, called, endingOf, results, said, summary, user, wordFor } from './scripting.js';
 
 type Place = {
   readonly title: string;
-  readonly replies: readonly Reply[];
+  readonly replies: readonly ScriptedReply[];
   /** Requests of one process, one after another, each with the word for its reply. */
   readonly when: readonly (readonly [readonly Message[], string])[];
 };
 
 const hi = user('hi');
-const overloaded: Reply = { fail: { kind: 'overloaded', retryAfterMs: 5 } };
+const overloaded: ScriptedReply = { fail: { kind: 'overloaded', retryAfterMs: 5 } };
 const call = { tool: 'read' };
 
 const places: readonly Place[] = [
@@ -128,3 +129,25 @@ for (const { title, replies, when } of places) {
     );
   });
 }
+
+test('a script of many calls is not read through for each message of each request', () => {
+  const COUNT = 150;
+  let looks = 0;
+  const calls = (number: number) => [{ tool: 'read', callId: `call-${number}`, input: {} }];
+  const replies = Array.from({ length: COUNT }, (_, index) => ({
+    get calls() {
+      looks += 1;
+      return calls(index);
+    },
+  }));
+  const next = createCursor(replies);
+  const messages: Message[] = [];
+  for (let index = 0; index < COUNT; index++) {
+    const found = next(messages);
+    assert.equal(found.kind === 'found' && found.number, index + 1);
+    const callId = `call-${index}`;
+    const call = { type: 'call', callId, tool: 'read', input: {} } as const;
+    messages.push({ role: 'assistant', model: 'test/one', cut: false, parts: [call] });
+  }
+  assert.ok(looks < COUNT * 10, `${looks} looks at ${COUNT} replies`);
+});

@@ -1,8 +1,8 @@
-import { anthropicModel } from '../../src/models/anthropic.js';
-import { compatibleModel } from '../../src/models/compatible.js';
-import { googleModel } from '../../src/models/google.js';
-import { openAiModel } from '../../src/models/openai.js';
-import type { Model, ModelFacts } from '../../src/needs.js';
+import { anthropicModel } from '../../src/models/providers/anthropic.js';
+import { googleModel } from '../../src/models/providers/google.js';
+import { openAiModel } from '../../src/models/providers/openai.js';
+import { compatibleModel } from '../../src/models/providers/openai-compatible.js';
+import type { Model, ModelFacts } from '../../src/ports/model.js';
 import { type ReplyPart, type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import type { WireServer } from '../servers/base.js';
 import { startChatServer } from '../servers/chat.js';
@@ -16,6 +16,7 @@ import {
   type WirePart,
   type WireReply,
 } from '../servers/reply.js';
+import { adapterOptions } from './adapter-options.js';
 
 /** The four wires: a strict server of each, and a model that speaks to it. Replies are given in words that are no wire's. */
 
@@ -107,32 +108,24 @@ export const wires: readonly TestedWire[] = [
               ),
       }),
     model: (baseUrl, name = 'claude-sonnet-5-5', apiKey = 'key') =>
-      anthropicModel({ name, apiKey, baseUrl, facts, thinking: 'summarized' }),
+      anthropicModel(adapterOptions(`anthropic/${name}`, baseUrl, { apiKey, facts, thinksByItself: true })),
   },
   {
     name: 'openai',
     start: startOpenAiServer,
     model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key') =>
-      openAiModel({ name, apiKey, baseUrl: `${baseUrl}/v1`, facts }),
+      openAiModel(adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts })),
   },
   {
     name: 'google',
     start: startGoogleServer,
     model: (baseUrl, name = 'gemini-3.8-flash', apiKey = 'key') =>
-      googleModel({ name, apiKey, baseUrl, facts }),
+      googleModel(adapterOptions(`google/${name}`, baseUrl, { apiKey, facts })),
   },
   {
     name: 'chat',
     start: (replies) => startChatServer(replies, { key: 'key' }),
     model: (baseUrl, name = 'qwen3', apiKey = 'key') =>
-      compatibleModel({
-        name,
-        modelId: `openai-compatible/${name}`,
-        providerName: 'the server',
-        baseUrl: `${baseUrl}/v1`,
-        apiKey,
-        keyVariable: 'OPENAI_COMPATIBLE_API_KEY',
-        facts,
-      }),
+      compatibleModel(adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, { apiKey, facts })),
   },
 ];

@@ -7,13 +7,13 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { removeFolderSync } from '../temporary-folder.js';
 
 /**
  * What a stranger gets: the packed tarball, installed into an empty folder by someone with an empty home.
@@ -72,6 +72,8 @@ describe('the packed tarball, installed into an empty folder', () => {
   const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-pack-'));
   const home = path.join(scratch, 'home');
   const folder = path.join(scratch, 'app');
+  const globally = path.join(scratch, 'global');
+  let installed: Output;
   const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
   before(async () => {
@@ -80,26 +82,33 @@ describe('the packed tarball, installed into an empty folder', () => {
     assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch]));
     const tarball = path.join(scratch, `pawl-${version}.tgz`);
     writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
-    assertOk(await runIn(folder, home, 'npm', ['install', tarball]));
+    installed = await runIn(folder, home, 'npm', ['install', tarball]);
+    assertOk(installed);
+    assertOk(await runIn(folder, home, 'npm', ['install', '--global', '--prefix', globally, tarball]));
   });
 
-  after(() => rmSync(scratch, { recursive: true, force: true }));
+  after(() => removeFolderSync(scratch));
 
   it('installs few packages, none of which runs a script', (t) => {
-    const installed = Object.entries(readLock(path.join(folder, 'package-lock.json')).packages).filter(
+    const packages = Object.entries(readLock(path.join(folder, 'package-lock.json')).packages).filter(
       ([place]) => place !== '' && existsSync(path.join(folder, place)),
     );
     const size = sizeOf(path.join(folder, 'node_modules'));
     const own = sizeOf(path.join(folder, 'node_modules', 'pawl'));
     t.diagnostic(
-      `installed: pawl (${megabytes(own)}) and ${installed.length - 1} dependencies, ${megabytes(size)} in all`,
+      `installed: pawl (${megabytes(own)}) and ${packages.length - 1} dependencies, ${megabytes(size)} in all`,
     );
     assert.deepEqual(
-      installed.filter(([, found]) => found.hasInstallScript).map(([place]) => place),
+      packages.filter(([, found]) => found.hasInstallScript).map(([place]) => place),
       [],
     );
-    assert.ok(installed.length <= 5, `${installed.length} packages: each needs a reason`);
+    assert.ok(packages.length <= 5, `${packages.length} packages: each needs a reason`);
     assert.ok(size < 20e6, `${size} bytes installed`);
+  });
+
+  it('is installed without a warning of its scripts, with its manual page', () => {
+    assert.doesNotMatch(installed.stderr, /script/);
+    assert.match(readFileSync(path.join(globally, 'share', 'man', 'man1', 'pawl.1'), 'utf8'), /^[.]TH/m);
   });
 
   it('has the licences and the documents, and nothing of the workshop', () => {

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadAgentsFiles } from '../../src/prompt/agents-files.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 /** `top/repository/package/` with `.git` in `repository`. */
 const makeFolders = async (
   t: TestContext,
 ): Promise<{ top: string; repository: string; workspace: string }> => {
-  const top = await realpath(await mkdtemp(path.join(tmpdir(), 'pawl-prompt-')));
-  t.after(() => rm(top, { recursive: true, force: true }));
+  const top = temporaryFolder(t, 'prompt');
   const repository = path.join(top, 'repository');
   const workspace = path.join(repository, 'package');
   await mkdir(path.join(repository, '.git'), { recursive: true });

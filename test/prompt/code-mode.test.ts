@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeModeInstructions, subcallInstructions } from '../../src/prompt/code-mode.js';
-import { parseReply } from '../../src/recursive/parse.js';
+import { codeModeInstructions, subcallInstructions } from '../../src/ask/prompt/code-mode.js';
+import { parseReply } from '../../src/ask/run/text/parse-reply.js';
 
-const facts = { recursive: 'yes', cellDeadlineMs: 60_000, outputMax: 20_000 } as const;
+const facts = {
+  recursive: 'yes',
+  cellDeadlineMs: 60_000,
+  outputMax: 20_000,
+  finalForms: 'off',
+  models: ['a'],
+} as const;
 const languages = ['javascript', 'python'] as const;
 
 for (const language of languages) {
@@ -40,6 +46,15 @@ test('what differs is said: the language, the limits, and whether calls can recu
   assert.match(python ?? '', /at most 20000 characters/);
   const flat = codeModeInstructions({ ...facts, language: 'python', recursive: 'no' });
   assert.doesNotMatch(flat, /one like you/);
+});
+
+test('with FINAL switched on the instructions speak of it, and of no answer record', () => {
+  for (const language of languages) {
+    const text = codeModeInstructions({ ...facts, language, finalForms: 'on' });
+    assert.ok(Buffer.byteLength(text) <= 4_096);
+    assert.match(text, /FINAL\(text\)[\s\S]*FINAL_VAR\(result\)/);
+    assert.doesNotMatch(text, /answer(\.|\[")(ready|content)|- answer:/);
+  }
 });
 
 test('a sub-call is told little', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compactionInstructions } from '../../src/prompt/compaction.js';
 import { type InstructionFacts, instructionsFor } from '../../src/prompt/instructions.js';
-import { builtinTools } from '../../src/tools/builtin.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
 
 const facts: InstructionFacts = {
   workspace: '/folder/projects/and-more/a-quite-long-name-of-a-project',
@@ -11,12 +11,15 @@ const facts: InstructionFacts = {
   gitBranch: 'feature/with-a-long-name',
   agentsFiles: [],
   preset: 'careful',
+  sandbox: 'workspace',
 };
 
 test('the instructions have at most 4 kB without the files of the workspace, under every preset', () => {
   for (const preset of ['plan', 'careful', 'auto', 'ci'] as const) {
-    const bytes = Buffer.byteLength(instructionsFor({ ...facts, preset }));
-    assert.ok(bytes <= 4_096, `${preset}: ${bytes} bytes`);
+    for (const sandbox of ['workspace', 'workspace+net', 'read-only', 'off', 'missing'] as const) {
+      const bytes = Buffer.byteLength(instructionsFor({ ...facts, preset, sandbox }));
+      assert.ok(bytes <= 4_096, `${preset}, ${sandbox}: ${bytes} bytes`);
+    }
   }
 });
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../src/agent/event.js';
-import { violations } from '../../src/agent/invariants.js';
+import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
 import type { Message } from '../../src/agent/message.js';
 import type { Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import type { ModelRequest } from '../../src/needs.js';
+import type { ModelRequest } from '../../src/ports/model.js';
 import {
   type Answer,
   collect,
@@ -128,7 +128,7 @@ const assertPromises = (on: Play): void => {
   let before: State | null = null;
   for (const { event, state, actions, path, diagnostics } of on.steps) {
     const step = { state, actions, path, diagnostics };
-    assert.deepEqual(before === null ? [] : violations(before, event, step), [], event.type);
+    assert.deepEqual(before === null ? [] : stateFaults(before, event, step), [], event.type);
     before = state;
   }
 };
@@ -136,7 +136,7 @@ const assertPromises = (on: Play): void => {
 const compactions = (on: Play) =>
   on.steps.filter(({ actions }) => actions.some(({ type }) => type === 'StartCompaction'));
 
-/** R74: never one compaction after the other. */
+/** docs/rules.md#one-compaction-between-replies: never one compaction after the other. */
 const assertNoLoop = (on: Play): void => {
   let replies = 1;
   for (const { event, actions } of on.steps) {

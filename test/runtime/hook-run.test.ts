@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HookReport } from '../../src/needs-hooks.js';
+import type { HookReport } from '../../src/ports/hooks.js';
 import {
   ALL,
   CHANGED,
@@ -118,6 +118,37 @@ test('a cancel does not wait for a hook that looks, and the call does not take e
   await on.runtime.send(on.id, { type: 'CancelTurn' });
   await on.rest();
   assert.equal(made, 0);
+});
+
+test('after a cancelled turn the hooks look once the call has ended, and at no other time', async () => {
+  const hooks = hooksOf();
+  let end = (): void => undefined;
+  const slow = tool(
+    'make',
+    () =>
+      new Promise((resolve) => {
+        end = () => resolve({ status: 'cancelled', text: 'half' });
+      }),
+    command,
+  );
+  const on = await playWith(hooks, { tools: [slow, look] });
+  await on.say('go');
+  await settle();
+  await on.runtime.send(on.id, { type: 'CancelTurn' });
+  await settle();
+  assert.deepEqual(hooks.log, ['before 1'], 'the call has not ended');
+  end();
+  await on.rest();
+  await settle();
+  assert.deepEqual(hooks.log, ['before 1', 'after 1']);
+  const other = hooksOf();
+  const done = await playWith(other);
+  await done.say('go');
+  await done.rest();
+  assert.deepEqual(
+    other.log.filter((line) => line.startsWith('after')),
+    [],
+  );
 });
 
 test('a phase that is too slow is aborted, has failed, and what it says later is not heard', async () => {

@@ -1,6 +1,6 @@
-import type { HookPhase } from '../../src/agent/purpose.js';
+import type { HookPhase } from '../../src/agent/action.js';
 import type { Settings } from '../../src/agent/settings.js';
-import type { HookContext, HookReport, Hooks } from '../../src/needs-hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../src/ports/hooks.js';
 import {
   callTools,
   collect,
@@ -41,9 +41,12 @@ export const hooksOf = (phases: Phases = {}, before: Hooks['before'] = async () 
     log,
     contexts,
     deadlinesMs: { CheckingGitCommits: 1_000, RunningAutoformatters: 2_000, AutoCommitting: 3_000 },
-    before: (call, workspace) => {
+    before: (call, settings) => {
       log.push(`before ${call.callId}`);
-      return before(call, workspace);
+      return before(call, settings);
+    },
+    after: async (call) => {
+      log.push(`after ${call.callId}`);
     },
     run: async (phase, context) => {
       log.push(`${phase} ${context.calls.map(({ callId }) => callId).join()}`);

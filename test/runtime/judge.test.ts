@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
-import type { Tool } from '../../src/needs.js';
-import { judgeCall } from '../../src/runtime/judge.js';
+import type { Tool } from '../../src/ports/tool.js';
+import { judgeCall } from '../../src/runtime/tools/judge.js';
 import { ok, rawCall, tool } from './stage.js';
 
 const facts = { argv: [], paths: ['/workspace/a'], hosts: [], shape: 'read a' };
@@ -42,13 +42,13 @@ const rows: readonly Row[] = [
     then: { input: { path: 1 }, verdict: { kind: 'invalid', field: 'path', why: 'a text is expected' } },
   },
   {
-    given: 'case 73: no arguments at all are the empty object',
+    given: 'no arguments at all are the empty object',
     tool: 'plain',
     input: '',
     then: { input: {}, verdict: { kind: 'ok' } },
   },
   {
-    given: 'case 71: arguments that are no JSON are quoted and never repaired',
+    given: 'arguments that are no JSON are quoted and never repaired',
     tool: 'plain',
     input: '{"path": "a',
     then: {
@@ -94,4 +94,42 @@ test('long text that is no JSON is quoted in part, but kept whole', async () => 
   const judged = await judgeCall(rawCall('1', 'plain', raw), tools, '/workspace');
   assert.equal(judged.rawInput, raw);
   assert.ok(judged.verdict.kind === 'invalid' && judged.verdict.why.length < 600);
+});
+
+const nested = (depth: number): string =>
+  `{"deep":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)},"text":"[[[{\\"["}`;
+
+/** Walks through a value as most code does. */
+const depthOf = (value: unknown): number =>
+  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
+
+test('arguments that nest deeper than a limit are invalid, and no tool sees them', async () => {
+  const seen: unknown[] = [];
+  const custom: Tool = {
+    ...tool('custom', () => ok('')),
+    judge: (input) => {
+      seen.push(depthOf(input));
+      return { kind: 'ok', input, facts };
+    },
+  };
+  const known = new Map([[custom.name, custom]]);
+  const verdictOf = async (depth: number) =>
+    (await judgeCall(rawCall('1', 'custom', nested(depth)), known, '/workspace')).verdict;
+  assert.deepEqual(await verdictOf(100), { kind: 'ok' });
+  for (const depth of [101, 3_000, 1_000_000]) {
+    const verdict = await verdictOf(depth);
+    assert.ok(verdict.kind === 'invalid');
+    assert.match(verdict.why, /^the arguments were nested deeper than 100 levels: .{1,600}$/);
+  }
+  assert.deepEqual(seen, [100]);
+  // Control: the text is JSON, and what walks through it ends in a full stack.
+  assert.throws(() => depthOf(JSON.parse(nested(1_000_000))), RangeError);
+});
+
+test('arguments that are longer than a limit are invalid, and are not kept', async () => {
+  const raw = JSON.stringify({ text: 'x'.repeat(8_000_000) });
+  const judged = await judgeCall(rawCall('1', 'plain', raw), tools, '/workspace');
+  assert.ok(judged.verdict.kind === 'invalid');
+  assert.match(judged.verdict.why, /^the arguments were longer than 8000000 characters: /);
+  assert.ok((judged.rawInput ?? raw).length < 600);
 });

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
-import { memoryJournals } from '../../src/journal/memory.js';
-import type { Draft, Journal, ModelPiece, Stepped } from '../../src/needs.js';
-import type { AgentTypes } from '../../src/needs-machine.js';
-import { agentFlow } from '../../src/runtime/flow.js';
-import { Loop } from '../../src/runtime/loop.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { EntryDraft, Journal } from '../../src/ports/journal.js';
+import type { AgentTypes } from '../../src/ports/machine-types.js';
+import type { ModelPiece } from '../../src/ports/model.js';
+import type { Stepped } from '../../src/ports/session.js';
+import { agentAdapter } from '../../src/runtime/agent-session.js';
+import { JournaledSession } from '../../src/runtime/journaled-session.js';
 import { fakeClock } from '../../src/testing/clock.js';
 import {
   callTools,
@@ -30,7 +32,7 @@ import {
 const traced = async (refuseAt = 0) => {
   const happened: string[] = [];
   let appends = 0;
-  const onAppend = (drafts: readonly Draft[]): void => {
+  const onAppend = (drafts: readonly EntryDraft[]): void => {
     appends += 1;
     if (appends === refuseAt) throw new Error('the disk is full');
     happened.push(`append ${typesOf(drafts).join(' ')}`);
@@ -109,10 +111,7 @@ test('a failed append leaves the state as the journal has it', async () => {
   const { state } = await runtime.state(id);
   assert.equal(state.name, 'ExecutingTools');
   const entries = await collect(journals.read(id));
-  assert.deepEqual(
-    entries.map(({ event }) => event.type),
-    ['UserInput', 'LlmCompleted', 'ToolStarted'],
-  );
+  assert.deepEqual(typesOf(entries), ['UserInput', 'LlmCompleted', 'ToolStarted']);
 });
 
 test('what is sent at once is journaled with one append, and each send learns its own seq', async () => {
@@ -243,6 +242,15 @@ test('a watcher that throws is reported and dropped; the session and other watch
   assert.ok(on.steps.length >= 2);
 });
 
+/** A session that performs nothing; its queue is open to the test. */
+class IdleSession extends JournaledSession<AgentTypes> {
+  readonly send = this.submit;
+  readonly add = this.post;
+  protected readonly prepare = () => [];
+  protected readonly perform = () => undefined;
+  protected readonly stopAll = async () => undefined;
+}
+
 test('text that comes when nobody waits for it is named in a diagnostic and leaves no trace in the journal', async () => {
   const written: string[] = [];
   const header = { sessionId: 'alone' } as Journal['header']; // this loop looks at nothing of it
@@ -251,7 +259,7 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
     get seq() {
       return written.length;
     },
-    append: async (drafts: readonly Draft[]) => void written.push(...typesOf(drafts)),
+    append: async (drafts: readonly EntryDraft[]) => void written.push(...typesOf(drafts)),
     read: async function* () {
       yield* [];
     },
@@ -260,20 +268,12 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
     close: async () => undefined,
   };
   const shown: Stepped[] = [];
-  const loop = new Loop<AgentTypes>({
-    flow: agentFlow,
-    journal,
-    state: initialState(settingsOf()),
-    clock: fakeClock(),
-    prepare: () => [],
-    perform: () => undefined,
-    show: (stepped) => shown.push(stepped),
-    entered: () => undefined,
-    failed: (error) => assert.fail(error),
-  });
-  await loop.send({ type: 'Start' });
-  loop.post({ type: 'TextDelta', requestId: 'req-9', text: 'late' });
-  await loop.send({ type: 'CancelTurn' });
+  const given = { adapter: agentAdapter, journal, state: initialState(settingsOf()), clock: fakeClock() };
+  const session = new IdleSession({ ...given, report: (fault) => assert.fail(fault) });
+  session.watch((stepped) => shown.push(stepped));
+  await session.send({ type: 'Start' });
+  session.add({ type: 'TextDelta', requestId: 'req-9', text: 'late' });
+  await session.send({ type: 'CancelTurn' });
   assert.deepEqual(written, ['Start', 'CancelTurn']);
   assert.equal(shown[1]?.diagnostics.length, 1);
 });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
-import { builtinTools } from '../../src/tools/builtin.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { temporaryFolder } from '../temporary-folder.js';
 import { callTools, collect, type Play, play, rawCall, reopen, resultsOf, say, testModel } from './stage.js';
 
 /** Recovery with the real tools: what becomes of files, and what a session that is opened again knows of them. */
@@ -16,8 +16,7 @@ type Scene = { readonly on: Play; readonly file: string };
 
 /** The model reads `a.txt` (it holds \"one\") and then calls one tool more. */
 const playScene = async (t: TestContext, tool: string, input: JsonObject): Promise<Scene> => {
-  const workspace = await realpath(await mkdtemp(path.join(tmpdir(), 'pawl-recovery-')));
-  t.after(() => rm(workspace, { recursive: true, force: true }));
+  const workspace = temporaryFolder(t, 'recovery');
   const file = path.join(workspace, 'a.txt');
   await writeFile(file, 'one\n');
   const model = testModel(

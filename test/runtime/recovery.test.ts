@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallTraits } from '../../src/agent/call.js';
 import type { Message } from '../../src/agent/message.js';
-import type { FileHashes, ModelRequest } from '../../src/needs.js';
+import type { ModelRequest } from '../../src/ports/model.js';
+import type { FileHashes } from '../../src/ports/tool.js';
 import {
   callTools,
   collect,
@@ -211,7 +212,7 @@ test('a crash while a retry waits: the timer runs for what is left of it, and th
   const later = stage({ journals: on.journals, clock: on.clock, model: testModel(say('at last')) });
   await later.runtime.open(id);
   const again = watchSession(later, id);
-  on.clock.advance(599);
+  on.clock.advance(724); // of 1,125 in all
   await settle();
   assert.equal(later.model.requests.length, 0);
   on.clock.advance(1);

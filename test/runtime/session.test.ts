@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { rename } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
-import { fileJournals } from '../../src/journal/file.js';
-import { memoryJournals } from '../../src/journal/memory.js';
-import type { Entry, Job, JournalStore, ToolOutcome } from '../../src/needs.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { Entry, JournalStore } from '../../src/ports/journal.js';
+import type { Job, ToolOutcome } from '../../src/ports/tool.js';
+import { temporaryFolder } from '../temporary-folder.js';
 import {
   callTools,
   collect,
@@ -184,13 +185,12 @@ test('opening again comes with new settings, which hold before anything is start
   const { state } = await on.runtime.state(on.id);
   assert.deepEqual(
     [state.name, state.session.settings.maxRetries, state.session.epoch],
-    ['WaitingForUserInput', 7, 1],
+    ['WaitingForUserInput', 12, 1],
   );
 });
 
 test('a session whose blobs are gone is refused as damaged, and its lock is let go', async (context) => {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'pawl-session-'));
-  context.after(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder(context, 'session');
   const [blobs, aside] = [path.join(folder, 'blobs'), path.join(folder, 'aside')];
   const on = await play({ journals: fileJournals({ folder }) });
   await on.runtime.close(on.id);

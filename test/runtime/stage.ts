@@ -1,26 +1,16 @@
 import type { CallTraits } from '../../src/agent/call.js';
 import type { StopReason } from '../../src/agent/event.js';
 import type { JsonObject, Message } from '../../src/agent/message.js';
-import { defaultSettings, presetRules, type Settings } from '../../src/agent/settings.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
+import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { memoryJournals } from '../../src/journal/memory.js';
-import type {
-  Draft,
-  FileMemory,
-  Job,
-  Jobs,
-  Journal,
-  JournalStore,
-  Model,
-  ModelPiece,
-  ModelRequest,
-  Stepped,
-  Tool,
-  ToolContext,
-  ToolOutcome,
-} from '../../src/needs.js';
-import type { Hooks } from '../../src/needs-hooks.js';
-import { createRuntime, type LocalRuntime } from '../../src/runtime/runtime.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { Hooks } from '../../src/ports/hooks.js';
+import type { EntryDraft, Journal, JournalStore } from '../../src/ports/journal.js';
+import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
+import type { Stepped } from '../../src/ports/session.js';
+import type { FileMemory, Job, Jobs, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import { createRuntime, type LocalRuntime } from '../../src/runtime/local-runtime.js';
 import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
 
 /** What the runtime's tests stand on: a model that answers from a list, small tools, a journal that can refuse. */
@@ -128,7 +118,7 @@ const jobsOf = (list: Job[]): Jobs => ({
 /** A store whose journals ask `onAppend` before they write; what that throws is the failure of the append. */
 export const watchedStore = (
   store: JournalStore,
-  onAppend: (drafts: readonly Draft[]) => void,
+  onAppend: (drafts: readonly EntryDraft[]) => void,
 ): JournalStore => {
   const watched = (journal: Journal): Journal => ({
     header: journal.header,
@@ -288,7 +278,8 @@ export const resultsOf = (messages: readonly Message[]): Readonly<Record<string,
   return results;
 };
 
-export const typesOf = (drafts: readonly Draft[]): readonly string[] => drafts.map(({ event }) => event.type);
+export const typesOf = (entries: readonly Pick<EntryDraft, 'event'>[]): readonly string[] =>
+  entries.map(({ event }) => event.type);
 
 /** Everything that comes, as an array. */
 export const collect = async <T>(source: AsyncIterable<T>): Promise<readonly T[]> => {

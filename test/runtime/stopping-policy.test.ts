@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import os from 'node:os';
-import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { toolsMode } from '../../src/agent/projections/finish-reason.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
-import { openSession, type SessionOptions } from '../../src/agent-api.js';
-import { memoryJournals } from '../../src/journal/memory.js';
-import { toolsMode } from '../../src/recursive/tools-mode.js';
+import { openSession, type SessionOptions } from '../../src/api/create-agent.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import { temporaryFolder } from '../temporary-folder.js';
 import { callTools, rawCall, say, testModel } from './stage.js';
 
 // The user's stopping policy: asked before every model call, held back where it can't be asked.
@@ -21,8 +19,7 @@ const open = async (
   options: Partial<SessionOptions>,
   ...answers: ReturnType<typeof say>[]
 ) => {
-  const workspace = await realpath(await mkdtemp(path.join(os.tmpdir(), 'pawl-policy-')));
-  t.after(() => rm(workspace, { recursive: true, force: true }));
+  const workspace = temporaryFolder(t, 'policy');
   const model = testModel(...answers);
   const journals = memoryJournals();
   const session = await openSession({ workspace, journals, model, ...options });

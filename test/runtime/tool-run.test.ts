@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryJournals } from '../../src/journal/memory.js';
-import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../src/needs.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
+import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 import {
   callTools,
   collect,
@@ -222,7 +222,7 @@ test('a tool that ignores its deadline is forced after the grace time and given 
   assert.match(secondRequest(on)['1'] ?? '', /time limit of 1 s reached; the tool did not stop/);
 });
 
-test('case 89: long output reaches the model cut, and the blob holds all of it', async () => {
+test('long output reaches the model cut, and the blob holds all of it', async () => {
   const whole = `begin ${'x'.repeat(100_000)} end`;
   const on = await runBatch([tool('look', () => ok(whole))], rawCall('1', 'look'));
   await on.rest();

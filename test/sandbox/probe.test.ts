@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { probeSandbox } from '../../src/sandbox/bubblewrap.js';
+import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 
 /** Whether a program runs behind bubblewrap here; each row has a bwrap of its own on the PATH. */
@@ -61,7 +62,7 @@ const withPath = async (script: string | null, look: () => Promise<void>): Promi
     await look();
   } finally {
     process.env.PATH = before;
-    rmSync(folder, { recursive: true });
+    removeFolderSync(folder);
   }
 };
 

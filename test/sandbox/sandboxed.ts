@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
-import { type ProcessEnd, type SandboxedProgram, startSandboxed } from '../../src/sandbox/bubblewrap.js';
-import { librariesOf } from '../../src/sandbox/libraries.js';
+import { type SandboxedEnd, type SandboxedProgram, startSandboxed } from '../../src/sandbox/bubblewrap.js';
+import { librariesOf } from '../../src/sandbox/host/shared-libraries.js';
 
 /** Node behind bubblewrap, for tests: what its code finds out it says through file descriptor 3. */
 
@@ -27,7 +27,7 @@ export const nodeOrder = async (
 export const runNode = async (
   code: string,
   change: Partial<SandboxedProgram> = {},
-): Promise<{ readonly said: readonly unknown[]; readonly end: ProcessEnd }> => {
+): Promise<{ readonly said: readonly unknown[]; readonly end: SandboxedEnd }> => {
   const started = startSandboxed(await nodeOrder(code, change));
   let text = '';
   started.channel.on('data', (bytes: Buffer) => {

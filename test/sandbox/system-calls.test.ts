@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { systemCallFilter } from '../../src/sandbox/system-calls.js';
+import { systemCallFilter } from '../../src/sandbox/system-calls/program-system-calls.js';
 
 /** The filter, run as the kernel runs it: what it decides about calls of both architectures. */
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { bundle } from '../../scripts/bundle.js';
+import { removeFolderSync } from '../temporary-folder.js';
 
 const OLD_PACKAGE = {
   'node_modules/old/package.json': '{ "name": "old", "version": "1.2.3", "license": "MIT" }',
@@ -25,7 +26,7 @@ const inFolder = async (
     }
     await look(root);
   } finally {
-    rmSync(root, { recursive: true });
+    removeFolderSync(root);
   }
 };
 
@@ -33,6 +34,28 @@ const runNode = (root: string, program: string): string =>
   execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: root, encoding: 'utf8' });
 
 describe('the bundle', () => {
+  it('loads modules of Node that few runs use with their first use, whole', () =>
+    inFolder(
+      {
+        'src/index.ts': 'export {};\n',
+        'src/cli/main.ts': `
+          import { createInterface } from 'node:readline';
+          import zlib from 'node:zlib';
+          const isLoaded = () => process.moduleLoadList.includes('NativeModule zlib');
+          console.log(isLoaded());
+          const packed = zlib.gzipSync('text', { finishFlush: zlib.constants.Z_FINISH });
+          console.log(zlib.gunzipSync(packed).toString(), isLoaded(), typeof createInterface);
+        `,
+      },
+      async (root) => {
+        await bundle(root);
+        const said = execFileSync(process.execPath, [path.join(root, 'dist', 'cli.cjs')], {
+          encoding: 'utf8',
+        });
+        assert.equal(said, 'false\ntext true function\n');
+      },
+    ));
+
   it('keeps the names of functions, also of two that are called the same', () =>
     inFolder(
       {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { codeModePage, fillCodeModePage } from '../../scripts/code-mode-page.js';
 import { cutOut } from '../../scripts/diagram.js';
-import { defaultCodeSettings } from '../../src/recursive/settings.js';
+import { defaultCodeSettings } from '../../src/ask/run/settings.js';
 
 const page = readFileSync(new URL(`../../${codeModePage}`, import.meta.url), 'utf8');
 

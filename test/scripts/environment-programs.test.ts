@@ -1,24 +1,27 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { bundle } from '../../scripts/bundle.js';
+import { removeFolderSync } from '../temporary-folder.js';
 
 /** Programs that run beside the bundle are found from wherever the code that asks for them has been bundled to. */
 
-const source = fileURLToPath(new URL('../../src/environments/program-file.ts', import.meta.url));
+const source = fileURLToPath(
+  new URL('../../src/ask/environments/sandboxed/program-file.ts', import.meta.url),
+);
 
 const FILES: Readonly<Record<string, string>> = {
   'package.json': '{ "type": "module" }',
-  'src/environments/quickjs-worker.ts':
+  'src/ask/environments/quickjs/quickjs-worker.ts':
     "import { word } from './word.js';\nconst said: string = 'worker ' + word;\nconsole.log(said);\n",
-  'src/environments/word.ts': "export const word = 'bundled';\n",
-  'src/environments/kernel/own.cjs': "console.log('copied');\n",
-  'src/environments/quickjs-worker-from-source.js': "console.log('from source');\n",
-  'src/show.ts': `import { programFile } from './environments/program-file.js';
+  'src/ask/environments/quickjs/word.ts': "export const word = 'bundled';\n",
+  'src/ask/environments/sandboxed/kernel/own.cjs': "console.log('copied');\n",
+  'src/ask/environments/quickjs/quickjs-worker-from-source.js': "console.log('from source');\n",
+  'src/show.ts': `import { programFile } from './ask/environments/sandboxed/program-file.js';
     export const show = () => [
       programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), programFile('kernel/own.cjs')].join('\\n');
     export const refuse = () => { try { return programFile('missing.py'); } catch (error) { return error.message; } };\n`,
@@ -36,7 +39,7 @@ test('from the program, from the library and from a piece of it', async () => {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
-    cpSync(source, path.join(root, 'src/environments/program-file.ts'));
+    cpSync(source, path.join(root, 'src/ask/environments/sandboxed/program-file.ts'));
     await bundle(root);
     const library =
       "import { late, show } from './dist/index.js'; console.log(show() + '\\n' + (await late()).show());";
@@ -47,6 +50,6 @@ test('from the program, from the library and from a piece of it', async () => {
     assert.equal(node(root, kernel ?? ''), 'copied\n');
     assert.equal(refusal, 'missing.py is missing from this copy of pawl: install it anew');
   } finally {
-    rmSync(root, { recursive: true });
+    removeFolderSync(root);
   }
 });

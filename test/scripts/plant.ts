@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { tidy } from '../../scripts/tidy.js';
+import { removeFolderSync } from '../temporary-folder.js';
 
 /** A rule of the house: given these files, then these faults, as `file:line text`; the text may be its beginning. */
 export type Row = {
@@ -13,18 +14,24 @@ export type Row = {
   readonly then: readonly string[];
 };
 
-/** Faults of a work tree with just these files. */
-const faultsOf = (files: Row['given']): readonly string[] => {
-  const root = mkdtempSync(path.join(tmpdir(), 'pawl-tidy-'));
+/** Faults of a work tree with just these files; as an archive it lies in a work tree that ignores it. */
+export const faultsOf = (
+  files: Row['given'],
+  as: 'work tree' | 'archive' = 'work tree',
+): readonly string[] => {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-tidy-'));
+  const root = path.join(scratch, 'pawl');
   try {
-    execFileSync('git', ['init', '--quiet', root]);
+    mkdirSync(root);
+    execFileSync('git', ['init', '--quiet', as === 'archive' ? scratch : root]);
+    if (as === 'archive') writeFileSync(path.join(scratch, '.gitignore'), 'pawl/\n');
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
     return tidy(root).map(({ file, line, text }) => `${file}:${line} ${text}`);
   } finally {
-    rmSync(root, { recursive: true });
+    removeFolderSync(scratch);
   }
 };
 

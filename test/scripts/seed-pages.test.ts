@@ -3,12 +3,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { cutOut } from '../../scripts/diagram.js';
 import { fillSeedPage, seedPage } from '../../scripts/seed-pages.js';
-import { views } from '../../src/agent/views/views.js';
+import { projections } from '../../src/agent/projections/all-projections.js';
 
 /** The pages of the seed systems show what the views hold. */
 
 const fileOf = (name: string): URL => new URL(`../../${name}`, import.meta.url);
-const written = views.filter((view) => existsSync(fileOf(seedPage(view))));
+const written = projections.filter((view) => existsSync(fileOf(seedPage(view))));
 
 test('the three agents and the later program of 000 have a page, and the page of the machine leads there', () => {
   const names = written.map(({ name }) => name);
@@ -36,7 +36,7 @@ for (const view of written) {
 }
 
 test('a page without a place for it is refused', () => {
-  const [view] = views;
+  const [view] = projections;
   assert.ok(view !== undefined);
   assert.throws(() => fillSeedPage('text', view), /no place for the diagram/);
 });

@@ -4,8 +4,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { configurationPage, fillConfigurationPage } from '../../scripts/configuration-page.js';
 import { manualPage, manualText } from '../../scripts/manual-page.js';
-import { describeProgram } from '../../src/cli/described.js';
-import { buildProgram } from '../../src/cli/program.js';
+import { fillModelsPage, modelsPage } from '../../scripts/models-page.js';
+import { describeProgram } from '../../src/cli/command-metadata.js';
+import { buildProgram } from '../../src/cli/command-table.js';
 import { settings } from '../../src/config/table.js';
 
 const read = (file: string): string =>
@@ -18,6 +19,11 @@ test('man/pawl.1 is what the parser and the settings say (npm run update writes 
 test('the table of docs/configuration.md is that of the settings (npm run update writes it)', () => {
   const page = read(configurationPage);
   assert.equal(page, fillConfigurationPage(page));
+});
+
+test('the table of docs/models.md is that of the providers (npm run update writes it)', () => {
+  const page = read(modelsPage);
+  assert.equal(page, fillModelsPage(page));
 });
 
 test('every command, flag and variable is in the man page', () => {

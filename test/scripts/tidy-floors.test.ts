@@ -4,19 +4,19 @@ const floors: readonly Row[] = [
   {
     title: 'an import downwards is fine, of a value and of a type',
     given: {
-      'src/kernel/a.ts': 'export const a = 1;\n',
-      'src/agent/b.ts': "import { a } from '../kernel/a.js';\nexport const b = a;\n",
-      'src/needs.ts': "import type { b } from './agent/b.js';\nexport type B = typeof b;\n",
+      'src/machine-kit/a.ts': 'export const a = 1;\n',
+      'src/agent/b.ts': "import { a } from '../machine-kit/a.js';\nexport const b = a;\n",
+      'src/ports/clock.ts': "import type { b } from '../agent/b.js';\nexport type B = typeof b;\n",
     },
     then: [],
   },
   {
     title: 'an import upwards is a fault',
     given: {
-      'src/kernel/a.ts': "import { b } from '../agent/b.js';\nexport const a = b;\n",
+      'src/machine-kit/a.ts': "import { b } from '../agent/b.js';\nexport const a = b;\n",
       'src/agent/b.ts': '',
     },
-    then: ['src/kernel/a.ts:1 kernel (floor 1) may not import agent (floor 2)'],
+    then: ['src/machine-kit/a.ts:1 machine-kit (floor 1) may not import agent (floor 2)'],
   },
   {
     title: 'parts of one floor do not import each other, not even a type',
@@ -45,15 +45,29 @@ const floors: readonly Row[] = [
     then: ['src/somewhere/a.ts:1 somewhere stands on no floor'],
   },
   {
-    title: 'kernel and agent import nothing from outside',
+    title: 'machine-kit and agent import nothing from outside',
     given: {
-      'src/kernel/a.ts': "import 'valibot';\n",
+      'src/machine-kit/a.ts': "import 'valibot';\n",
       'src/agent/b.ts': "import 'node:fs';\n",
       'src/tools/c.ts': "import 'node:fs';\n",
     },
     then: [
       "src/agent/b.ts:1 agent imports nothing from outside ('node:fs')",
-      'src/kernel/a.ts:1 kernel imports nothing',
+      'src/machine-kit/a.ts:1 machine-kit imports nothing',
+    ],
+  },
+  {
+    title: 'of what is above ask only the faces import it: the agent does without',
+    given: {
+      'src/ask/run/a.ts': 'export const a = 1;\n',
+      'src/ask/tree/b.ts': "import { a } from '../run/a.js';\nexport const b = a;\n",
+      'src/index.ts': "export { a } from './ask/run/a.js';\n",
+      'src/runtime/c.ts': "import { a } from '../ask/run/a.js';\nexport const c = a;\n",
+      'src/testing/d.ts': "import type { b } from '../ask/tree/b.js';\nexport type D = typeof b;\n",
+    },
+    then: [
+      "src/runtime/c.ts:1 runtime may not import ask ('../ask/run/a.js')",
+      "src/testing/d.ts:1 testing may not import ask ('../ask/tree/b.js')",
     ],
   },
   {
@@ -75,15 +89,7 @@ const floors: readonly Row[] = [
 ];
 
 const purity: readonly Row[] = [
-  ...[
-    'Date.now()',
-    'Math.random()',
-    'process.pid',
-    "fetch('x')",
-    'setTimeout(a)',
-    'console.log(1)',
-    'globalThis.x',
-  ].map(
+  ...['Date.now()', 'Math.random()', 'process.pid', "fetch('x')", 'setTimeout(a)', 'globalThis.x'].map(
     (expression): Row => ({
       title: `the pure core does not say ${expression}`,
       given: {
@@ -94,22 +100,37 @@ const purity: readonly Row[] = [
     }),
   ),
   {
+    title: 'nobody prints by console, and the pure core does not name it at all',
+    given: {
+      'src/agent/a.ts': '\nexport const a = (): unknown => console.log(1);\n',
+      'src/cli/b.ts': 'console.log(1);\n',
+    },
+    then: [
+      "src/agent/a.ts:2 'console' in the pure core",
+      'src/agent/a.ts:2 console: everything that is printed goes through',
+      'src/cli/b.ts:1 console: everything that is printed goes through',
+    ],
+  },
+  {
     title: 'the pure core does not wait, promise or throw',
     given: {
-      'src/kernel/a.ts':
+      'src/machine-kit/a.ts':
         'export const a = async () => {\n  await 1;\n  throw 2;\n};\nexport type P = Promise<void>;\n',
     },
     then: [
-      "src/kernel/a.ts:1 'async' in",
-      "src/kernel/a.ts:2 'await' in",
-      "src/kernel/a.ts:3 'throw' in",
-      "src/kernel/a.ts:5 'Promise' in",
+      "src/machine-kit/a.ts:1 'async' in",
+      "src/machine-kit/a.ts:2 'await' in",
+      "src/machine-kit/a.ts:3 'throw' in",
+      "src/machine-kit/a.ts:5 'Promise' in",
     ],
   },
   {
     title: 'the drivers of the kernel may wait and throw, but read no clock',
-    given: { 'src/kernel/drive.ts': 'export const a = async () => {\n  await 1;\n  throw Date;\n};\n' },
-    then: ["src/kernel/drive.ts:3 'Date' in the pure core"],
+    given: {
+      'src/machine-kit/builder/drive-machine.ts':
+        'export const a = async () => {\n  await 1;\n  throw Date;\n};\n',
+    },
+    then: ["src/machine-kit/builder/drive-machine.ts:3 'Date' in the pure core"],
   },
   {
     title: 'a field, a comment and a string may be called like the world',

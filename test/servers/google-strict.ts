@@ -112,7 +112,7 @@ const checkTools = (tools: unknown): void => {
   for (const { functionDeclarations } of tools) {
     demandList(functionDeclarations, 'tools.functionDeclarations');
     for (const tool of functionDeclarations) {
-      demandFields(tool, ['name', 'description', 'parameters'], 'tools.functionDeclarations');
+      demandFields(tool, ['name', 'description', 'parametersJsonSchema'], 'tools.functionDeclarations');
       demandText(tool.name, 'tools.functionDeclarations.name');
     }
   }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Choice } from '../../src/terminal/completion.js';
-import { Composer } from '../../src/terminal/composer.js';
+import type { Choice } from '../../src/terminal/input/completion.js';
+import { Composer } from '../../src/terminal/input/composer.js';
+import { safe } from '../../src/terminal/safe-text.js';
 import { keyOf } from './typing.js';
 
 /** The line with its history, search and completion. */
@@ -36,7 +37,7 @@ const seat = (files: readonly string[] = []) => {
       if (done.kind === 'submit') sent.push(`${done.mode} ${done.text}`);
     }
   };
-  const rows = (): readonly string[] => composer.frame(40, 5, (row) => `*${row}`).rows;
+  const rows = (): readonly string[] => composer.frame(40, 5, (row) => safe`*${row}`).rows;
   const settle = async (): Promise<void> => {
     for (const { answer } of asked) answer();
     await new Promise(setImmediate);

@@ -11,8 +11,8 @@ import {
   typed,
   wholeText,
   withText,
-} from '../../src/terminal/editor.js';
-import { editorFrame, movedByRow } from '../../src/terminal/editor-rows.js';
+} from '../../src/terminal/input/editor.js';
+import { editorFrame, movedByRow } from '../../src/terminal/input/editor-rows.js';
 import { columnsOf } from '../../src/terminal/width.js';
 import { keyOf } from './typing.js';
 

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { highlightCode } from '../../src/terminal/highlight.js';
 import type { Look } from '../../src/terminal/print.js';
+import { keepStyles, safe } from '../../src/terminal/safe-text.js';
+import { highlightCode } from '../../src/terminal/transcript/highlight.js';
 
 const look: Look = { colour: 'yes', columns: 80 };
 const MARKS: Readonly<Record<string, string>> = { 2: 'c', 32: 's', 33: 'n', 35: 'k', 31: 'r', 36: 'h' };
 
 /** Colours as brackets: `k<const> a`. */
 const marked = (code: string, language: string): string =>
-  highlightCode(look, code, language)
+  highlightCode(look, keepStyles(code), language)
     .join('\n')
     .replace(
       /\u001b\[(\d+)m([^\u001b]*)\u001b\[\d+m/g,
@@ -40,5 +41,8 @@ for (const [language, code, then] of rows) {
 }
 
 test('without colours code stays as it is', () => {
-  assert.deepEqual(highlightCode({ colour: 'no', columns: 80 }, 'const a\n// b', 'ts'), ['const a', '// b']);
+  assert.deepEqual(highlightCode({ colour: 'no', columns: 80 }, safe`const a\n// b`, 'ts'), [
+    'const a',
+    '// b',
+  ]);
 });

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Pressed } from '../../src/terminal/key.js';
-import { newReading, type Reading, readKeys, readSilence } from '../../src/terminal/key-reader.js';
+import type { Pressed } from '../../src/terminal/input/key.js';
+import {
+  type KeyReaderState,
+  newKeyReader,
+  readKeys,
+  readSilence,
+} from '../../src/terminal/input/key-reader.js';
 
 /** What terminals write, and the keys that are meant. */
 
@@ -18,8 +23,8 @@ const sign = (pressed: Pressed): string => {
 
 const read = (
   ...pieces: readonly string[]
-): { readonly signs: readonly string[]; readonly reading: Reading } => {
-  let reading = newReading;
+): { readonly signs: readonly string[]; readonly reading: KeyReaderState } => {
+  let reading = newKeyReader;
   const signs: string[] = [];
   for (const piece of pieces) {
     const next = piece === 'silence' ? readSilence(reading) : readKeys(reading, piece);

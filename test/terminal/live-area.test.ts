@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Frame } from '../../src/terminal/frame.js';
 import { createLiveArea, type Reflow, reflowOf } from '../../src/terminal/live-area.js';
+import { keepStyles } from '../../src/terminal/safe-text.js';
 import { columnsOf, wrapText } from '../../src/terminal/width.js';
 import { fakeClock } from '../../src/testing/clock.js';
 import { createEmulator } from './screen.js';
@@ -13,17 +14,28 @@ const FRAME_MS = 33;
 /** What wipes what somebody else wrote: the screen, scroll-back, another screen, the terminal itself. */
 const WIPES = /\u001b\[[123]J|\u001b\[\?(?:1049|1047|47)[hl]|\u001bc/;
 
+type Drawn = { readonly rows: readonly string[]; readonly cursor: Frame['cursor'] };
+
+const shown = ({ rows, cursor }: Drawn): Frame => ({ rows: rows.map(keepStyles), cursor });
+
 const stage = (columns: number, rows: number, reflow: Reflow = 'aboveCursor') => {
   const clock = fakeClock();
   const screen = createEmulator(columns, rows);
-  const area = createLiveArea({ write: screen.write, size: screen.size, clock, reflow });
+  const live = createLiveArea({ write: screen.write, size: screen.size, clock, reflow });
+  const area = {
+    print: (text: string) => live.print(keepStyles(text)),
+    draw: (drawn: Drawn | (() => Drawn)) =>
+      live.draw(typeof drawn === 'function' ? () => shown(drawn()) : shown(drawn)),
+    clear: () => live.clear(),
+  };
   /** Lets what is coalesced be drawn. */
   const pass = (): void => clock.advance(FRAME_MS);
   return { clock, screen, area, pass };
 };
 
+/** The frame with its cursor behind the last row. */
 const frame = (...rows: readonly string[]): Frame => ({
-  rows,
+  rows: rows.map(keepStyles),
   cursor: { row: rows.length - 1, column: columnsOf(rows.at(-1) ?? '') },
 });
 
@@ -234,7 +246,7 @@ test('whatever is printed and drawn: the screen shows all that was printed, in o
         printed.push(...step.rows.flatMap((row) => row.split('\n')));
       }
       if (step.kind !== 'draw') continue;
-      last = step.rows.flatMap((row) => wrapText(row, 40));
+      last = step.rows.flatMap((row) => wrapText(keepStyles(row), 40));
       area.draw(frame(...last));
     }
     pass();

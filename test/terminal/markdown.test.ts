@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createBlocks } from '../../src/terminal/blocks.js';
-import { loadMarkdown, renderMarkdown } from '../../src/terminal/markdown.js';
 import type { Look } from '../../src/terminal/print.js';
+import { loadMarkdown, renderMarkdown } from '../../src/terminal/transcript/markdown.js';
+import { createBlocks } from '../../src/terminal/transcript/markdown-stream.js';
 import { columnsOf } from '../../src/terminal/width.js';
 
 const bare: Look = { colour: 'no', columns: 40 };
 const coloured: Look = { colour: 'yes', columns: 40 };
 const render = (text: string, look: Look = bare, finished = true): readonly string[] =>
   renderMarkdown(look, text, look.columns, finished);
-
-test('until the renderer is loaded text is shown as it was written, broken to the width', () => {
-  assert.deepEqual(render('**a** b'), ['**a** b']);
-  assert.deepEqual(renderMarkdown(bare, 'abcdef', 4, true), ['abcd', 'ef']);
-});
 
 test('it can be loaded twice', async () => {
   await Promise.all([loadMarkdown(), loadMarkdown()]);
@@ -32,13 +27,28 @@ test('where a link leads can be seen', () => {
 });
 
 test('escapes of others come to nothing', () => {
-  assert.deepEqual(render('a\u001b[2Jb\u001b]0;t\u0007'), ['a\ufffd[2Jb\ufffd]0;t\ufffd']);
+  assert.deepEqual(render('a\u001b[2Jb\u001b]0;t\u0007'), ['a␛[2Jb␛]0;t␇']);
 });
 
 test('code is coloured in a finished block, and only there', () => {
   const text = '```ts\nconst a = 1;\n```';
-  assert.match(render(text, coloured)[1] ?? '', /\u001b\[35mconst\u001b\[39m a = \u001b\[33m1\u001b\[39m;/);
-  assert.equal(render(text, coloured, false)[1], '  const a = 1;');
+  assert.match(render(text, coloured)[0] ?? '', /\u001b\[35mconst\u001b\[39m a = \u001b\[33m1\u001b\[39m;/);
+  assert.equal(render(text, coloured, false)[0], '  const a = 1;');
+});
+
+test('fences are not shown: code is set in, whatever stands around it', () => {
+  const rows: readonly (readonly [string, readonly string[]])[] = [
+    ['```ts\na\n\n  b\n```', ['  a', '', '    b']],
+    ['~~~\na\n~~~', ['  a']],
+    ['````md\n```\nnested\n```\n````', ['  ```', '  nested', '  ```']],
+    ['```\nnot closed', ['  not closed']],
+    ['```ts', ['']],
+    ['- item\n\n  ```\n  a\n  ```\n', ['- item', '', '    a']],
+    [`\`\`\`\n${'x'.repeat(50)}\n\`\`\``, [`  ${'x'.repeat(38)}`, `    ${'x'.repeat(12)}`]],
+  ];
+  for (const [text, shown] of rows) assert.deepEqual(render(text), shown);
+  // control: what is no fence stays
+  assert.deepEqual(render('a ``` b'), ['a ``` b']);
 });
 
 test('rows end without spaces', () => {

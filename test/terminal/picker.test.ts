@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openPicker, type Picker, pick, pickerFrame } from '../../src/terminal/picker.js';
+import { openPicker, type Picker, pick, pickerFrame } from '../../src/terminal/questions/picker.js';
+import { safe } from '../../src/terminal/safe-text.js';
 import { keyOf } from './typing.js';
 
 const choices = ['apple', 'pear', 'plum', 'pineapple'].map((text) => ({ text, about: 'fruit' }));
@@ -34,7 +35,7 @@ test('a list: where nothing fits nothing is taken', () => {
 test('a list: what it shows', () => {
   const picker = press('down');
   assert.ok(typeof picker !== 'number');
-  assert.deepEqual(pickerFrame(picker, 60, (row) => `*${row}`).rows, [
+  assert.deepEqual(pickerFrame(picker, 60, (row) => safe`*${row}`).rows, [
     'Fruit: ',
     '  apple      fruit',
     '*› pear       fruit',

@@ -1,145 +1,300 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Stepped } from '../../src/needs.js';
-import { dialogueRows } from '../../src/terminal/dialogue.js';
-import { type Question, Questions } from '../../src/terminal/questions.js';
+import type { JudgedCall } from '../../src/agent/call.js';
+import { type ApprovalRequest, describeQuestion } from '../../src/agent/policy/approval-question.js';
+import type { Stepped } from '../../src/ports/session.js';
+import { questionFrame } from '../../src/terminal/questions/question-frame.js';
+import { questionRows } from '../../src/terminal/questions/question-rows.js';
+import { type AnsweredQuestion, Questions } from '../../src/terminal/questions/questions.js';
 import { fakeClock } from '../../src/testing/clock.js';
 import { edit } from '../agent/given.js';
 import { keyOf } from './typing.js';
 
-const questionOf = (callId: string): Question => ({
+const questionOf = (callId: string, diff?: string): ApprovalRequest => ({
   type: 'RequestApproval',
   batchId: 'batch-1',
   call: edit(callId),
   why: 'because',
+  ...(diff === undefined ? {} : { diff }),
 });
 
-const seat = (foresee: (question: Question) => Promise<string | null> | null = () => null) => {
+const look = { colour: 'no', columns: 60 } as const;
+const window = { columns: 60, rows: 12 };
+const long = `@@ -0,0 +1,40 @@\n${Array.from({ length: 40 }, (_, index) => `+line ${index}`).join('\n')}\n`;
+
+const seat = () => {
   const clock = fakeClock();
   const opened: string[] = [];
   const back: string[] = [];
+  const answers: (readonly string[])[] = [];
+  let isTyping = false;
+  const told = (answered: AnsweredQuestion): string =>
+    `${answered.question.call.callId} ${answered.answer}${'reason' in answered ? ` ${answered.reason}` : ''}`.trim();
   const questions = new Questions(clock, {
-    foresee,
     open: ({ call }) => void opened.push(call.callId),
+    answered: (given) => void answers.push(given.map(told)),
     unanswered: (reply) => void back.push(reply),
+    isTyping: () => isTyping,
+    changed: () => undefined,
   });
-  const see = (actions: Stepped['actions'], name = 'ExecutingTools'): void =>
-    questions.see({ actions, state: { name } } as unknown as Stepped); // it reads nothing else
-  const type = (...keys: readonly string[]): void => {
+  const see = (
+    actions: Stepped['actions'],
+    name = 'ExecutingTools',
+    previewing: readonly string[] = [],
+  ): void => {
+    const asked = actions.flatMap((action) => (action.type === 'RequestApproval' ? [action.call] : []));
+    const calls = ['a', 'b', 'c'].map((callId) => ({
+      judged: asked.find((call: JudgedCall) => call.callId === callId) ?? edit(callId),
+      status: previewing.includes(callId) ? 'previewing' : 'awaitingApproval',
+    }));
+    const session = { settings: { workspace: '/project' } };
+    questions.see({ actions, state: { name, calls, session } } as unknown as Stepped); // it reads nothing else
+  };
+  const press = (...keys: readonly string[]): void => {
     for (const key of keys) {
       questions.notice();
-      if (questions.asked !== null) questions.take({ kind: 'key', key: keyOf(key) });
+      if (questions.takesKeys) questions.take({ kind: 'key', key: keyOf(key) }, window);
     }
   };
-  return { clock, opened, back, questions, see, type };
+  /** What the window shows, as it is drawn. */
+  const draw = (height = 6): readonly string[] => questions.rows(look, height, window);
+  const type = (typing: boolean): void => {
+    isTyping = typing;
+  };
+  return { clock, opened, back, answers, questions, see, press, draw, type };
 };
 
-test('a question may be answered when it stood there and the keyboard was quiet', () => {
+const currentOf = ({ questions }: ReturnType<typeof seat>): string | null =>
+  questions.current?.call.callId ?? null;
+
+test('a question is shown when the keyboard is quiet, and answered when it was quiet while it stood there', () => {
   const at = seat();
+  at.questions.notice();
   at.see([questionOf('a')]);
-  assert.deepEqual(at.opened, []);
+  at.clock.advance(200);
+  assert.equal(currentOf(at), null);
+  at.clock.advance(100);
+  assert.equal(currentOf(at), 'a');
+  assert.equal(at.questions.takesKeys, false);
   at.clock.advance(200);
   at.questions.notice();
   at.clock.advance(200);
   assert.deepEqual(at.opened, []);
   at.clock.advance(100);
   assert.deepEqual(at.opened, ['a']);
-  assert.equal(at.questions.asked?.call.callId, 'a');
 });
 
-test('it is not shown, and can’t be answered, before it is known what it would change', async () => {
-  let know = (_diff: string): void => undefined;
-  const at = seat(() => new Promise((resolve) => (know = resolve)));
+test('who is in the middle of a text has more time before keys become answers', () => {
+  const at = seat();
+  at.type(true);
+  at.questions.notice();
   at.see([questionOf('a')]);
+  at.clock.advance(1_299);
+  assert.equal(currentOf(at), 'a');
+  assert.deepEqual(at.opened, []);
+  at.clock.advance(1);
+  assert.deepEqual(at.opened, ['a']);
+});
+
+test('one key answers: yes once, always this, the session, no with a reason', () => {
+  for (const [keys, then] of [
+    [["'y'"], 'a once'],
+    [["'Y'"], 'a once'],
+    [["'a'"], 'a always'],
+    [["'s'"], 'a session'],
+    [["'n'", 'enter'], 'a no'],
+    [["'n'", "'use pnpm'", 'enter'], 'a no use pnpm'],
+  ] as const) {
+    const at = seat();
+    at.see([questionOf('a')]);
+    at.clock.advance(600);
+    at.draw(100);
+    at.press(...keys);
+    assert.deepEqual(at.answers, [[then]]);
+  }
+});
+
+test('what is not offered, and what is no answer, is said and answers nothing', () => {
+  const at = seat();
+  at.see([questionOf('a')]);
+  at.clock.advance(600);
+  at.draw(40);
+  at.press("'p'");
+  assert.match(at.questions.advice, /does not offer/);
+  at.press("'x'");
+  assert.match(at.questions.advice, /'x' is no answer/);
+  at.press("'A'");
+  assert.deepEqual(at.answers, []);
+});
+
+test('a yes does not count before the end was on the screen; the key shows more instead', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  const shown = new Set(at.draw());
+  at.press("'y'", "'a'", "'s'", 'end', "'y'");
+  assert.deepEqual(at.answers, []);
+  assert.match(at.questions.advice, /read to the end first/);
+  // pressed a hundred times without being drawn, nothing is passed over
+  at.press(...Array.from({ length: 100 }, () => 'pagedown'), "'y'");
+  assert.deepEqual(at.answers, []);
+  for (let page = 0; page < 30; page += 1) {
+    for (const row of at.draw()) shown.add(row);
+    at.press('pagedown');
+  }
+  for (let line = 0; line < 40; line += 1)
+    assert.ok(
+      [...shown].some((row) => row.endsWith(`+ line ${line}`)),
+      `line ${line}`,
+    );
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once']]);
+});
+
+test('a refusal needs no reading', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  at.draw();
+  at.press("'n'", 'enter');
+  assert.deepEqual(at.answers, [['a no']]);
+});
+
+test('in a window of another size it is to be read again', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  at.questions.rows(look, 100, window);
+  const wider = { columns: 61, rows: 12 };
+  at.questions.take({ kind: 'key', key: keyOf("'y'") }, wider);
+  assert.deepEqual(at.answers, []);
+  at.questions.rows({ ...look, columns: 61 }, 100, wider);
+  at.questions.take({ kind: 'key', key: keyOf("'y'") }, wider);
+  assert.deepEqual(at.answers, [['a once']]);
+});
+
+test('several questions stand in the order of the calls, and none is shown before all are known', () => {
+  const at = seat();
+  at.see([questionOf('c'), questionOf('b')], 'ExecutingTools', ['a']);
   at.clock.advance(5_000);
-  assert.equal(at.questions.asked, null);
-  know('+x');
-  await new Promise(setImmediate);
-  assert.equal(at.questions.asked, null, 'it must be quiet after it stands there');
-  at.clock.advance(300);
-  assert.equal(at.questions.foreseen, '+x');
-  assert.deepEqual(at.opened, ['a']);
-});
-
-test('what can’t be foreseen is asked for all the same', async () => {
-  const at = seat(() => Promise.reject(new Error('no such file')));
+  assert.equal(currentOf(at), null);
   at.see([questionOf('a')]);
-  await new Promise(setImmediate);
-  at.clock.advance(300);
-  assert.deepEqual(at.opened, ['a']);
+  at.clock.advance(600);
+  assert.equal(currentOf(at), 'a');
+  assert.equal(at.questions.position, 1);
+  assert.equal(at.questions.all.length, 3);
 });
 
-test('one after the other; what was typed at one is no answer to the next', () => {
-  const at = seat();
-  at.see([questionOf('a'), questionOf('b'), questionOf('c')]);
-  at.clock.advance(300);
-  assert.equal(at.questions.more, 2);
-  at.type("'y'");
-  at.questions.next();
-  assert.equal(at.questions.replied, '');
-  at.clock.advance(300);
-  assert.equal(at.questions.asked?.call.callId, 'b');
-  assert.deepEqual(at.back, []);
-});
-
-test('a question that goes away gives back what was being typed', () => {
+test('one key answers all of them when all were read', () => {
   const at = seat();
   at.see([questionOf('a'), questionOf('b')]);
-  at.clock.advance(300);
-  at.type("'n use pnpm'");
-  at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'a' }]);
-  assert.deepEqual(at.back, ['n use pnpm']);
-  at.clock.advance(300);
-  assert.equal(at.questions.asked?.call.callId, 'b');
-  at.see([], 'WaitingForUserInput');
-  assert.equal(at.questions.asked, null);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'A'");
+  assert.deepEqual(at.answers, []);
+  assert.match(at.questions.advice, /read all of them/);
+  assert.equal(currentOf(at), 'b');
+  at.draw(100);
+  at.press("'A'");
+  assert.deepEqual(at.answers, [['a once', 'b once']]);
 });
 
-test('a question behind the first that is withdrawn leaves the first as it is', () => {
+test('one after the other; what is typed at one is no answer to the next', () => {
   const at = seat();
   at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'y'");
+  at.draw(100);
+  at.press("'y'", "'y'");
+  assert.deepEqual(at.answers, [['a once']]);
+  assert.match(at.questions.advice, /new question/);
   at.clock.advance(300);
-  at.type("'n'");
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once'], ['b once']]);
+});
+
+test('tab looks at the next; the answer is for the one on the screen', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press('tab');
+  at.draw(100);
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['b once']]);
+});
+
+test('a question that goes away gives the reason back that was being typed', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.press("'n'", "'use pnpm'");
   at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'b' }]);
-  assert.equal(at.questions.replied, 'n');
-  assert.equal(at.questions.more, 0);
+  assert.equal(at.questions.replied, 'use pnpm');
+  at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'a' }]);
+  assert.deepEqual(at.back, ['use pnpm']);
+  assert.equal(currentOf(at), null);
 });
 
-const look = { colour: 'no', columns: 60 } as const;
-const dialogue = {
-  tool: 'edit',
-  title: 'src/a.ts',
-  why: 'the preset asks',
-  diff: null,
-  choices: 'y once · n (and why)',
-  more: 0,
-};
-
-test('the question: what, why, how to answer, how many more', () => {
-  assert.deepEqual(dialogueRows({ ...dialogue, more: 2 }, look, 60, 5), [
-    '? edit src/a.ts (2 more wait)',
-    '  the preset asks',
-    '  y once · n (and why)',
-  ]);
+test('backspace in an empty reason leads back to the question; a paste answers nothing', () => {
+  const at = seat();
+  at.see([questionOf('a')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'n'", 'backspace');
+  at.questions.take({ kind: 'paste', text: 'y' }, window);
+  assert.deepEqual(at.answers, []);
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once']]);
 });
 
-test('of a long diff the beginning is shown, and how to see the rest', () => {
-  const lines = Array.from({ length: 9 }, (_, index) => `+line ${index}`);
-  const diff = ['--- a', '+++ b', '@@ -0,0 +1,9 @@', ...lines].join('\n');
-  assert.deepEqual(dialogueRows({ ...dialogue, diff }, look, 60, 2), [
-    '? edit src/a.ts',
-    '  the preset asks',
-    '    1 + line 0',
-    '    2 + line 1',
-    '    … 7 more lines: d shows all',
-    '  y once · n (and why) · d all of it',
-  ]);
+test('the row of keys says how much is left of the picture that it stands in', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(1_000);
+  const keys = (rows: number): string =>
+    questionFrame(at.questions, look, { columns: 60, rows }, [], null).rows.at(-1) ?? '';
+  assert.match(keys(12), /↓ \d+ more rows/);
+  assert.doesNotMatch(keys(80), /more/);
+  assert.match(keys(12), /↓ \d+ more rows/);
 });
 
-test('a command of many lines is shown as it is, up to a bound; escapes in it do nothing', () => {
-  const title = ['cat <<X', ...Array.from({ length: 9 }, (_, index) => `row \u001b[2J${index}`)].join('\n');
-  const rows = dialogueRows({ ...dialogue, tool: 'bash', title }, look, 60, 5);
-  assert.equal(rows[0], '? bash cat <<X');
-  assert.equal(rows[1], '    row \ufffd[2J0');
-  assert.ok(rows.includes('    … 3 more lines'));
+test('of the questions that wait the numbers stand below each other', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(1_000);
+  const { rows } = questionFrame(at.questions, look, { columns: 60, rows: 30 }, [], null);
+  assert.deepEqual(
+    rows.flatMap((row) => /^ *›? *\d (?=edit)/.exec(row)?.[0] ?? []),
+    ['  › 1 ', '    2 '],
+  );
+});
+
+test('what is said about a call is true, is said once, and breaks between words', () => {
+  const description = {
+    ...describeQuestion(questionOf('a'), '/project'),
+    subject: { kind: 'input', text: '{}' },
+    paths: ['/elsewhere/.ssh/id_rsa'],
+    protectedPaths: ['/elsewhere/.ssh/id_rsa'],
+    needs: 'outside',
+    why: 'credentials are kept in /elsewhere/.ssh/id_rsa',
+  } as const;
+  const told = questionRows(description, look, 40).map((row): string => row.trim());
+  assert.ok(told.includes('leaves the workspace'), told.join('\n'));
+  assert.ok(!told.some((row) => row.startsWith('protected:')));
+  const words = told.join(' ');
+  assert.match(words, /asked because: credentials are kept in \/elsewhere/);
+  const command = {
+    ...description,
+    subject: { kind: 'command', text: 'npm start' },
+    timeLimitMs: 120_000,
+  } as const;
+  const said = (background: boolean): string =>
+    questionRows({ ...command, background, why: 'because' }, look, 100)
+      .map(String)
+      .join('\n');
+  assert.match(said(false), /time limit: 2 min/);
+  assert.doesNotMatch(said(true), /time limit/);
+  assert.match(said(true), /protected: \/elsewhere\/\.ssh\/id_rsa$/m);
 });

@@ -4,11 +4,12 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { AssistantMessage } from '../../src/agent/message.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import type { Stepped } from '../../src/needs.js';
+import type { Stepped } from '../../src/ports/session.js';
 import { createLiveArea } from '../../src/terminal/live-area.js';
 import type { Look } from '../../src/terminal/print.js';
-import { Scroll } from '../../src/terminal/scroll.js';
+import { makeSafe, safe } from '../../src/terminal/safe-text.js';
 import { statusRow } from '../../src/terminal/status.js';
+import { Transcript } from '../../src/terminal/transcript/transcript.js';
 
 import { fakeClock } from '../../src/testing/clock.js';
 import { createEmulator } from './screen.js';
@@ -45,13 +46,13 @@ export const createStage = (options: StageOptions) => {
       return screen.size().columns;
     },
   };
-  const scroll = new Scroll(look, '/w');
+  const scroll = new Transcript(look, '/w');
   let state: State = initialState({ ...settings, ...options.settings });
   const draw = (): void =>
     area.draw(() => {
       const rows = scroll.rows(look.columns, clock.now());
       const status = statusRow(state, look.columns, clock.now());
-      return { rows: [...rows, status, '> '], cursor: { row: rows.length + 1, column: 2 } };
+      return { rows: [...rows, status, safe`> `], cursor: { row: rows.length + 1, column: 2 } };
     });
   return {
     clock,
@@ -65,7 +66,7 @@ export const createStage = (options: StageOptions) => {
       const timed = { ...event, at: clock.now() } as Event; // an event is what it was and its time
       const next = step(state, timed) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
       state = next.state;
-      if (timed.type === 'UserInput') area.print(`\n> ${timed.text}`);
+      if (timed.type === 'UserInput') area.print(safe`\n> ${makeSafe(timed.text)}`);
       const lines = scroll.see({ ...next, seq: 1, event: timed });
       if (lines !== '') area.print(lines);
       draw();

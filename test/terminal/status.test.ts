@@ -34,7 +34,7 @@ const calling: State = {
 };
 
 const rows: readonly (readonly [State, number, string])[] = [
-  [ready, 100, 'ready · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context'],
+  [ready, 100, 'ready · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context · /help'],
   [ready, 60, 'ready · 12.8k tokens · $0.12 of $0.50 · 12% of context'],
   [ready, 45, 'ready · $0.12 of $0.50 · 12% of context'],
   [ready, 30, 'ready · $0.12 of $0.50'],
@@ -65,6 +65,16 @@ for (const [state, columns, then] of rows) {
   });
 }
 
+test('what streams is counted as an estimate, and what the keys do is said for now', () => {
+  const shown = (streamed: number, typing: boolean): string =>
+    statusRow(calling, 200, now, { streamed, typing });
+  assert.match(shown(4_000, false), /· ~13\.8k tokens ·.*· Escape stops$/);
+  assert.match(
+    shown(0, true),
+    /· 12\.8k tokens ·.*· Enter: with the next step · Alt\+Enter: after the turn$/,
+  );
+});
+
 test('it fits any window', () => {
   for (let columns = 1; columns <= 130; columns++) {
     for (const state of [ready, calling]) assert.ok(columnsOf(statusRow(state, columns, now)) <= columns);
@@ -81,7 +91,10 @@ test('the spinner turns while something runs; nothing moves while the user is wa
 test('without a limit only what was spent is said; an unknown price is no zero', () => {
   const free: State = {
     name: 'Ready',
-    session: { ...session, settings: { ...session.settings, limits: { ...limits, usd: 0 } } },
+    session: {
+      ...session,
+      settings: { ...session.settings, limits: { ...limits, usd: 'unlimited' as const } },
+    },
   };
   assert.match(statusRow(free, 100, now), / · \$0\.00 · /);
   const unpriced: State = { name: 'Ready', session: { ...session, usage: { ...usage, unpriced: 1 } } };

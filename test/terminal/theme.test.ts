@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newReading, readKeys } from '../../src/terminal/key-reader.js';
+import { newKeyReader, readKeys } from '../../src/terminal/input/key-reader.js';
 import { type Look, lookOf, paint } from '../../src/terminal/print.js';
+import { safe } from '../../src/terminal/safe-text.js';
 import { type Background, backgroundIn, watchBackground } from '../../src/terminal/theme.js';
 
 const environments: readonly (readonly [NodeJS.ProcessEnv, Background])[] = [
@@ -34,7 +35,7 @@ for (const [title, typed, then] of replies) {
     const written: string[] = [];
     const watch = watchBackground({}, (text) => written.push(text));
     watch.ask();
-    let reading = newReading;
+    let reading = newKeyReader;
     let keys = '';
     for (const text of typed) {
       watch.hear(text);
@@ -63,9 +64,9 @@ test('what becomes known late counts from then on', () => {
       return watch.known();
     },
   };
-  assert.equal(paint(look, 'green', 'x'), '\u001b[32mx\u001b[39m');
+  assert.equal(paint(look, 'green', safe`x`), '\u001b[32mx\u001b[39m');
   watch.hear('\u001b]11;rgb:ff/ff/ff\u0007');
-  assert.equal(paint(look, 'green', 'x'), '\u001b[38;5;28mx\u001b[39m');
+  assert.equal(paint(look, 'green', safe`x`), '\u001b[38;5;28mx\u001b[39m');
 });
 
 const wishes: readonly (readonly [boolean, NodeJS.ProcessEnv, 'yes' | 'no'])[] = [

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { columnsOf, cutLine, wrapText, wrapWords } from '../../src/terminal/width.js';
+import { keepStyles } from '../../src/terminal/safe-text.js';
+import * as width from '../../src/terminal/width.js';
+
+const { columnsOf } = width;
+const cutLine = (line: string, columns: number) => width.cutLine(keepStyles(line), columns);
+const wrapText = (text: string, columns: number) => width.wrapText(keepStyles(text), columns);
+const wrapWords = (text: string, columns: number) => width.wrapWords(keepStyles(text), columns);
 
 const widths: readonly (readonly [string, number])[] = [
   ['', 0],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -35,9 +36,14 @@ const stubborn: readonly { readonly title: string; readonly command: string }[] 
 
 const markOf = (place: Place): string => place.callId;
 
-for (const { title, command } of stubborn) {
-  test(`bash: when it is cancelled and then forced, nothing is left of ${title}, and its output stays`, async (t) => {
-    const place = await makePlace(t);
+/** Without a sandbox and in one. */
+const levels = ['off', 'workspace'] as const;
+
+for (const { title, command, level } of stubborn.flatMap((one) =>
+  levels.map((level) => ({ ...one, level })),
+)) {
+  test(`bash: when it is cancelled and then forced, nothing is left of ${title}, and its output stays (sandbox: ${level})`, async (t) => {
+    const place = await makePlace(t, process.env, level);
     const [signal, force] = [new AbortController(), new AbortController()];
     // Not to be seen by other tests: the marker is lost with an empty environment, a number of seconds is not.
     const seconds = `1${process.pid}${place.callId.split('-').at(-1)}`;
@@ -58,26 +64,28 @@ for (const { title, command } of stubborn) {
   });
 }
 
-test('bash: a time limit ends the command in order, and its output stays', async (t) => {
-  const place = await makePlace(t);
-  const signal = new AbortController();
-  const command = 'trap "echo cleaning up; exit 1" TERM; echo out; while :; do sleep 0.05; done';
-  const running = place.run('bash', { command }, { signal: signal.signal });
-  await until('the command is up', () => place.progress.join('').includes('out'));
-  signal.abort('timedOut');
-  const outcome = await running;
-  assert.equal(outcome.status, 'timedOut');
-  assert.match(outcome.text, /^out\n(Terminated\n)?cleaning up\n\[timed out after /);
-  assert.deepEqual(processesWith(markOf(place)), []);
-});
+for (const level of levels)
+  test(`bash: a time limit ends the command in order, and its output stays (sandbox: ${level})`, async (t) => {
+    const place = await makePlace(t, process.env, level);
+    const signal = new AbortController();
+    const command = 'trap "echo cleaning up; exit 1" TERM; echo out; while :; do sleep 0.05; done';
+    const running = place.run('bash', { command }, { signal: signal.signal });
+    await until('the command is up', () => place.progress.join('').includes('out'));
+    signal.abort('timedOut');
+    const outcome = await running;
+    assert.equal(outcome.status, 'timedOut');
+    assert.match(outcome.text, /^out\n(Terminated\n)?cleaning up\n\[timed out after /);
+    assert.deepEqual(processesWith(markOf(place)), []);
+  });
 
-test('bash: a call that is already cancelled leaves nothing', async (t) => {
-  const place = await makePlace(t);
-  const aborted = AbortSignal.abort('cancelled');
-  const outcome = await place.run('bash', { command: 'sleep 1000' }, { signal: aborted, force: aborted });
-  assert.equal(outcome.status, 'cancelled');
-  assert.deepEqual(processesWith(markOf(place)), []);
-});
+for (const level of levels)
+  test(`bash: a call that is already cancelled leaves nothing (sandbox: ${level})`, async (t) => {
+    const place = await makePlace(t, process.env, level);
+    const aborted = AbortSignal.abort('cancelled');
+    const outcome = await place.run('bash', { command: 'sleep 1000' }, { signal: aborted, force: aborted });
+    assert.equal(outcome.status, 'cancelled');
+    assert.deepEqual(processesWith(markOf(place)), []);
+  });
 
 test('bash: what a command leaves in the background is ended, and the model is told', async (t) => {
   const place = await makePlace(t);
@@ -103,27 +111,45 @@ test('bash: a daemon that holds the output open does not hold the command, and t
   assert.equal(process.kill(pid, 0), true);
 });
 
-test('bash: a program that ends while commands and jobs run takes them along', async (t) => {
+/** Nothing is read and no timer rings meanwhile. */
+const block = (durationMs: number): void =>
+  void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, durationMs);
+
+test('bash: output is not lost when this program was busy while the command ended', async (t) => {
   const place = await makePlace(t);
-  const seconds = `2${process.pid}`;
-  const source = `
-    import { builtinTools } from ${JSON.stringify(path.resolve('src/tools/builtin.ts'))};
+  const running = place.run('bash', { command: 'echo >ready; sleep 0.5; echo said' });
+  await until('the command runs', () => existsSync(place.path('ready')));
+  // The end of one child tells of the ends of all: of the command too, whose output was not looked at since.
+  const other = spawn('/bin/sh', ['-c', 'echo other'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  other.stdout.once('data', () => block(800));
+  other.once('exit', () => block(300));
+  block(150);
+  const { text } = await running;
+  assert.match(text, /^said\n\[exit code 0, [\d.]+ s\]$/);
+});
+
+for (const level of levels)
+  test(`bash: a program that ends while commands and jobs run takes them along (sandbox: ${level})`, async (t) => {
+    const place = await makePlace(t, process.env, level);
+    const seconds = `2${process.pid}${levels.indexOf(level)}`;
+    const source = `
+    import { builtinTools } from ${JSON.stringify(path.resolve('src/tools/builtin-tools.ts'))};
     import { createJobs } from ${JSON.stringify(path.resolve('src/tools/jobs.ts'))};
     const tool = builtinTools().find((each) => each.name === 'bash');
     const never = new AbortController().signal;
     const files = { get: () => undefined, set: () => undefined };
     const blobs = { get: async () => undefined, put: async () => '' };
-    const context = { workspace: process.cwd(), callId: 'x', signal: never, force: never, files, blobs, jobs: createJobs(), progress: () => process.exit(7) };
+    const context = { workspace: process.cwd(), callId: 'x', sandbox: '${level}', signal: never, force: never, files, blobs, jobs: createJobs(), progress: () => process.exit(7) };
     await tool.run({ command: 'setsid sleep ${seconds} </dev/null >/dev/null 2>&1', background: true }, context);
     await tool.run({ command: 'sleep ${seconds} & echo up; sleep ${seconds}' }, context);
   `;
-  await writeFile(place.path('program.mts'), source);
-  const loader = import.meta.resolve('tsx');
-  const child = spawn(process.execPath, ['--import', loader, 'program.mts'], {
-    cwd: place.workspace,
-    stdio: 'inherit',
+    await writeFile(place.path('program.mts'), source);
+    const loader = import.meta.resolve('tsx');
+    const child = spawn(process.execPath, ['--import', loader, 'program.mts'], {
+      cwd: place.workspace,
+      stdio: 'inherit',
+    });
+    const code = await new Promise((resolve) => child.once('exit', resolve));
+    assert.equal(code, 7);
+    await until('all are gone', () => processesWith(seconds).length === 0);
   });
-  const code = await new Promise((resolve) => child.once('exit', resolve));
-  assert.equal(code, 7);
-  await until('all are gone', () => processesWith(seconds).length === 0);
-});

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
+import type { CommandLevel } from '../../src/agent/policy/call-level.js';
 import type {
   FileHashes,
   FileMemory,
@@ -12,10 +11,12 @@ import type {
   Tool,
   ToolContext,
   ToolOutcome,
-} from '../../src/needs.js';
-import { builtinTools } from '../../src/tools/builtin.js';
+} from '../../src/ports/tool.js';
+import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { createJobs } from '../../src/tools/jobs.js';
+import { atEnd, temporaryFolder } from '../temporary-folder.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */
 export type Place = {
@@ -45,14 +46,25 @@ export type Stop = {
 type Allowed = Extract<Judgement, { kind: 'ok' }>;
 type Facts = Pick<Allowed['facts'], 'paths' | 'hosts'>;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 let places = 0;
+
+/** The folders of fenced commands are not made in the home of who runs the tests. */
+const stateOf = (test: TestContext, given: Environment): Environment =>
+  given.XDG_STATE_HOME === process.env.XDG_STATE_HOME
+    ? { XDG_STATE_HOME: temporaryFolder(test, 'tools-state') }
+    : {};
 
 export const makePlace = async (
   test: TestContext,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
+  given: Environment = process.env,
+  level: CommandLevel = 'off',
 ): Promise<Place> => {
-  const workspace = await realpath(await mkdtemp(path.join(tmpdir(), 'pawl-tools-')));
-  const tools = builtinTools({ environment });
+  const workspace = temporaryFolder(test, 'tools');
+  const environment = level === 'off' ? given : { ...given, ...stateOf(test, given) };
+  const sandbox = createSessionSandbox({ environment });
+  const tools = builtinTools({ environment, sandbox });
   const jobs = createJobs();
   const files = createFileMemory();
   const blobs = new Map<string, string>();
@@ -61,10 +73,10 @@ export const makePlace = async (
   const callId = `test-${process.pid}-${places}`;
   const over = new AbortController();
   const running = new Set<Promise<ToolOutcome>>();
-  test.after(async () => {
+  atEnd(test, async () => {
     over.abort('cancelled');
     await Promise.allSettled([...running, ...jobs.list().map((job) => job.kill())]);
-    await rm(workspace, { recursive: true, force: true });
+    await sandbox.close();
   });
   const never = new AbortController().signal;
   const tool = (name: string): Tool => {
@@ -77,11 +89,12 @@ export const makePlace = async (
     callId,
     paths,
     hosts,
+    sandbox: level,
     signal: stop.signal ?? never,
     force: stop.force === undefined ? over.signal : AbortSignal.any([stop.force, over.signal]),
     files,
     jobs,
-    left: () => ({ usd: null, tokens: null }),
+    left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
     blobs: {
       get: async (sha256) => blobs.get(sha256),
       put: async (text) => {

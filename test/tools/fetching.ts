@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import type { ToolContext, ToolOutcome } from '../../src/needs.js';
-import type { Lookup } from '../../src/net/get.js';
+import type { Lookup } from '../../src/net/public-get.js';
+import type { ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 import { createFetchTool } from '../../src/tools/fetch.js';
 import { makePlace } from './context.js';
 
@@ -44,11 +44,12 @@ export const fetchPage = async (t: TestContext, url: string, wish: Wish = {}): P
       callId: 'call',
       paths: [],
       hosts: wish.hosts ?? judged.facts.hosts,
+      sandbox: 'off',
       signal,
     },
     ...{ force: new AbortController().signal, files: place.files, jobs: place.jobs },
     blobs: { get: async () => undefined, put: async () => '' },
-    left: () => ({ usd: null, tokens: null }),
+    left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
     progress: () => undefined,
   };
   return tool.run(judged.input, context);

@@ -4,7 +4,8 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
-import { builtinTools } from '../../src/tools/builtin.js';
+import type { Judgement } from '../../src/ports/tool.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { todoTool } from '../../src/tools/todo.js';
 import { makePlace } from './context.js';
 
@@ -27,18 +28,12 @@ const refused: readonly Refused[] = [
   { tool: 'write', input: { path: 'a' }, field: 'content', why: /is missing/ },
   { tool: 'write', input: { path: 'a', content: null }, field: 'content', why: /must be string, not null/ },
   { tool: 'edit', input: { path: 'a', edits: [] }, field: 'edits', why: /at least one edit/ },
-  { tool: 'edit', input: { path: 'a', edits: '[]' }, field: 'edits', why: /must be Array/ },
+  { tool: 'edit', input: { path: 'a', edits: '[]' }, field: 'edits', why: /at least one edit/ },
   {
     tool: 'edit',
     input: { path: 'a', edits: [edit, { newText: 'b' }] },
     field: 'edits[1].oldText',
     why: /is missing/,
-  },
-  {
-    tool: 'edit',
-    input: { path: 'a', edits: [{ oldText: '', newText: 'b' }] },
-    field: 'edits[0].oldText',
-    why: /must not be empty/,
   },
   {
     tool: 'edit',
@@ -62,6 +57,7 @@ const refused: readonly Refused[] = [
     field: 'jobAction',
     why: /together with command/,
   },
+  { tool: 'bash', input: { command: 'ls', needs: 'root' }, field: 'needs', why: /network/ },
   { tool: 'bash', input: { jobAction: 'kill' }, field: 'jobId', why: /is missing/ },
   {
     tool: 'bash',
@@ -122,17 +118,53 @@ test('judge: nothing is touched', async (t) => {
   assert.deepEqual(await readdir(place.workspace), ['file']);
 });
 
+/** What the text would run is a subject of its own: test/shell. */
+const withoutShell = (judged: Judgement): unknown => {
+  if (judged.kind !== 'ok') return judged;
+  const { shell: _, ...facts } = judged.facts;
+  return { ...judged, facts };
+};
+
 test('judge: a command is its own shape, touches the workspace, and may set its time limit', async (t) => {
   const place = await makePlace(t);
   const input = { command: 'npm test', timeoutMs: 5 };
   const facts = { argv: ['npm test'], paths: [place.workspace], hosts: [], shape: 'npm test' };
-  assert.deepEqual(await place.judge('bash', input), { kind: 'ok', input, facts, deadlineMs: 5 });
+  const judged = await place.judge('bash', input);
+  assert.deepEqual(withoutShell(judged), { kind: 'ok', input, facts, deadlineMs: 5, title: 'npm test' });
+  assert.deepEqual(judged.kind === 'ok' && judged.facts.shell?.commands.map(({ words }) => words), [
+    ['npm', 'test'],
+  ]);
+});
+
+test('judge: a command says what it leaves the sandbox for; a description is nobody’s business', async (t) => {
+  const place = await makePlace(t);
+  const input = { command: 'npm ci', needs: 'network', description: 'Install dependencies' };
+  const facts = {
+    ...{ argv: ['npm ci'], paths: [place.workspace], hosts: [] },
+    ...{ shape: 'npm ci (needs: network)', needs: 'network' },
+  };
+  assert.deepEqual(withoutShell(await place.judge('bash', input)), {
+    kind: 'ok',
+    input,
+    facts,
+    title: 'npm ci',
+  });
+  const job = await place.judge('bash', { jobAction: 'list', needs: 'outside' });
+  assert.equal(job.kind === 'ok' && 'needs' in job.facts, false, 'to look at a job leaves nothing');
+  const declared = JSON.stringify(place.tool('bash').inputSchema);
+  assert.doesNotMatch(declared, /"description":\{/, 'the field is accepted, not offered');
 });
 
 test('traits: what only looks is pure and may run side by side, what changes runs alone', () => {
   const traits = Object.fromEntries(builtinTools().map((tool) => [tool.name, tool.traits]));
   const looks = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 };
-  const changes = { effect: 'probeable', parallelSafe: false, mutating: true, deadlineMs: 30_000 };
+  const changes = {
+    effect: 'probeable',
+    parallelSafe: false,
+    mutating: true,
+    deadlineMs: 30_000,
+    group: 'fileChanges',
+  };
   const bash = { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 120_000 };
   assert.deepEqual(traits, {
     ...{ read: looks, list: looks, find: looks, search: looks, edit: changes, write: changes, bash },

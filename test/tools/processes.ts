@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const readProc = (name: string): string => {
@@ -9,7 +9,15 @@ const readProc = (name: string): string => {
   }
 };
 
-/** Command lines of the living processes whose command line or environment holds `text`, this one excepted. */
+const workingFolder = (name: string): string => {
+  try {
+    return readlinkSync(`/proc/${name}/cwd`);
+  } catch {
+    return ''; // it ended meanwhile
+  }
+};
+
+/** Command lines of the living processes whose command line, environment or folder holds `text`, this one excepted. */
 export const processesWith = (text: string): string[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -18,7 +26,9 @@ export const processesWith = (text: string): string[] =>
       const isZombie = line.slice(line.lastIndexOf(')') + 2).startsWith('Z');
       return (
         !isZombie &&
-        (readProc(`${name}/environ`).includes(text) || readProc(`${name}/cmdline`).includes(text))
+        [readProc(`${name}/environ`), readProc(`${name}/cmdline`), workingFolder(name)].some((one) =>
+          one.includes(text),
+        )
       );
     })
     .map((name) => readProc(`${name}/cmdline`).replaceAll('\0', ' '));

@@ -11,7 +11,11 @@ const shown = '1 of 3 done\n[x] look at the parser\n[>] repair it\n[ ] run the t
 
 test('the list comes back with a mark for each item, one line each', async (t) => {
   const place = await makePlace(t);
-  assert.deepEqual(await place.run('todo', { items }), { status: 'ok', text: shown });
+  assert.deepEqual(await place.run('todo', { items }), {
+    status: 'ok',
+    text: shown,
+    summary: '1 of 3 done',
+  });
 });
 
 test('what is left of a list is kept when the conversation is summarised, one that is done is not', async (t) => {

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { makeRepository, wrapGit } from './place.js';
 import { assertGone } from './processes.js';
 
-const GIT = new URL('../../src/workspace/git.ts', import.meta.url).href;
-const LOCK = new URL('../../src/workspace/index-lock.ts', import.meta.url).href;
+const GIT = new URL('../../src/workspace/git/git.ts', import.meta.url).href;
+const LOCK = new URL('../../src/workspace/git/index-lock.ts', import.meta.url).href;
 
 test('a program that exits in the middle of it leaves no git, no folder and no lock', async (t) => {
   const place = await makeRepository(t);

@@ -18,9 +18,9 @@ export type Row = {
 
 export const COMMITTED =
   /^\[auto-commit\] Your changes were committed to main as [0-9a-f]{8}: feat: something \(\d+ files?, \+\d+ -\d+\)/;
-const notCommitted = (name: string, why: string): RegExp =>
+export const notCommitted = (name: string, why: string): RegExp =>
   new RegExp(`(^|\n|\\] )Not committed: ${name}: ${why}.*\\.$`, 'm');
-const DIRTY = 'it had other uncommitted changes';
+const DIRTY = 'it had uncommitted changes when auto-commit first looked';
 
 export const rows: readonly Row[] = [
   {
@@ -129,7 +129,7 @@ export const rows: readonly Row[] = [
     title: 'what a call that failed has changed is not committed',
     when: [
       [
-        { command: 'echo x >> a', failed: true },
+        { command: 'echo x >> a', unasked: true },
         { edit: 'b', text: 'x' },
       ],
     ],
@@ -141,7 +141,7 @@ export const rows: readonly Row[] = [
     when: [
       [
         { edit: 'new', text: 'x' },
-        { command: 'echo y >> new', failed: true },
+        { command: 'echo y >> new', unasked: true },
       ],
     ],
     committed: ['A\tnew'],
@@ -171,7 +171,7 @@ export const rows: readonly Row[] = [
     given: 'echo x >> a; git commit -qam more',
     when: [[{ command: 'git reset -q HEAD~1' }]],
     status: [' M a'],
-    note: notCommitted('a', 'it came with a switch of branches, a stash or a commit that was taken back'),
+    note: notCommitted('a', 'it came with a switch of branches, a stash or an undone commit'),
     warning: notCommitted('a', 'it came with a switch'),
   },
   {

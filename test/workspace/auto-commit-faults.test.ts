@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { commitA } from './committing.js';
 import { makeRepository, makeSession, type Place, wrapGit } from './place.js';
 
@@ -26,7 +26,7 @@ const races: readonly Row[] = [
   {
     title: 'a commit that the user makes at the same moment',
     meanwhile: 'echo user >> b; git commit -qm theirs b',
-    warning: /^The changes were not committed: .*main.*They will be with the next ones\.$/s,
+    warning: /^The changes were not committed: .*main.*They are committed with the next changes\.$/s,
     log: ['theirs', 'first'],
     status: [' M a'],
   },
@@ -78,7 +78,7 @@ test('auto-commit: a file that is changed between the look and the commit is com
     place,
     'case "$*" in *update-index*) echo user >> a;; esac; exec REAL "$@"',
   );
-  const report = await commitA(makeSession(place, environment));
+  const report = await commitA(makeSession(place, { environment }));
   assert.match(report.warning, /^The changes were not committed: a file was changed at the same moment\./);
   assert.equal(await log(place), 'first\n');
 });
@@ -222,7 +222,7 @@ test('auto-commit: stopped while the branch moves, the commit is made whole', as
     place,
     'case "$*" in *update-ref*) touch ROOT/moving; until [ -e ROOT/stopped ]; do sleep 0.01; done;; esac; exec REAL "$@"',
   );
-  const done = commitA(makeSession(place, environment), undefined, stop.signal);
+  const done = commitA(makeSession(place, { environment }), undefined, stop.signal);
   while (!existsSync(path.join(place.root, 'moving'))) await sleep(5);
   stop.abort();
   await place.shell('touch ../stopped');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, mkdir } from 'node:fs/promises';
 import { test } from 'node:test';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { commitA } from './committing.js';
 import { type Environment, makeRepository, makeSession } from './place.js';
 
@@ -49,7 +49,7 @@ for (const { title, given, environment, is } of identities) {
   test(`auto-commit: its author, where the configuration names ${title}`, async (t) => {
     const place = await makeRepository(t);
     await place.shell(given ?? 'true');
-    await commitA(makeSession(place, { ...place.environment, ...environment }));
+    await commitA(makeSession(place, { environment: { ...place.environment, ...environment } }));
     assert.equal(await place.shell("git log -1 --format='%an <%ae> %cn <%ce>'"), `${is}\n`);
   });
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { HookReport } from '../../src/needs-hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
+import type { HookReport } from '../../src/ports/hooks.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { COMMITTED, rows } from './auto-commit-cases.js';
+import { rowsOfTurns } from './auto-commit-turns.js';
 import { makeRepository, makeSession, type Place } from './place.js';
 
 /** What must stay as it is: the index without the committed files, the files, the configuration. */
@@ -33,7 +34,7 @@ const changesOf = async (place: Place): Promise<readonly string[]> => {
   return changes;
 };
 
-for (const row of rows) {
+for (const row of [...rows, ...rowsOfTurns]) {
   test(`auto-commit: ${row.title}`, async (t) => {
     const place = await makeRepository(t);
     await place.shell(`git config core.quotePath false; ${row.given ?? ''}`);
@@ -45,7 +46,9 @@ for (const row of rows) {
       head = await place.tryShell('git rev-parse HEAD');
       if (typeof step === 'string') await place.shell(step);
       else {
-        const context = session.context(await session.batch(step), { write: async () => 'feat: something' });
+        const calls = await session.batch(step);
+        if (calls.length === 0) continue; // the turn was cancelled: no phase follows
+        const context = session.context(calls, { write: async () => 'feat: something' });
         await session.watch.check(context);
         head = await place.tryShell('git rev-parse HEAD');
         before = await belongings(place, row.committed ?? []);

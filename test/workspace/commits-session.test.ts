@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
-import { makePlace, makeRepository, makeSession, type Place, wrapGit } from './place.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
+import {
+  anHourLater,
+  type Deed,
+  makePlace,
+  makeRepository,
+  makeSession,
+  type Place,
+  wrapGit,
+} from './place.js';
 
 const relative = (place: Place, files: readonly string[]): readonly string[] =>
   files.map((file) => path.relative(place.workspace, file)).sort();
@@ -63,7 +71,7 @@ test('the watch: a file that the user saves while the agent edits another is no 
 
 test('the watch: without a repository no process is started, and the files are those that the calls name', async (t) => {
   const place = await makePlace(t);
-  const session = makeSession(place, await wrapGit(place, 'exec REAL "$@"'));
+  const session = makeSession(place, { environment: await wrapGit(place, 'exec REAL "$@"') });
   const context = session.context(
     await session.batch([{ edit: 'new', text: 'x' }, { command: 'echo x > other' }]),
   );
@@ -76,22 +84,66 @@ test('the watch: without a repository no process is started, and the files are t
 
 test('the watch: when no call ended ok, no process is started', async (t) => {
   const place = await makeRepository(t);
-  const session = makeSession(place, await wrapGit(place, 'exec REAL "$@"'));
+  const session = makeSession(place, { environment: await wrapGit(place, 'exec REAL "$@"') });
   const report = await session.watch.check(session.context([]));
   assert.deepEqual([report.note, report.warning, report.changedFiles], ['', '', []]);
   assert.deepEqual(await started(place), []);
 });
 
-test('the watch: a look before a call takes four processes, and the one after it four', async (t) => {
-  const place = await makeRepository(t);
-  const session = makeSession(place, await wrapGit(place, 'exec REAL "$@"'));
-  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
+const asked = async (place: Place): Promise<readonly (string | undefined)[]> => {
   const words = (await started(place)).map(
-    (line) => /(rev-parse|config|status|for-each-ref)( |$)/.exec(line)?.[1],
+    (line) => /(rev-parse|config|status|for-each-ref|ls-files|rev-list)( |$)/.exec(line)?.[1] ?? line,
   );
-  assert.deepEqual(words.toSorted(), ['config', 'for-each-ref', 'rev-parse', 'status']);
-  await session.watch.check(session.context(calls));
-  assert.equal((await started(place)).length, 8);
+  await rm(path.join(place.root, 'log'), { force: true });
+  return words.toSorted();
+};
+
+test('the watch: by default no process is started while HEAD and the branches stand where they stood', async (t) => {
+  const place = await makeRepository(t);
+  const environment = await wrapGit(place, 'exec REAL "$@"');
+  const settings = { autoCommit: 'off', formatter: 'onChanges' } as const;
+  const session = makeSession(place, { environment, settings, now: anHourLater });
+  const batch = async (...deeds: readonly Deed[]) =>
+    session.watch.check(session.context(await session.batch(deeds)));
+  await batch({ command: 'true' });
+  assert.deepEqual(await asked(place), ['config', 'rev-parse'], 'where it is, and how it is set up: once');
+  const [, report] = [
+    await batch({ command: 'echo x > new; git add new; echo y >> a' }),
+    await batch({ edit: 'a', text: 'z' }, { command: 'exit 0' }),
+  ];
+  assert.deepEqual(await asked(place), []);
+  assert.deepEqual([relative(place, report.changedFiles), report.note, report.dirty], [['a'], '', false]);
+  const { commits } = await batch({ command: 'git commit -qam second' });
+  assert.equal(commits.length, 1, 'the control: a commit is noticed');
+  assert.ok((await asked(place)).includes('rev-list'));
+});
+
+test('the watch: with auto-commit a look is one process more, before each call and after the batch', async (t) => {
+  const place = await makeRepository(t);
+  const environment = await wrapGit(place, 'exec REAL "$@"');
+  const session = makeSession(place, { environment, now: anHourLater });
+  const calls = await session.batch([{ edit: 'a', text: 'x' }]);
+  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status']);
+  const more = await session.batch([{ edit: 'a', text: 'y' }]);
+  await session.watch.check(session.context([...calls, ...more]));
+  assert.deepEqual(await asked(place), ['status', 'status']);
+});
+
+test('the watch: a formatter needs the tree for what commands change, not for files that calls name', async (t) => {
+  const place = await makeRepository(t);
+  const environment = await wrapGit(place, 'exec REAL "$@"');
+  const settings = { autoCommit: 'off', formatter: 'onChanges' } as const;
+  const session = makeSession(place, { environment, settings, isFormatted: true, now: anHourLater });
+  const batch = async (...deeds: readonly Deed[]) =>
+    session.watch.check(session.context(await session.batch(deeds)));
+  const edited = await batch({ edit: 'a', text: 'x' });
+  assert.deepEqual(await asked(place), ['config', 'rev-parse']);
+  const both = await batch({ command: 'echo y > new' }, { edit: 'b', text: 'y' });
+  assert.deepEqual(await asked(place), ['status', 'status']);
+  assert.deepEqual(
+    [edited, both].map(({ changedFiles }) => relative(place, changedFiles)),
+    [['a'], ['b', 'new']],
+  );
 });
 
 test('the watch: a fault of git is told once, and no call is held up by it', async (t) => {
@@ -109,7 +161,7 @@ test('the watch: a fault of git is told once, and no call is held up by it', asy
 
 test('the watch: after three looks before calls that fail none is made any more', async (t) => {
   const place = await makeRepository(t);
-  const session = makeSession(place, await wrapGit(place, 'exit 1'));
+  const session = makeSession(place, { environment: await wrapGit(place, 'exit 1') });
   await session.batch(Array.from({ length: 6 }, () => ({ command: 'true' })));
   assert.equal((await started(place)).filter((line) => line.includes('rev-parse')).length, 3);
 });
@@ -120,7 +172,7 @@ test('the watch: a repository that prints without end fails the phase and stops 
     place,
     'case "$*" in *status*) yes | head -c 100000000;; *) exec REAL "$@";; esac',
   );
-  const session = makeSession(place, environment);
+  const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
   await assert.rejects(session.watch.check(session.context(calls)), {
     kind: 'tooMuch',
@@ -132,9 +184,9 @@ test('the watch: when the phase is stopped it ends, and so does what it started'
   const place = await makeRepository(t);
   const environment = await wrapGit(
     place,
-    'case "$*" in *for-each-ref*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"',
+    'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"',
   );
-  const session = makeSession(place, environment);
+  const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
   await place.shell('touch ../hang');
   const stop = new AbortController();
@@ -158,7 +210,7 @@ test("the watch: what changed while nobody could look is nobody's", async (t) =>
   assert.deepEqual(report.commits, []);
   assert.match(
     report.note,
-    /Not committed: a: there was no look at the repository before the agent changed it\./,
+    /Not committed: a: the repository could not be read before the agent changed it\./,
   );
 });
 
@@ -189,4 +241,23 @@ test("the watch: in a folder of a repository all that lies below the folder is t
     await place.shell('git show --format= --name-only HEAD; git status --porcelain'),
     'sub/c\n M a\n',
   );
+});
+
+test('the watch: a look before a call that takes too long or fails is told, once, and is nobody’s fault later', async (t) => {
+  const place = await makeRepository(t);
+  const script = 'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
+  const session = makeSession(place, { environment: await wrapGit(place, script), beforeMs: 300 });
+  const report = async (deed: Deed) => {
+    const calls = await session.batch([deed]);
+    await place.shell('rm -f ../hang');
+    return session.watch.check(session.context(calls));
+  };
+  assert.equal((await report({ command: 'echo x >> a' })).warning, '', 'the control');
+  await place.shell('touch ../hang');
+  const late = await report({ command: 'echo y > new; git commit -q --allow-empty -m other' });
+  assert.match(late.warning, /could not be read before a call: it took longer than 0\.3 s\. Changes made/);
+  assert.match(late.note, /^\[git\] Since the last check, by an unknown author: main went on from/);
+  assert.deepEqual(late.changedFiles, []);
+  await place.shell('touch ../hang');
+  assert.equal((await report({ command: 'true' })).warning, '');
 });

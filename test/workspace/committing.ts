@@ -1,5 +1,5 @@
-import type { HookReport } from '../../src/needs-hooks.js';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
+import type { HookReport } from '../../src/ports/hooks.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import type { Session, Write } from './place.js';
 
 /** Edits `a` and lets the phases run; `meanwhile` happens while the model writes the message. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { chmod, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { hashOf } from '../../src/tools/file-text.js';
+import { hashOf } from '../../src/tools/files/file-text.js';
 import { type Deed, installOwn, installProgram, makeFormatting } from './formatting.js';
 import { makePlace, makeRepository } from './place.js';
 
-// RunningAutoformatters (R42) with Prettier and Biome as they are.
+// RunningAutoformatters (docs/rules.md#format-changes) with Prettier and Biome as they are.
 
 const GOOD = 'export const a = { b: 1 };\n';
 const ROUGH = 'export const a = {b:2}\n';

@@ -2,18 +2,21 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JudgedCall } from '../../src/agent/call.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { FileMemory } from '../../src/needs.js';
-import type { HookContext, HookReport } from '../../src/needs-hooks.js';
+import { defaultSettings, type Settings } from '../../src/agent/settings.js';
+import type { HookContext, HookReport } from '../../src/ports/hooks.js';
+import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { hashOf } from '../../src/tools/file-text.js';
+import { hashOf } from '../../src/tools/files/file-text.js';
 import { createHooks } from '../../src/workspace/hooks.js';
 import type { Place } from './place.js';
 
 /** A session whose batches are looked at and formatted as the runtime has it done. */
 
 /** `edit`: a call of a file tool, which the model has seen. `command`: a call that names no file. */
-export type Deed = { readonly edit: string; readonly text: string } | { readonly command: string };
+export type Deed = ({ readonly edit: string; readonly text: string } | { readonly command: string }) & {
+  /** The turn is cancelled with it: it belongs to the next batch. */
+  readonly cancelled?: true;
+};
 
 export type Formatting = {
   readonly files: FileMemory;
@@ -41,26 +44,35 @@ export const makeFormatting = (
     readonly formatterMs?: number;
     readonly signal?: AbortSignal;
     readonly searchPath?: string;
+    readonly sandbox?: Settings['sandbox'];
   } = {},
 ): Formatting => {
   const { formatterMs = 60_000, signal = new AbortController().signal, searchPath } = options;
+  const { sandbox = 'off' } = options;
   const environment = { ...place.environment, ...(searchPath === undefined ? {} : { PATH: searchPath }) };
   const hooks = createHooks({ environment, formatterMs });
   const files = createFileMemory();
   const { workspace } = place;
-  const settings = { ...defaultSettings, model: 'test/model', workspace, formatter: 'onChanges' } as const;
+  const settings = {
+    ...defaultSettings,
+    model: 'test/model',
+    workspace,
+    formatter: 'onChanges',
+    sandbox,
+  } as const;
   return {
     files,
     async batch(...deeds) {
       const done: JudgedCall[] = [];
       for (const deed of deeds) {
         const call = judged('edit' in deed ? place.path(deed.edit) : workspace);
-        await hooks.before(call, workspace);
+        await hooks.before(call, settings);
         if ('edit' in deed) {
           await place.write(deed.edit, deed.text);
           files.set(place.path(deed.edit), hashOf(deed.text));
         } else await place.shell(deed.command);
-        done.push(call);
+        if (deed.cancelled === true) await hooks.after(call, settings);
+        else done.push(call);
       }
       const context = (reports: readonly HookReport[]): HookContext => ({
         ...{ workspace, settings, calls: done, reports, recorded: new Map(), files, signal },

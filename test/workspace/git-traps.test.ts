@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { commitTouched } from '../../src/workspace/auto-commit.js';
-import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { lookAt } from '../../src/workspace/look.js';
+import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
+import { type Repository, useRepository } from '../../src/workspace/git/git.js';
+import { takeSnapshot } from '../../src/workspace/worktree-snapshot.js';
 import { type Environment, makePlace, makeSession, type Place } from './place.js';
 import { type Trap, traps } from './traps.js';
 
@@ -94,7 +94,7 @@ const configOf = (place: Place): Promise<readonly string[]> =>
 
 /** A session that looks, edits, runs a command, and commits. */
 const runPhases = async (place: Place, environment: Environment): Promise<void> => {
-  const session = makeSession(place, environment);
+  const session = makeSession(place, { environment });
   const calls = await session.batch([
     { edit: 'agent.x', text: 'agent' },
     { edit: 'agent', text: 'agent' },
@@ -154,7 +154,7 @@ test('with all traps set together no command fires one, whatever it is', async (
   const opened = await useRepository(
     { workspace: place.workspace, environment, signal },
     async (repository) => {
-      await lookAt(repository);
+      await takeSnapshot(repository);
       assert.deepEqual(await marksOf(place), []);
       await runAll(place, repository);
       return repository;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git-config.js';
-import { safeSearchPath } from '../../src/workspace/locate.js';
-import { lookAt } from '../../src/workspace/look.js';
+import { searchPrograms } from '../../src/programs/find-program.js';
+import { type Repository, useRepository } from '../../src/workspace/git/git.js';
+import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git/git-config.js';
+import { takeSnapshot } from '../../src/workspace/worktree-snapshot.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
 const use = <T>(
@@ -34,7 +34,7 @@ test('the wrapper: a configuration that changes after it was read changes nothin
     place,
     `REAL "$@"; code=$?; case "$*" in *--list*) ${late};; esac; exit $code`,
   );
-  const look = await use(place, lookAt, environment);
+  const look = await use(place, takeSnapshot, environment);
   assert.ok(look?.changed.has('a'));
   await use(
     place,
@@ -88,7 +88,7 @@ test('the wrapper: a bare repository that lies in the workspace is none', async 
     environment: place.environment,
     signal: new AbortController().signal,
   };
-  assert.equal(await useRepository(inner, lookAt), null);
+  assert.equal(await useRepository(inner, takeSnapshot), null);
   assert.equal((await readdir(place.workspace)).includes('mark'), false);
 });
 
@@ -150,7 +150,7 @@ for (const { title, given, at } of kinds) {
       const found = { workspace, environment: place.environment, signal: new AbortController().signal };
       const seen = await useRepository(found, async (repository) => {
         const count = await repository.ask(['rev-list', '--count', 'HEAD']);
-        return { look: await lookAt(repository), count };
+        return { look: await takeSnapshot(repository), count };
       });
       return [seen?.look.head.hash, seen?.count, [...(seen?.look.changed.keys() ?? [])].sort()];
     };
@@ -211,9 +211,9 @@ test("the user's ignored files are ignored", async (t) => {
   await mkdir(path.join(place.root, 'home/.config/git'), { recursive: true });
   await writeFile(path.join(place.root, 'home/.config/git/ignore'), 'usual\n');
   await place.shell('echo x > usual; echo x > other');
-  assert.deepEqual([...((await use(place, lookAt))?.changed.keys() ?? [])], ['other']);
+  assert.deepEqual([...((await use(place, takeSnapshot))?.changed.keys() ?? [])], ['other']);
   await place.shell("echo other > ~/mine; git config --global core.excludesFile '~/mine'");
-  assert.deepEqual([...((await use(place, lookAt))?.changed.keys() ?? [])], ['usual']);
+  assert.deepEqual([...((await use(place, takeSnapshot))?.changed.keys() ?? [])], ['usual']);
 });
 
 test('the environment loses what could make git start or read something else', () => {
@@ -244,30 +244,46 @@ test('the search path has no folder that the repository can fill', async (t) => 
   const all = ['bin', '', '.', `${root}/work/bin`, `${root}/linked`, `${root}/nowhere`, `${root}/tools`].join(
     ':',
   );
-  assert.deepEqual(safeSearchPath(all, `${root}/home`, place.path('sub')), [`${root}/tools`]);
+  const foldersFor = (home: string): readonly string[] =>
+    searchPrograms({ environment: { PATH: all, HOME: home }, workspace: place.path('sub') }).folders;
+  assert.deepEqual(foldersFor(`${root}/home`), [`${root}/tools`]);
   assert.deepEqual(
-    safeSearchPath(all, place.path('home'), place.path('sub')),
-    [`${root}/work/bin`, `${root}/linked`, `${root}/tools`],
+    foldersFor(place.path('home')),
+    [`${root}/work/bin`, `${root}/tools`],
     'a repository that holds the home is taken as far as the workspace',
   );
 });
 
-test('a repository that makes git wait for ever does not hold us', async (t) => {
-  const place = await makeRepository(t);
-  await place.shell('git config include.path ../pipe; rm -f pipe; mkfifo pipe');
-  const stop = new AbortController();
-  const opening = useRepository(
-    { workspace: place.workspace, environment: place.environment, signal: stop.signal },
-    lookAt,
-  );
-  setTimeout(() => stop.abort(), 300);
-  await assert.rejects(opening, { kind: 'stopped' });
-});
+const waits: readonly (readonly [given: string, script: string])[] = [
+  ['an include', 'git config include.path ../pipe; rm -f pipe; mkfifo pipe'],
+  [
+    'an include of an include',
+    'git config include.path ../more; printf "[include]\\npath=pipe" > more; mkfifo pipe',
+  ],
+  ['a conditional include', 'git config includeIf.onbranch:main.path ../pipe; mkfifo pipe'],
+  ['the configuration', 'rm .git/config; mkfifo .git/config'],
+  ['HEAD', 'rm .git/HEAD; mkfifo .git/HEAD'],
+  ['the index', 'rm -f .git/index; mkfifo .git/index'],
+  ['a file of patterns', 'mkfifo .gitignore'],
+];
 
-test('a link in the place of the repository is followed as git follows it', async (t) => {
+for (const [given, script] of waits) {
+  test(`a repository that would make git wait for ever is not asked: ${given} is a pipe`, async (t) => {
+    const place = await makeRepository(t);
+    await place.shell(script);
+    const signal = AbortSignal.timeout(5_000);
+    const { workspace, environment } = place;
+    await assert.rejects(useRepository({ workspace, environment, signal }, takeSnapshot), {
+      kind: 'refused',
+      message: /is not a regular file, so git would wait for it/,
+    });
+  });
+}
+
+test('a link in the place of the repository is followed within the workspace', async (t) => {
   const place = await makeRepository(t);
-  await place.shell('mv .git ../moved.git');
-  await symlink('../moved.git', place.path('.git'));
-  assert.notEqual((await use(place, lookAt))?.head.hash, null);
-  assert.equal(await readFile(path.join(place.root, 'moved.git/HEAD'), 'utf8'), 'ref: refs/heads/main\n');
+  await place.shell('mv .git moved.git');
+  await symlink('moved.git', place.path('.git'));
+  assert.notEqual((await use(place, takeSnapshot))?.head.hash, null);
+  assert.equal(await place.read('moved.git/HEAD'), 'ref: refs/heads/main\n');
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { KnownRepository } from '../../src/workspace/known-repository.js';
-import { type Environment, makeRepository, type Place, wrapGit } from './place.js';
+import { type Repository, useRepository } from '../../src/workspace/git/git.js';
+import { KnownRepository } from '../../src/workspace/git/known-repository.js';
+import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */
 
@@ -20,9 +20,6 @@ type Options = {
   readonly workspace?: string;
   readonly now?: () => number;
 };
-
-/** All that was just written lies still for an hour by this clock. */
-const anHourLater = (): number => Date.now() + 3_600_000;
 
 const usesOf = async (
   place: Place,
@@ -76,7 +73,7 @@ const changes: readonly (readonly [title: string, command: string, value: string
   ['a repository nearer to the workspace', 'git init -q sub; git -C sub config user.name Near', 'Near'],
   [
     'the repository elsewhere',
-    'mv .git ../moved; echo "gitdir: ../moved" > .git; git config user.name Moved',
+    'mv .git ../moved; echo "gitdir: ../moved" > .git; git config core.worktree "$PWD"; git config user.name Moved',
     'Moved',
   ],
 ];
@@ -129,13 +126,47 @@ test('what was written a moment ago is asked for again', async (t) => {
   assert.deepEqual(await name(), { value: 'Early', asked: true });
 });
 
-test('a configuration that includes others is asked for each time', async (t) => {
-  const { place, name } = await makeUses(t);
-  await place.shell("git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more");
-  assert.equal((await name()).value, 'First');
-  await writeFile(path.join(place.root, 'more'), '[user]\n\tname = Other\n');
-  assert.deepEqual(await name(), { value: 'Other', asked: true });
-});
+const including = "git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more";
+const onBranch =
+  'git config includeIf.onbranch:other.path ../../more; printf "[user]\\n\\tname = First\\n" > ../more; git switch -qc other';
+const included: readonly (readonly [title: string, given: string, change: string])[] = [
+  ['a file that is included', including, 'sed -i s/First/Other/ ../more'],
+  [
+    'a file that an included one includes',
+    `${including}; printf '[include]\\n\\tpath = even-more\\n' >> ../more; touch ../even-more`,
+    "printf '[user]\\n\\tname = Other\\n' > ../even-more",
+  ],
+  [
+    'one that was not there',
+    'git config include.path ../../more; git config user.name First',
+    "printf '[user]\\n\\tname = Other\\n' > ../more",
+  ],
+  [
+    'the branch that a condition asks for',
+    onBranch,
+    'git config user.name Other; git switch -q main; git config user.name Other',
+  ],
+  ['the branch alone', `git config user.name Other; ${onBranch}`, 'git switch -q main'],
+];
+for (const [title, given, change] of included) {
+  test(`git is asked again after a change of ${title}`, async (t) => {
+    const { place, name } = await makeUses(t);
+    await place.shell(given);
+    assert.deepEqual(await name(), { value: 'First', asked: true });
+    assert.deepEqual(await name(), { value: 'First', asked: false }, 'the control: it was known');
+    await place.shell(change);
+    assert.deepEqual(await name(), { value: 'Other', asked: true });
+  });
+}
+
+for (const written of ['"more path"', '~nobody/more', 'more # it', '%(prefix)/more', 'mo\\\\re']) {
+  test(`an include that is not understood is asked for each time: ${written}`, async (t) => {
+    const { place, name } = await makeUses(t);
+    await place.write('.git/config', `${await place.read('.git/config')}[include]\n\tpath = ${written}\n`);
+    await name();
+    assert.equal((await name()).asked, true);
+  });
+}
 
 test('what can’t be looked at is not known to lie still: git is asked each time', async (t) => {
   const { place, name } = await makeUses(t);

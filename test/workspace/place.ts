@@ -1,17 +1,21 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import type { JudgedCall } from '../../src/agent/call.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { HookContext } from '../../src/needs-hooks.js';
+import { defaultSettings, type Settings } from '../../src/agent/settings.js';
+import type { HookContext } from '../../src/ports/hooks.js';
+import { findProgram } from '../../src/programs/find-program.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { type CommitWatch, createCommitWatch } from '../../src/workspace/commits.js';
-import { findGit } from '../../src/workspace/locate.js';
+import type { CommitWatch } from '../../src/workspace/commits/commit-watch.js';
+import { createCommitWatch } from '../../src/workspace/commits/new-commits.js';
+import { temporaryFolder } from '../temporary-folder.js';
 
 const execute = promisify(execFile);
+
+/** All that was just written lies still for an hour by this clock: what git says of the configuration is kept. */
+export const anHourLater = (): number => Date.now() + 3_600_000;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 export type Write = HookContext['write'];
@@ -31,8 +35,7 @@ export type Place = {
 };
 
 export const makePlace = async (test: TestContext, extra: Environment = {}): Promise<Place> => {
-  const root = await realpath(await mkdtemp(path.join(tmpdir(), 'pawl-workspace-')));
-  test.after(() => rm(root, { recursive: true, force: true }));
+  const root = temporaryFolder(test, 'workspace');
   const workspace = path.join(root, 'work');
   await mkdir(workspace);
   await mkdir(path.join(root, 'home'));
@@ -85,7 +88,7 @@ export const makeRepository = async (test: TestContext, extra: Environment = {})
 /** Puts a program before git on the path, which notes its words in `log`; `REAL` in it stands for the real one. */
 export const wrapGit = async (place: Place, script: string): Promise<Environment> => {
   const folder = path.join(place.root, 'bin');
-  const real = findGit((process.env.PATH ?? '').split(':')) ?? '';
+  const real = findProgram('git', { environment: process.env, workspace: place.workspace }) ?? '';
   await mkdir(folder);
   const text = `#!/bin/bash\necho "$*" >> ${place.root}/log\n${script.replaceAll('REAL', real).replaceAll('ROOT', place.root)}\n`;
   await writeFile(path.join(folder, 'git'), text);
@@ -107,10 +110,14 @@ const judged = (paths: readonly string[]): JudgedCall => {
   };
 };
 
-/** What happens in one call; `failed`: it does not end ok. */
-export type Deed =
-  | { readonly command: string; readonly failed?: true }
-  | { readonly edit: string; readonly text: string; readonly failed?: true };
+/**
+ * What happens in one call; `unasked`: the hooks are not told of it, as of a failure where only calls that end ok count;
+ * `cancelled`: the turn ends with it.
+ */
+export type Deed = ({ readonly command: string } | { readonly edit: string; readonly text: string }) & {
+  readonly unasked?: true;
+  readonly cancelled?: true;
+};
 
 /** A session at a place: calls are made as the runtime makes them. */
 export type Session = {
@@ -120,24 +127,41 @@ export type Session = {
   context(calls: readonly JudgedCall[], more?: { signal?: AbortSignal; write?: Write }): HookContext;
 };
 
-export const makeSession = (place: Place, environment: Environment = place.environment): Session => {
-  const watch = createCommitWatch({ environment });
+/** Whatever is not said is as by default, but for auto-commit, which is on: all looks are made. */
+export type SessionOptions = {
+  readonly environment?: Environment;
+  readonly settings?: Partial<Settings>;
+  readonly isFormatted?: boolean;
+  readonly now?: () => number;
+  readonly beforeMs?: number;
+};
+
+export const makeSession = (
+  place: Place,
+  { environment = place.environment, settings: own = {}, isFormatted = false, ...clock }: SessionOptions = {},
+): Session => {
+  const watch = createCommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
+  const settings: Settings = {
+    ...{ ...defaultSettings, autoCommit: 'on', model: 'test/model', workspace: place.workspace },
+    ...own,
+  };
   return {
     watch,
     async batch(deeds) {
       const ok: JudgedCall[] = [];
       for (const deed of deeds) {
         const call = judged(['edit' in deed ? place.path(deed.edit) : place.workspace]);
-        await watch.before(call, place.workspace);
+        await watch.before(call, settings);
         if ('edit' in deed) await place.write(deed.edit, deed.text);
         else await place.shell(deed.command);
-        if (deed.failed !== true) ok.push(call);
+        if (deed.cancelled === true) await watch.after(call, settings);
+        else if (deed.unasked !== true) ok.push(call);
       }
       return ok;
     },
     context: (done, { signal = new AbortController().signal, write = async () => null } = {}) => ({
       workspace: place.workspace,
-      settings: { ...defaultSettings, model: 'test/model', workspace: place.workspace },
+      settings,
       calls: done,
       reports: [],
       recorded: new Map(),

@@ -2,8 +2,8 @@ import { aliveIn, CONDITION, EQUALITY, LIST, NOBODYS, SHORTCUT, type Survivor } 
 
 /** In the exploration of the agent machine. */
 export const exploration: readonly Survivor[] = [
-  ...aliveIn('src/agent/exploration/check.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
-  ...aliveIn('src/agent/exploration/key.ts', [
+  ...aliveIn('src/agent/exploration/check-result.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
+  ...aliveIn('src/agent/exploration/state-key.ts', [
     [
       SHORTCUT,
       [CONDITION, 'text.length * 4 > bytes', 'true'],

@@ -14,7 +14,7 @@ import {
 
 /** In the moves of the agent machine. */
 export const moves: readonly Survivor[] = [
-  ...aliveIn('src/agent/moves/batch.ts', [
+  ...aliveIn('src/agent/moves/tools/call-batch.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [
@@ -25,7 +25,7 @@ export const moves: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, '!batch.calls.some(isWaiting)', 'false']],
   ]),
-  ...aliveIn('src/agent/moves/cancel.ts', [
+  ...aliveIn('src/agent/moves/tools/cancel-tools.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false', 3],
@@ -40,46 +40,47 @@ export const moves: readonly Survivor[] = [
   ...aliveIn('src/agent/moves/compaction.ts', [
     [ASKED, [CONDITION, "state.mode.kind === 'idle'", 'true', 2]],
   ]),
-  ...aliveIn('src/agent/moves/outcomes.ts', [
+  ...aliveIn('src/agent/moves/tools/result-texts.ts', [
     [
       ASKED,
       [CONDITION, "judged.verdict.kind === 'invalid'", 'true'],
       [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/queue.ts', [
+  ...aliveIn('src/agent/moves/message-queue.ts', [
     [ASKED, [CHAIN, 'old?.inputId', 'old.inputId'], [CHAIN, 'known?.images', 'known.images']],
   ]),
   ...aliveIn('src/agent/moves/reply.ts', [
     [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
     [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
   ]),
-  ...aliveIn('src/agent/moves/settle.ts', [
+  ...aliveIn('src/agent/moves/tools/finish-batch.ts', [
     [KIND, [CONDITION, "state.phase.mode === 'cancelling'", 'true']],
     [ASKED, [METHOD, 'calls.filter(isEnded)', 'calls']],
   ]),
-  ...aliveIn('src/agent/moves/stop.ts', [
+  ...aliveIn('src/agent/moves/stop-cleanup.ts', [
     [
       KIND,
       [CONDITION, "event.type === 'TimerFired'", 'true'],
       [CONDITION, "state.call.mode === 'draining'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/streaks.ts', [
+  ...aliveIn('src/agent/moves/tools/loop-detection.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/tools.ts', [
+  ...aliveIn('src/agent/moves/tools/run-tools.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false'],
       [CONDITION, 'call === undefined || !isRunning(call)', 'false'],
       [CONDITION, "call?.status !== 'awaitingApproval'", 'false'],
+      [CONDITION, "call?.status !== 'previewing'", 'false'],
       [CONDITION, "call?.status !== 'starting'", 'false'],
       [LOGIC, 'call === undefined || !isRunning(call)', 'call === undefined && !isRunning(call)'],
-      [CHAIN, 'call?.status', 'call.status', 2],
+      [CHAIN, 'call?.status', 'call.status', 3],
     ],
   ]),
   ...aliveIn('src/agent/moves/turn.ts', [

@@ -1,13 +1,13 @@
 import { aliveIn, CONDITION, EQUALITY, KIND, LIST, NOBODYS, SHORTCUT, type Survivor } from './survivor.js';
 
-/** In what is promised of the agent machine, and in what its moves stand on. */
+/** In the rules of the agent machine and the functions that its moves use. */
 export const rules: readonly Survivor[] = [
   ...aliveIn('src/agent/conversation.ts', [[KIND, [CONDITION, "part.type === 'text'", 'true']]]),
-  ...aliveIn('src/agent/in-flight.ts', [
+  ...aliveIn('src/agent/invariants/in-flight.ts', [
     [KIND, [CONDITION, "before.name === 'PostToolsHook'", 'true'], [CONDITION, 'ended !== null', 'true']],
     ['Nothing comes after the last case.', [CONDITION, 'default: break;', 'default:']],
   ]),
-  ...aliveIn('src/agent/invariants.ts', [
+  ...aliveIn('src/agent/invariants/state-invariants.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]', 3]],
     [
       KIND,
@@ -33,7 +33,7 @@ export const rules: readonly Survivor[] = [
       [LIST, "['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed']", '[]'],
     ],
   ]),
-  ...aliveIn('src/agent/step-rules.ts', [
+  ...aliveIn('src/agent/invariants/step-invariants.ts', [
     [
       KIND,
       [CONDITION, "before.name !== 'CallingLlm'", 'false'],
@@ -41,5 +41,7 @@ export const rules: readonly Survivor[] = [
       [CONDITION, "state.name === 'ExecutingTools'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/request.ts', [[KIND, [CONDITION, "message.role === 'user'", 'false']]]),
+  ...aliveIn('src/agent/values/request-messages.ts', [
+    [KIND, [CONDITION, "message.role === 'user'", 'false']],
+  ]),
 ];

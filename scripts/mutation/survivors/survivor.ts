@@ -2,10 +2,10 @@
 export type Survivor = {
   readonly file: string;
   readonly mutator: string;
-  /** What stood there and what stood there instead, white space squeezed. */
+  /** The original text and its replacement, with collapsed white space. */
   readonly was: string;
   readonly becomes: string;
-  /** As many of the same in one file; 1 if left out. */
+  /** Number of equal mutants in one file. Default: 1. */
   readonly count?: number;
   readonly because: string;
 };

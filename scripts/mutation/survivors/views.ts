@@ -13,20 +13,20 @@ import {
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
-  ...aliveIn('src/agent/views/arrows.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
-  ...aliveIn('src/agent/views/follow.ts', [
+  ...aliveIn('src/agent/projections/projection-arrows.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
+  ...aliveIn('src/agent/projections/refinement-check.ts', [
     [
       SHORTCUT,
       [
         'BlockStatement',
-        '{ let { state } = cursor; for (const step of steps) { if (step.from !== state || !isArrow(view, step)) return false; state = step.to; } return true; }',
+        '{ let { state } = cursor; for (const step of steps) { if (step.from !== state || !isArrow(projection, step)) return false; state = step.to; } return true; }',
         '{}',
       ],
-      [CONDITION, 'step.from !== state || !isArrow(view, step)', 'true'],
+      [CONDITION, 'step.from !== state || !isArrow(projection, step)', 'true'],
       ['BooleanLiteral', 'true', 'false'],
     ],
   ]),
-  ...aliveIn('src/agent/views/plain.ts', [
+  ...aliveIn('src/agent/projections/hook-projection.ts', [
     [
       ASKED,
       [CONDITION, "event.type === 'LlmCompleted'", 'true', 2],
@@ -56,7 +56,7 @@ export const views: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, 'step.path.length === 0', 'false']],
   ]),
-  ...aliveIn('src/agent/views/tools.ts', [
+  ...aliveIn('src/agent/projections/tools-mode.ts', [
     [
       'Asked of steps through BudgetExceeded alone: they come to rest in WaitingForUserInput for a budget.',
       [CONDITION, "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'", 'true'],

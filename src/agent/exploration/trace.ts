@@ -1,11 +1,11 @@
-import type { JudgedCall } from '../call.js';
+import type { CallPreview, JudgedCall } from '../call.js';
 import type { Event, On } from '../event.js';
-import type { Usage } from '../usage.js';
-import type { Configuration } from './configuration.js';
+import type { Usage } from '../values/usage.js';
+import type { Configuration } from './configurations/configuration.js';
 
 /**
- * Writes a path as a trace: the settings, and a line for each event. Whoever plays it gets the same events back, as far
- * as an exploration makes them: calls are known by tool and id, usage by what was read, written and paid.
+ * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same events, as far as
+ * explorations make them: calls have a tool and an id, usage has input, output and cost.
  */
 
 const quoted = (text: string): string => JSON.stringify(text);
@@ -53,7 +53,20 @@ const answerWords = ({ batchId, callId, answer, scope }: On<'ApprovalAnswered'>)
   return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
 };
 
-/** What stands behind the name of an event. */
+const previewWords = (preview: CallPreview): readonly string[] => {
+  switch (preview.kind) {
+    case 'change':
+      return ['change', quoted(preview.diff)];
+    case 'refused':
+      return ['refused', quoted(preview.text)];
+    case 'none':
+      return ['none'];
+    default:
+      return preview satisfies never;
+  }
+};
+
+/** The arguments of an event in a trace line. */
 const wordsOf = (event: Event): readonly string[] => {
   switch (event.type) {
     case 'CompactRequested':
@@ -103,11 +116,11 @@ type WorkEvent = Extract<
   {
     readonly type:
       | ('TextDelta' | 'ReasoningDelta' | 'ToolCallDelta' | 'LlmCompleted' | 'LlmFailed' | 'PolicyStopped')
-      | ('ToolProgress' | 'ToolCompleted' | 'ToolsFailed');
+      | ('CallPreviewed' | 'ToolProgress' | 'ToolCompleted' | 'ToolsFailed');
   }
 >;
 
-/** The events of model calls and tools. */
+/** The arguments of events from model calls and tools. */
 const workWords = (event: WorkEvent): readonly string[] => {
   switch (event.type) {
     case 'TextDelta':
@@ -124,6 +137,8 @@ const workWords = (event: WorkEvent): readonly string[] => {
     }
     case 'PolicyStopped':
       return [event.requestId, quoted(event.why)];
+    case 'CallPreviewed':
+      return [event.batchId, event.callId, ...previewWords(event.preview)];
     case 'ToolProgress':
       return [event.batchId, event.callId, quoted(event.text)];
     case 'ToolCompleted':
@@ -135,11 +150,11 @@ const workWords = (event: WorkEvent): readonly string[] => {
   }
 };
 
-/** `@1200 UserInput "text"`: the time stands there if it is not `clock`. */
+/** One trace line: `@1200 UserInput "text"`. The time is left out if it equals `clock`. */
 export const eventLine = (event: Event, clock: number): string =>
   [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...wordsOf(event)].join(' ');
 
-/** A path through a configuration as a trace that begins with what is wrong in the end. */
+/** A path through a configuration as a trace, beginning with the faults at its end. */
 export const traceOf = (
   { name, preset, patch, bounds }: Configuration,
   faults: readonly string[],

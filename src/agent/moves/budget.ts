@@ -1,39 +1,42 @@
 import type { Action } from '../action.js';
-import { changeSession, changeTurn } from '../change.js';
 import type { Event, On } from '../event.js';
-import type { Next, Same } from '../move.js';
-import { go, ignore, withSession } from '../move.js';
+import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
+import { go, ignore, withSession } from '../move-result.js';
 import type { Dimension, Limits } from '../settings.js';
-import type { In, Session, State } from '../state.js';
-import { resetClock } from './clock.js';
-import { tell } from './tell.js';
+import type { In, SessionData, State } from '../state.js';
+import { changeSession, changeTurn } from '../update.js';
+import { isReached, type Limit, type Remaining, readLimit, remainingOf } from '../values/limit.js';
+import { tokensOf } from '../values/usage.js';
+import { appendTexts } from './common/append-message.js';
+import { elapsedMs, resetClock } from './common/timers.js';
 
-/** What may be spent, in the order in which limits are looked at (R50). */
-const dimensions = [
+/** The counted dimensions, in the order of their check (docs/rules.md#limit-after-round). */
+const counted = [
   'usd',
   'tokens',
-  'time',
   'rounds',
   'truncation',
   'repeats',
   'errors',
   'sameResults',
 ] as const satisfies readonly Dimension[];
-/** Those after which the model may still be asked for its answer. */
+/** Only its timer ends a turn's time, since times of events jump with the computer's clock. */
+const dimensions: readonly Dimension[] = [...counted, 'time'];
+/** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
-const limitOf = (limits: Limits, dimension: Dimension): number =>
+const limitOf = (limits: Limits, dimension: Dimension): Limit =>
   dimension === 'time' ? limits.timeMs : limits[dimension];
 
-const spentOf = (session: Session, dimension: Dimension, at: number): number => {
+const spentOf = (session: SessionData, dimension: Dimension, at: number): number => {
   const { usage, turn } = session;
   switch (dimension) {
     case 'usd':
       return usage.costUsd;
     case 'tokens':
-      return usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+      return tokensOf(usage);
     case 'time':
-      return at - turn.startedAt;
+      return elapsedMs(session, at);
     case 'rounds':
       return turn.rounds;
     case 'truncation':
@@ -47,30 +50,37 @@ const spentOf = (session: Session, dimension: Dimension, at: number): number => 
   }
 };
 
-/** The first limit that is reached, or null. A limit of 0 is none. */
-const reached = <D extends Dimension>(session: Session, among: readonly D[], at: number): D | null =>
-  among.find((dimension) => {
-    const limit = limitOf(session.settings.limits, dimension);
-    return limit > 0 && spentOf(session, dimension, at) >= limit;
-  }) ?? null;
+/** The first limit that is reached, or null. */
+const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
+  among.find((dimension) =>
+    isReached(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0)),
+  ) ?? null;
 
-/** The session's own limits: dollars and tokens, which a new turn does not reset. */
-export const sessionLimit = (session: Session): 'usd' | 'tokens' | null =>
-  reached(session, ['usd', 'tokens'], 0);
-/** The limits that make a call pointless before it starts. */
-export const callLimit = (session: Session, at: number): Dimension | null =>
-  reached(session, ['usd', 'tokens', 'time'], at);
+/** The first session limit that is reached (dollars, tokens), or null. A new turn does not reset these. */
+export const sessionLimit = (session: SessionData): 'usd' | 'tokens' | null =>
+  reached(session, ['usd', 'tokens']);
 
-/** What is left of the session's limits; null of what has none. */
-export const leftOf = (session: Session): { readonly usd: number | null; readonly tokens: number | null } => {
-  const left = (dimension: 'usd' | 'tokens'): number | null => {
-    const limit = limitOf(session.settings.limits, dimension);
-    return limit > 0 ? Math.max(0, limit - spentOf(session, dimension, 0)) : null;
-  };
+export const hasSessionLimit = ({ settings: { limits } }: SessionData): boolean =>
+  limits.usd !== 'unlimited' || limits.tokens !== 'unlimited';
+
+/**
+ * Whether a session limit is reached: the guard before every model call (docs/rules.md#limit-before-request).
+ */
+export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(session) !== null;
+
+export const stopBeforeCall = ({ session }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
+  go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
+
+/** What is left of the session's limits. */
+export const remainingIn = (
+  session: SessionData,
+): { readonly usd: Remaining; readonly tokens: Remaining } => {
+  const left = (dimension: 'usd' | 'tokens'): Remaining =>
+    remainingOf(limitOf(session.settings.limits, dimension), spentOf(session, dimension, 0));
   return { usd: left('usd'), tokens: left('tokens') };
 };
 
-/** A number as it stands before its unit. */
+/** Formats a number without its unit. */
 const bare = (dimension: Dimension, value: number): string => {
   if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
   return String(dimension === 'time' ? Math.round(value / 1_000) : value);
@@ -87,32 +97,39 @@ const units: Readonly<Record<Dimension, readonly [one: string, many: string]>> =
   sameResults: [' batch with the same results', ' batches with the same results'],
 };
 
-const amount = (dimension: Dimension, value: number): string => {
+const amount = (dimension: Dimension, value: Limit): string => {
+  if (value === 'unlimited') return 'no limit';
   const [one, many] = units[dimension];
   return `${bare(dimension, value)}${value === 1 ? one : many}`;
 };
 
-/** "$1.10 of $1.00 used", "100 of 100 rounds used": for notices. */
-export const spentText = (session: Session, dimension: Dimension, at: number): string => {
+/** Text for notices: "$1.10 of $1.00 used", "100 of 100 rounds used". */
+export const spentText = (session: SessionData, dimension: Dimension, at: number): string => {
   const spent = bare(dimension, spentOf(session, dimension, at));
   return `${spent} of ${amount(dimension, limitOf(session.settings.limits, dimension))} used`;
 };
 
-const setLimit = (session: Session, dimension: Dimension, limit: number): Session => {
+export const setLimit = (session: SessionData, dimension: Dimension, limit: Limit): SessionData => {
   const key = dimension === 'time' ? 'timeMs' : dimension;
   const limits = { ...session.settings.limits, [key]: limit };
   const warned = session.turn.warned.filter((other) => other !== dimension);
-  return changeTurn(changeSession(session, { settings: { ...session.settings, limits } }), { warned });
+  const changed = changeSession(session, { settings: { ...session.settings, limits } });
+  return changeTurn(withFirstSlice(changed, dimension, limit), { warned });
 };
 
-/** autoRearm: a dollar or token limit that was reached grows by its slice, with a notice. */
-export const rearm = (
-  session: Session,
-  dimension: Dimension,
-): { readonly session: Session; readonly actions: readonly Action[] } => {
+/** The first limit that is set also becomes its slice of autoRearm. */
+const withFirstSlice = (session: SessionData, dimension: Dimension, limit: Limit): SessionData =>
+  (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited'
+    ? changeSession(session, { slices: { ...session.slices, [dimension]: limit } })
+    : session;
+
+/** autoRearm: raises a reached dollar or token limit by its slice, with a notice. */
+export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate => {
   if (session.settings.autoRearm === 'off' || (dimension !== 'usd' && dimension !== 'tokens'))
     return { session, actions: [] };
-  const limit = spentOf(session, dimension, 0) + session.slices[dimension];
+  const slice = session.slices[dimension];
+  if (slice === 'unlimited') return { session, actions: [] };
+  const limit = spentOf(session, dimension, 0) + slice;
   const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
   return {
     session: setLimit(session, dimension, limit),
@@ -120,19 +137,19 @@ export const rearm = (
   };
 };
 
-/** Entry of CheckingBudget: one round of the turn is over. */
-export const countRound = (state: In<'CheckingBudget'>): Next<'CheckingBudget'> => {
+/** Entry of CheckingBudget: counts one round of the turn. */
+export const countRound = (state: In<'CheckingBudget'>): MoveTo<'CheckingBudget'> => {
   const { session } = state;
   return go({ ...state, session: changeTurn(session, { rounds: session.turn.rounds + 1 }) });
 };
 
-export const limitReached = (state: In<'CheckingBudget'>, event: Event): boolean =>
-  reached(state.session, dimensions, event.at) !== null;
+export const limitReached = (state: In<'CheckingBudget'>): boolean =>
+  reached(state.session, counted) !== null;
 
-/** The limit leaves room for one more call without tools, which asks for the answer. */
-export const mayFinish = (state: In<'CheckingBudget'>, event: Event): boolean => {
+/** Whether one more call without tools may ask the model for its answer. */
+export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
-  const dimension = reached(state.session, dimensions, event.at);
+  const dimension = reached(state.session, counted);
   return (
     settings.atLimit === 'finish' && turn.finishing === 'no' && finishable.some((one) => one === dimension)
   );
@@ -141,11 +158,13 @@ export const mayFinish = (state: In<'CheckingBudget'>, event: Event): boolean =>
 export const askToFinish = (
   state: In<'CheckingBudget'>,
   event: Event,
-): Next<'GatheringAdditionalMessages'> => {
+): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
-  const dimension = reached(session, dimensions, event.at) ?? 'rounds';
+  const dimension = reached(session, counted) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
-  const told = tell(session, 'note', [`[${spent}: no tool runs any more. Give your final answer now.]`]);
+  const told = appendTexts(session, 'note', [
+    `[${spent}: no tool runs any more. Give your final answer now.]`,
+  ]);
   const finishing = changeTurn(told, { finishing: dimension });
   return go(
     { name: 'GatheringAdditionalMessages', session: finishing },
@@ -153,21 +172,21 @@ export const askToFinish = (
   );
 };
 
-export const exceedBudget = (state: In<'CheckingBudget'>, event: Event): Next<'BudgetExceeded'> => {
-  const dimension = reached(state.session, dimensions, event.at) ?? 'usd';
+export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
+  const dimension = reached(state.session, counted) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
-/** One warning per limit when the warn ratio is passed (R51). */
+/** Warns once per limit above the warn ratio (docs/rules.md#limit-warning). */
 export const warnOfBudget = (
   state: In<'CheckingBudget'>,
   event: Event,
-): Next<'GatheringAdditionalMessages'> => {
+): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
   const { limits, budgetWarnRatio } = session.settings;
   const near = dimensions.filter((dimension) => {
     const limit = limitOf(limits, dimension);
-    if (limit === 0 || session.turn.warned.includes(dimension)) return false;
+    if (limit === 'unlimited' || session.turn.warned.includes(dimension)) return false;
     return spentOf(session, dimension, event.at) >= limit * budgetWarnRatio;
   });
   const warnings = near.map((dimension): Action => {
@@ -178,8 +197,8 @@ export const warnOfBudget = (
   return go({ name: 'GatheringAdditionalMessages', session: warned }, ...warnings);
 };
 
-/** BudgetExceeded -> WaitingForUserInput; the queue stays held (R69). */
-export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): Next<'WaitingForUserInput'> => {
+/** BudgetExceeded -> WaitingForUserInput; the queue stays held (docs/rules.md#queue-after-stop). */
+export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): MoveTo<'WaitingForUserInput'> => {
   const { dimension } = state;
   const text = `stopped: ${spentText(state.session, dimension, event.at)}`;
   const { session, actions } = rearm(state.session, dimension);
@@ -191,15 +210,17 @@ export const stopForBudget = (state: In<'BudgetExceeded'>, event: Event): Next<'
   );
 };
 
-/** 0 lifts a limit; anything else that is not a positive number is none. */
-export const isLimit = (limit: number): boolean => limit >= 0 && Number.isFinite(limit);
+/** Whether a value is a limit: a number from 0 (0 lifts the limit) or `unlimited`. */
+export const isLimit = (limit: Limit): boolean =>
+  limit === 'unlimited' || (limit >= 0 && Number.isFinite(limit));
 
-/** ApproveBudget where nothing else follows from it. */
-export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Same<S> => {
+/** ApproveBudget: sets the limit and nothing else. */
+export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>): Stay<S> => {
   if (!isLimit(event.limit)) return ignore(state, 'a limit is a number from 0 up');
-  const raised = setLimit(state.session, event.dimension, event.limit);
-  const { session, actions } = resetClock(state, state.session, raised);
+  const limit = readLimit(event.limit);
+  const raised = setLimit(state.session, event.dimension, limit);
+  const { session, actions } = resetClock(state, state.session, raised, event.at);
   const text =
-    event.limit === 0 ? 'the limit is lifted' : `the limit is now ${amount(event.dimension, event.limit)}`;
+    limit === 'unlimited' ? 'the limit is lifted' : `the limit is now ${amount(event.dimension, limit)}`;
   return go(withSession(state, session), ...actions, { type: 'DisplayNotice', kind: 'budget', text });
 };

@@ -1,56 +1,63 @@
 import type { Action } from '../action.js';
-import { changeSession } from '../change.js';
 import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
 import type { Event, On } from '../event.js';
-import type { Next } from '../move.js';
-import { go } from '../move.js';
-import type { In, Session } from '../state.js';
-import { account } from './account.js';
-import { nextId, sendRequest } from './request.js';
-import { tellInputs } from './tell.js';
+import type { MoveTo } from '../move-result.js';
+import { go } from '../move-result.js';
+import type { In, SessionData } from '../state.js';
+import { changeSession } from '../update.js';
+import { appendInputs } from './common/append-message.js';
+import { countUsage } from './common/count-usage.js';
+import { callModel, nextId } from './common/send-request.js';
 
-/** Compaction: idle (before a turn, or asked for), mid (between rounds), overflow (the provider refused the size). */
+/** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
 
 type Mode = In<'Compacting'>['mode'];
 type Compacting = In<'Compacting'>;
 
-/** At least a user message and its answer: less is not worth a summary. */
-export const enoughToCompact = (session: Session): boolean => compactableLength(session.conversation) >= 2;
+/** Whether there is at least a user message with its answer. */
+export const enoughToCompact = (session: SessionData): boolean =>
+  compactableLength(session.conversation) >= 2;
 
-/** Whether an automatic compaction may start now (R74 allows one between replies). */
-export const mayCompact = (session: Session): boolean =>
+/** Whether an automatic compaction may start now (docs/rules.md#one-compaction-between-replies). */
+export const mayCompact = (session: SessionData): boolean =>
   session.mayCompact === 'yes' && enoughToCompact(session);
 
-const over = (session: Session, ratio: number): boolean =>
+const over = (session: SessionData, ratio: number): boolean =>
   session.contextTokens > ratio * session.settings.windowTokens;
 
-/** The conversation is above its threshold, and compacting it is worth while and allowed. */
-export const needsCompaction = (session: Session, ratio: number): boolean =>
+/** Whether the conversation is above the threshold, long enough, and may be compacted. */
+export const needsCompaction = (session: SessionData, ratio: number): boolean =>
   over(session, ratio) && mayCompact(session);
 
-export const startCompaction = (
-  before: Session,
-  mode: Mode,
-  instructions?: string,
-): { state: Compacting; actions: readonly Action[] } => {
-  const [compactionId, numbered] = nextId(before, 'compaction');
-  const session = changeSession(numbered, {
-    mayCompact: 'no',
-    unaccounted: [...numbered.unaccounted, compactionId],
-  });
-  const length = compactableLength(session.conversation);
-  const task = { compactionId, length, ...(instructions === undefined ? {} : { instructions }) };
-  return {
-    state: { name: 'Compacting', session, ...task, mode },
-    actions: [{ type: 'StartCompaction', ...task }],
-  };
+/** A compaction of the current conversation. `startCompaction` starts it when the state comes to rest. */
+export const compact = (session: SessionData, mode: Mode, instructions?: string): Compacting => ({
+  name: 'Compacting',
+  session,
+  compactionId: '',
+  length: compactableLength(session.conversation),
+  ...(instructions === undefined ? {} : { instructions }),
+  mode,
+});
+
+/** Rest of Compacting: starts it under a new id; a resumed session keeps the id it has. */
+export const startCompaction = (state: Compacting): MoveTo<'Compacting'> => {
+  const started = state.compactionId === '' ? numbered(state) : state;
+  const { compactionId, length, instructions } = started;
+  const kept = instructions === undefined ? {} : { instructions };
+  return go(started, { type: 'StartCompaction', compactionId, length, ...kept });
 };
 
-/** CompactRequested: the user asks; nothing is sent afterwards (R7). */
+const numbered = (state: Compacting): Compacting => {
+  const [compactionId, session] = nextId(state.session, 'compaction');
+  const unaccounted = [...session.unaccounted, compactionId];
+  return { ...state, compactionId, session: changeSession(session, { mayCompact: 'no', unaccounted }) };
+};
+
+/** CompactRequested: compacts, and sends nothing afterwards (docs/rules.md#compact-on-request). */
 export const compactNow = (
   state: In<'WaitingForUserInput'>,
   event: On<'CompactRequested'>,
-): Next<'Compacting'> => startCompaction(state.session, { kind: 'idle', resume: 'rest' }, event.instructions);
+): MoveTo<'Compacting'> => go(compact(state.session, { kind: 'idle', resume: 'rest' }, event.instructions));
 
 export const isStaleCompaction = (
   state: Compacting,
@@ -69,10 +76,10 @@ const noSummary = '[earlier messages were dropped; their summary is empty]';
 const summaryOf = (event: On<'CompactionCompleted'>): string =>
   event.summary.trim() === '' ? noSummary : event.summary;
 
-const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Session => {
-  const session = account(state.session, event.compactionId, event.usage);
+const summarised = (state: Compacting, event: On<'CompactionCompleted'>): SessionData => {
+  const session = countUsage(state.session, event.compactionId, event.usage);
   const conversation = replaceBySummary(session.conversation, state.length, summaryOf(event));
-  // At most the summary, one call message and its results are left to measure.
+  // Only the summary, one message with calls and its results remain to be measured.
   const contextTokens = estimateTokens(messagesOf(conversation));
   return changeSession(session, { conversation, contextTokens });
 };
@@ -84,11 +91,14 @@ const doneNotice = (state: Compacting, event: On<'CompactionCompleted'>): Action
   summary: summaryOf(event),
 });
 
-/** K idle completed: back to waiting; what was queued meanwhile is sent (R70, R71). */
+/**
+ * Idle compaction completed: back to waiting; inputs queued meanwhile are sent (docs/rules.md#summary-keeps-unanswered,
+ * docs/rules.md#compact-on-request).
+ */
 export const returnCompacted = (
   state: Compacting,
   event: On<'CompactionCompleted'>,
-): Next<'WaitingForUserInput'> => {
+): MoveTo<'WaitingForUserInput'> => {
   const session = summarised(state, event);
   const asked = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   // An empty queue sends nothing.
@@ -99,12 +109,11 @@ export const returnCompacted = (
   );
 };
 
-/** K mid or overflow completed: the call that waited is sent (R72). */
-export const sendCompacted = (state: Compacting, event: On<'CompactionCompleted'>): Next<'CallingLlm'> => {
+/** Mid or overflow compaction completed: sends the waiting call (docs/rules.md#request-after-compaction). */
+export const sendCompacted = (state: Compacting, event: On<'CompactionCompleted'>): MoveTo<'CallingLlm'> => {
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
-  const sent = sendRequest(summarised(state, event), purpose, attempt);
-  return go(sent.state, doneNotice(state, event), ...sent.actions);
+  return go(callModel(summarised(state, event), purpose, attempt), doneNotice(state, event));
 };
 
 const failedWarning = (event: On<'CompactionFailed'>): Action => ({
@@ -113,55 +122,47 @@ const failedWarning = (event: On<'CompactionFailed'>): Action => ({
   text: `the conversation could not be summarised: ${event.message}`,
 });
 
-/** K idle failed with input waiting: the turn begins without compaction (R73). */
+/** Idle compaction failed with input waiting: the turn begins anyway (docs/rules.md#compaction-failed). */
 export const goOnUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
-): Next<'WaitingForUserInput'> => {
-  const session = account(state.session, event.compactionId, event.usage);
+): MoveTo<'WaitingForUserInput'> => {
+  const session = countUsage(state.session, event.compactionId, event.usage);
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
-  const reason = { kind: 'error', error: 'compaction', message: event.message } as const;
+  const reason = { kind: 'error', error: 'compaction', origin: 'llm', message: event.message } as const;
   return go({ name: 'WaitingForUserInput', session, reason, next }, failedWarning(event));
 };
 
-/** K mid failed below the hard window: the results are sent as they are (R73). */
-export const sendUncompacted = (state: Compacting, event: On<'CompactionFailed'>): Next<'CallingLlm'> => {
-  const sent = sendRequest(account(state.session, event.compactionId, event.usage), 'toolResults', 1);
-  return go(sent.state, failedWarning(event), ...sent.actions);
+/** Mid compaction failed, and the window still fits: sends the results (docs/rules.md#compaction-failed). */
+export const sendUncompacted = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'CallingLlm'> => {
+  const session = countUsage(state.session, event.compactionId, event.usage);
+  return go(callModel(session, 'toolResults', 1), failedWarning(event));
 };
 
-export const failCompaction = (state: Compacting, event: On<'CompactionFailed'>): Next<'Failed'> => {
-  const session = account(state.session, event.compactionId, event.usage);
+export const failCompaction = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'Failed'> => {
+  const session = countUsage(state.session, event.compactionId, event.usage);
   const message = `the conversation could not be summarised: ${event.message}`;
   return go({ name: 'Failed', session, error: 'compaction', message }, failedWarning(event));
 };
 
-const abort = (state: Compacting): Action => ({ type: 'AbortCompaction', compactionId: state.compactionId });
-
-export const cancelCompaction = (state: Compacting): Next<'Cancelled'> =>
-  go({ name: 'Cancelled', session: state.session, cause: 'user' }, abort(state));
-
-export const stopCompactionForTime = (state: Compacting): Next<'BudgetExceeded'> =>
-  go({ name: 'BudgetExceeded', session: state.session, dimension: 'time' }, abort(state));
-
 // ---- GatheringAdditionalMessages ----
 
-/** Entry: messages queued to steer join the results, in order (R52). */
+/** Entry: appends steering messages to the results, in order (docs/rules.md#steering-joins-results). */
 export const gatherSteers = (
   state: In<'GatheringAdditionalMessages'>,
   _event: Event,
-): Next<'GatheringAdditionalMessages'> => {
+): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
   const steers = session.queue.filter((item) => item.mode === 'steer');
   const queue = session.queue.filter((item) => item.mode !== 'steer');
-  return go({ ...state, session: tellInputs(changeSession(session, { queue }), steers) });
+  return go({ ...state, session: appendInputs(changeSession(session, { queue }), steers) });
 };
 
 export const aboveMidThreshold = (state: In<'GatheringAdditionalMessages'>): boolean =>
   needsCompaction(state.session, state.session.settings.compactMidRatio);
 
-export const compactMidTurn = (state: In<'GatheringAdditionalMessages'>): Next<'Compacting'> =>
-  startCompaction(state.session, { kind: 'mid' });
+export const compactMidTurn = (state: In<'GatheringAdditionalMessages'>): MoveTo<'Compacting'> =>
+  go(compact(state.session, { kind: 'mid' }));
 
-export const sendResults = (state: In<'GatheringAdditionalMessages'>): Next<'CallingLlm'> =>
-  sendRequest(state.session, 'toolResults', 1);
+export const sendResults = (state: In<'GatheringAdditionalMessages'>): MoveTo<'CallingLlm'> =>
+  go(callModel(state.session, 'toolResults', 1));

@@ -1,31 +1,41 @@
-import type { Action } from '../action.js';
-import { changeSession } from '../change.js';
+import type { Action, HookPhase } from '../action.js';
 import type { On } from '../event.js';
-import type { Next } from '../move.js';
-import { go } from '../move.js';
-import type { HookPhase } from '../purpose.js';
-import type { In, Session } from '../state.js';
-import { account, accountHook } from './account.js';
-import { nextId } from './request.js';
-import { tell } from './tell.js';
+import type { MoveTo, SessionUpdate } from '../move-result.js';
+import { go } from '../move-result.js';
+import type { In, SessionData } from '../state.js';
+import { changeSession } from '../update.js';
+import { appendTexts } from './common/append-message.js';
+import { countHookUsage, countUsage } from './common/count-usage.js';
+import { nextId } from './common/send-request.js';
+import { cancelledText } from './common/texts.js';
 
-/** What happens between the results and the next model call (R40-R46). All phases fail open. */
+/** Hooks between the results and the next model call. A failed phase does not stop the turn. */
 
 type Hook = In<'PostToolsHook'>;
 type Completed = On<'HookCompleted'>;
 
-/** Asked on entry only: a batch that changed nothing passes through. */
+/** Whether the batch needs no hook, because it changed nothing. */
 export const hookNotWanted = (state: Hook): boolean => {
   if (state.phase !== 'CheckingGitCommits') return false;
   const { hooks } = state.session.settings;
-  return hooks === 'never' || (hooks === 'mutating' && state.mutated.length === 0);
+  switch (hooks) {
+    case 'never':
+      return true;
+    case 'always':
+      return false;
+    case 'mutating':
+    case 'mutatingOk':
+      return state.mutated.length === 0;
+    default:
+      return hooks satisfies never;
+  }
 };
 
-export const skipHook = (state: Hook): Next<'CheckingBudget'> =>
+export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
   go({ name: 'CheckingBudget', session: state.session });
 
-/** Rest of PostToolsHook: the phase starts under a new id. */
-export const runHook = (state: Hook): Next<'PostToolsHook'> => {
+/** Rest of PostToolsHook: starts the phase under a new id. */
+export const runHook = (state: Hook): MoveTo<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
   const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
   return go({ ...state, session, hookId }, hookAction({ ...state, hookId }));
@@ -63,11 +73,11 @@ export const commitIsDue = (state: Hook, event: Completed): boolean =>
 const noticeOf = (kind: 'commits' | 'formatted', lines: readonly string[]): readonly Action[] =>
   lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
 
-/** A path as people read it: relative to the workspace where it lies in it. */
+/** A path for display: relative if it lies in the workspace. */
 const shownPath = (file: string, workspace: string): string =>
   file.startsWith(`${workspace}/`) ? file.slice(workspace.length + 1) : file;
 
-/** What the user is told of a phase that ended: commits, rewritten files, its warning. */
+/** Notices about a completed phase: commits, rewritten files, its warning. */
 const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
   const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
   const commits = event.commits.map(({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`);
@@ -79,41 +89,38 @@ const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] =>
   return [...noticeOf('commits', commits), ...noticeOf('formatted', formatted), ...warning];
 };
 
-/** Books the phase; its note stands after the results, what it did is shown. */
-const finished = (
-  state: Hook,
-  event: Completed,
-): { readonly session: Session; readonly actions: readonly Action[] } => {
-  const booked = accountHook(state.session, event);
-  const session = event.note.trim() === '' ? booked : tell(booked, 'note', [event.note]);
+/** Counts the usage of the phase, appends its note after the results and shows its effects. */
+const finished = (state: Hook, event: Completed): SessionUpdate => {
+  const booked = countHookUsage(state.session, event);
+  const session = event.note.trim() === '' ? booked : appendTexts(booked, 'note', [event.note]);
   return { session, actions: shown(state, event) };
 };
 
-const nextPhase = (state: Hook, event: Completed, phase: HookPhase): Next<'PostToolsHook'> => {
+const nextPhase = (state: Hook, event: Completed, phase: HookPhase): MoveTo<'PostToolsHook'> => {
   const { session, actions } = finished(state, event);
   return go({ ...state, session, phase, tree: event.dirty ? 'dirty' : 'clean' }, ...actions);
 };
-export const formatNext = (state: Hook, event: Completed): Next<'PostToolsHook'> =>
+export const formatNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook'> =>
   nextPhase(state, event, 'RunningAutoformatters');
-export const commitNext = (state: Hook, event: Completed): Next<'PostToolsHook'> =>
+export const commitNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook'> =>
   nextPhase(state, event, 'AutoCommitting');
 
-export const finishHooks = (state: Hook, event: Completed): Next<'CheckingBudget'> => {
+export const finishHooks = (state: Hook, event: Completed): MoveTo<'CheckingBudget'> => {
   const { session, actions } = finished(state, event);
   return go({ name: 'CheckingBudget', session }, ...actions);
 };
 
-/** A hook says stop: the results stay (R46). */
-export const stopForVeto = (state: Hook, event: Completed): Next<'Cancelled'> => {
+/** A hook stops the turn; the results stay (docs/rules.md#hook-veto). */
+export const stopForVeto = (state: Hook, event: Completed): MoveTo<'Cancelled'> => {
   const { session, actions } = finished(state, event);
-  return go({ name: 'Cancelled', session, cause: 'veto' }, ...actions);
+  return go({ name: 'Cancelled', session, cause: 'veto', text: cancelledText('veto') }, ...actions);
 };
 
 const failure = (
   state: Hook,
   event: On<'HookFailed'>,
-): { readonly session: Session; readonly warning: Action } => ({
-  session: account(state.session, event.hookId, null),
+): { readonly session: SessionData; readonly warning: Action } => ({
+  session: countUsage(state.session, event.hookId, null),
   warning: {
     type: 'DisplayWarning',
     kind: 'hook',
@@ -132,11 +139,11 @@ export const commitIsDueAnyway = (state: Hook, _event: On<'HookFailed'>): boolea
   state.tree === 'dirty' &&
   state.session.settings.autoCommit === 'on';
 
-export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): Next<'PostToolsHook'> => {
+export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): MoveTo<'PostToolsHook'> => {
   const { session, warning } = failure(state, event);
   return go({ ...state, session, phase: 'AutoCommitting' }, warning);
 };
-export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): Next<'CheckingBudget'> => {
+export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'CheckingBudget'> => {
   const { session, warning } = failure(state, event);
   return go({ name: 'CheckingBudget', session }, warning);
 };

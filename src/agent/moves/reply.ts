@@ -1,31 +1,39 @@
 import type { Action } from '../action.js';
-import { changeCalling, changeSession, changeTurn } from '../change.js';
-import type { On } from '../event.js';
+import type { JudgedCall } from '../call.js';
+import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
-import type { Next } from '../move.js';
-import { go, ignore } from '../move.js';
-import type { In, Reply, Session } from '../state.js';
-import { account } from './account.js';
-import { cancelledResult, refusedResult } from './outcomes.js';
-import { retract } from './partial.js';
-import { answer, store } from './tell.js';
+import type { MoveTo, SessionUpdate } from '../move-result.js';
+import { go, ignore } from '../move-result.js';
+import type { In, PendingReply, SessionData } from '../state.js';
+import { changeCalling, changeSession, changeTurn } from '../update.js';
+import type { CancelCause } from '../values/stop-cause.js';
+import { appendReply, appendResults } from './common/append-message.js';
+import { countUsage } from './common/count-usage.js';
+import { retractPartial } from './common/send-request.js';
+import { isStopping, isStoppingAtLimit } from './stop-turn.js';
+import { cancelledResult, refusedResult } from './tools/result-texts.js';
 
-/** From the end of a model call to the end of the turn or the tools (R8-R17). */
+/** From the end of a model call to the end of the turn or the tools. */
 
 type Calling = In<'CallingLlm'>;
 type Completed = On<'LlmCompleted'>;
 type Processing = In<'ProcessingLlmResponse'>;
 
-/** A piece of text: shown at once, kept until the reply is whole (R8). */
-export const showDelta = (state: Calling, event: On<'TextDelta'>): Next<'CallingLlm'> =>
+export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
+  event.requestId !== state.requestId;
+
+/** Text of the stream is shown at once and kept until the reply is complete (docs/rules.md#streamed-text). */
+export const showDelta = (state: Calling, event: On<'TextDelta'>): MoveTo<'CallingLlm'> =>
   go(changeCalling(state, { partial: state.partial + event.text }), {
     type: 'DisplayText',
     text: event.text,
   });
 
-/** Reasoning and half calls are shown by whoever looks on; the machine keeps nothing of them (R9). */
-export const showOnly = (state: Calling): Next<'CallingLlm'> => go(state);
-export const ignoreOldReply = (state: Calling): Next<'CallingLlm'> =>
+/**
+ * Watchers display reasoning and partial calls; the machine keeps nothing of them (docs/rules.md#display-only).
+ */
+export const showOnly = (state: Calling): MoveTo<'CallingLlm'> => go(state);
+export const ignoreOldReply = (state: Calling): MoveTo<'CallingLlm'> =>
   ignore(state, 'stale: it belongs to an old request');
 
 const textOf = (message: AssistantMessage | null): string =>
@@ -34,32 +42,38 @@ const textOf = (message: AssistantMessage | null): string =>
 const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>
   event.calls.length === 0 && textOf(event.message).trim() === '';
 
-const callIdsRepeat = (reply: Pick<Reply, 'calls'>): boolean =>
+const callIdsRepeat = (reply: Pick<PendingReply, 'calls'>): boolean =>
   new Set(reply.calls.map((call) => call.callId)).size !== reply.calls.length;
 
-const isMalformed = (reply: Pick<Reply, 'calls' | 'message'>): boolean =>
-  reply.message === null || callIdsRepeat(reply);
+/** Whether the message has exactly the judged calls, in the same order. */
+const callsDiffer = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
+  const asked = message.parts.filter((part) => part.type === 'call');
+  return asked.length !== calls.length || asked.some(({ callId }, index) => callId !== calls[index]?.callId);
+};
 
-/** Whether a reply that nobody waits for any more has no calls that must be answered. */
+const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
+  reply.message === null || callIdsRepeat(reply) || callsDiffer(reply.message, reply.calls);
+
+/** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean => event.calls.length === 0 || isMalformed(event);
-/** Those for the time limit come first. */
-export const drainedByUser = (state: Calling, event: Completed): boolean =>
-  state.call.mode === 'draining' && answersNothing(event);
-export const drainedByTime = (state: Calling, event: Completed): boolean =>
-  state.call.mode === 'draining' && state.call.cause === 'time' && answersNothing(event);
+/** A cancelled reply without calls that need results, cancelled by a limit. */
+export const drainedInVain = (state: Calling, event: Completed): boolean =>
+  isStopping(state) && answersNothing(event);
+export const drainedInVainAtLimit = (state: Calling, event: Completed): boolean =>
+  isStoppingAtLimit(state) && answersNothing(event);
 
 export const emptyMayRetry = (state: Calling, event: Completed): boolean =>
-  event.message !== null &&
+  !isMalformed(event) &&
   isEmpty(event) &&
   event.stopReason !== 'refusal' &&
   event.stopReason !== 'contentFilter' &&
   state.session.emptyReplies < state.session.settings.emptyRetries;
 
-/** Books a completed reply: its usage, the size of the conversation as the model counted it. */
-const book = (state: Calling, event: Completed): Session => {
+/** Counts the usage of a completed reply, and takes the model's count as the size of the conversation. */
+const book = (state: Calling, event: Completed): SessionData => {
   const { usage } = event;
   const counted = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
-  const session = account(state.session, event.requestId, usage);
+  const session = countUsage(state.session, event.requestId, usage);
   return changeSession(session, {
     contextTokens: counted > 0 ? counted : session.contextTokens,
     mayCompact: 'yes',
@@ -67,7 +81,7 @@ const book = (state: Calling, event: Completed): Session => {
   });
 };
 
-const replyOf = (state: Calling, event: Completed): Reply => ({
+const replyOf = (state: Calling, event: Completed): PendingReply => ({
   message: event.message,
   calls: event.calls,
   stopReason: event.stopReason,
@@ -76,72 +90,74 @@ const replyOf = (state: Calling, event: Completed): Reply => ({
   requestId: event.requestId,
 });
 
-export const readReply = (state: Calling, event: Completed): Next<'ProcessingLlmResponse'> =>
+export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingLlmResponse'> =>
   go({ name: 'ProcessingLlmResponse', session: book(state, event), reply: replyOf(state, event) });
 
-/** Shows what was not streamed; takes back what was streamed and is not so. */
-const showRest = (reply: Reply): readonly Action[] => {
+/** Shows text that was not streamed, and retracts streamed text that the reply does not have. */
+const showRest = (reply: PendingReply): readonly Action[] => {
   const text = textOf(reply.message);
-  const takeBack = retract(reply.requestId, reply.shown);
+  const takeBack = retractPartial(reply.requestId, reply.shown);
   if (text.trim() === '') return takeBack;
   if (!text.startsWith(reply.shown)) return [...takeBack, { type: 'DisplayText', text }];
   const rest = text.slice(reply.shown.length);
   return rest === '' ? [] : [{ type: 'DisplayText', text: rest }];
 };
 
-const drained = (state: Calling, event: Completed) => {
+/** The reply of a cancelled call: its text is kept, the turn ends (docs/rules.md#draining). */
+export const keepDrained = (state: Calling, event: Completed): SessionUpdate => {
   const session = book(state, event);
   const reply = replyOf(state, event);
   const stored =
     reply.message !== null && !isMalformed(reply) && !isEmpty(reply)
-      ? store(session, reply.message)
+      ? appendReply(session, reply.message)
       : session;
   const unstored = stored === session;
-  return { session: stored, actions: unstored ? retract(reply.requestId, reply.shown) : showRest(reply) };
-};
-/** The reply that a cancelled call still brought: its text is kept, the turn is over (R21). */
-export const keepDrained = (state: Calling, event: Completed): Next<'Cancelled'> => {
-  const { session, actions } = drained(state, event);
-  return go({ name: 'Cancelled', session, cause: 'user' }, ...actions);
-};
-export const keepDrainedForTime = (state: Calling, event: Completed): Next<'BudgetExceeded'> => {
-  const { session, actions } = drained(state, event);
-  return go({ name: 'BudgetExceeded', session, dimension: 'time' }, ...actions);
+  return {
+    session: stored,
+    actions: unstored ? retractPartial(reply.requestId, reply.shown) : showRest(reply),
+  };
 };
 
 // ---- ProcessingLlmResponse ----
 
 export const malformed = (state: Processing): boolean => isMalformed(state.reply);
 
-export const refuseReply = (state: Processing): Next<'Failed'> => {
-  const { shown, requestId } = state.reply;
-  const message =
-    state.reply.message === null
-      ? 'the reply could not be understood'
-      : 'the reply has two calls of the same id';
-  const failed = { name: 'Failed', session: state.session, error: 'malformed', message } as const;
-  return go(failed, ...retract(requestId, shown));
+const whyMalformed = (reply: PendingReply): string => {
+  if (reply.message === null) return 'the reply could not be understood';
+  return callIdsRepeat(reply)
+    ? 'the reply has two calls of the same id'
+    : 'the reply has other calls than those that were checked';
 };
 
-const stoppedShort = ({ stopReason }: Reply): boolean =>
+export const refuseReply = (state: Processing): MoveTo<'Failed'> => {
+  const { shown, requestId } = state.reply;
+  const message = whyMalformed(state.reply);
+  const failed = { name: 'Failed', session: state.session, error: 'malformed', message } as const;
+  return go(failed, ...retractPartial(requestId, shown));
+};
+
+const stoppedShort = ({ stopReason }: PendingReply): boolean =>
   stopReason === 'refusal' || stopReason === 'contentFilter' || stopReason === 'other';
 
-/** A cancelled reply with calls takes the path of the calls, so that each is answered (R30). */
+/**
+ * A cancelled reply with calls takes the path of the calls, so that each is answered
+ * (docs/rules.md#cancelled-reply-runs-no-call).
+ */
 export const hasCalls = (state: Processing): boolean =>
   state.reply.calls.length > 0 && (!stoppedShort(state.reply) || state.reply.draining !== null);
 export const refusedWithCalls = (state: Processing): boolean => state.reply.calls.length > 0;
 export const saidNothing = (state: Processing): boolean => isEmpty(state.reply);
 
-/** The reply asks for tools: it is stored, whatever becomes of its calls (R13). */
-export const storeCalls = (state: Processing): Next<'ToolUseRequested'> => {
+/** Stores a reply that asks for tools, whether or not its calls run (docs/rules.md#calls-decide). */
+export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   const { reply, session } = state;
   const truncations = reply.stopReason === 'maxTokens' ? session.turn.truncations + 1 : 0;
   const counted = changeTurn(session, { truncations });
-  const stored = reply.message === null ? counted : store(counted, reply.message);
+  const stored = reply.message === null ? counted : appendReply(counted, reply.message);
   return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply));
 };
 
-const warningOf = (reply: Reply): readonly Action[] => {
+const warningOf = (reply: PendingReply): readonly Action[] => {
   const empty = isEmpty(reply);
   if (stoppedShort(reply)) return [{ type: 'DisplayWarning', kind: 'refused', text: refusalText(reply) }];
   if (reply.stopReason === 'maxTokens') {
@@ -151,7 +167,7 @@ const warningOf = (reply: Reply): readonly Action[] => {
   return empty ? [{ type: 'DisplayWarning', kind: 'empty', text: 'the model sent an empty reply' }] : [];
 };
 
-const refusalText = (reply: Reply): string => {
+const refusalText = (reply: PendingReply): string => {
   switch (reply.stopReason) {
     case 'refusal':
       return 'the model refused to go on';
@@ -162,36 +178,37 @@ const refusalText = (reply: Reply): string => {
   }
 };
 
-const causeOf = (reply: Reply): In<'EndOfTurn'>['cause'] => {
+const causeOf = (reply: PendingReply): In<'EndOfTurn'>['cause'] => {
   if (stoppedShort(reply)) return 'refused';
   if (reply.stopReason === 'maxTokens') return 'truncated';
   return isEmpty(reply) ? 'empty' : 'answer';
 };
 
-const untruncated = ({ session, reply }: Processing): Session =>
+const untruncated = ({ session, reply }: Processing): SessionData =>
   changeTurn(session, { truncations: reply.stopReason === 'maxTokens' ? session.turn.truncations : 0 });
 
-const saidToolUse = (reply: Reply): { readonly late?: string } =>
+const saidToolUse = (reply: PendingReply): { readonly late?: string } =>
   reply.stopReason === 'toolUse' ? { late: 'the model said that it would call a tool, and called none' } : {};
 
-/** An empty reply is never stored (R12). */
-export const endEmpty = (state: Processing): Next<'EndOfTurn'> => {
+/** An empty reply is never stored (docs/rules.md#empty-reply). */
+export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
   const ended = { name: 'EndOfTurn', session: untruncated(state), cause: causeOf(reply) } as const;
   return { ...go(ended, ...showRest(reply), ...warningOf(reply)), ...saidToolUse(reply) };
 };
 
-export const endWithText = (state: Processing): Next<'EndOfTurn'> => {
+export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
-  const session = reply.message === null ? untruncated(state) : store(untruncated(state), reply.message);
+  const session =
+    reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
   const ended = { name: 'EndOfTurn', session, cause: causeOf(reply) } as const;
   return { ...go(ended, ...showRest(reply), ...warningOf(reply)), ...saidToolUse(reply) };
 };
 
-/** A refusal with calls: none runs, each is answered, the turn ends (R17). */
-export const endRefused = (state: Processing): Next<'EndOfTurn'> => {
+/** A refusal with calls: none runs, each is answered, the turn ends (docs/rules.md#refused-reply). */
+export const endRefused = (state: Processing): MoveTo<'EndOfTurn'> => {
   const ended = endWithText(state);
-  const session = answer(
+  const session = appendResults(
     ended.state.session,
     state.reply.calls.map((call) => refusedResult(call, state.reply.stopReason)),
   );
@@ -202,20 +219,17 @@ export const endRefused = (state: Processing): Next<'EndOfTurn'> => {
 
 type Checking = In<'CheckingForCancellation'>;
 
-export const passOn = (state: In<'ToolUseRequested'>): Next<'CheckingForCancellation'> =>
+export const passOn = (state: In<'ToolUseRequested'>): MoveTo<'CheckingForCancellation'> =>
   go({ ...state, name: 'CheckingForCancellation' });
-export const drainedForUser = (state: Checking): boolean => state.reply.draining === 'user';
-export const drainedForTime = (state: Checking): boolean => state.reply.draining === 'time';
 
-const answered = (state: Checking): Session => {
-  const cause = state.reply.draining ?? 'user';
-  return answer(
+/**
+ * The turn was cancelled while the reply came: every call is answered, none runs
+ * (docs/rules.md#cancelled-reply-runs-no-call).
+ */
+export const answerStopped = (state: Checking, _event: Event, cause: CancelCause): SessionUpdate => ({
+  session: appendResults(
     state.session,
     state.reply.calls.map((call) => cancelledResult(call, cause)),
-  );
-};
-/** The turn was cancelled while the reply came: every call is answered, none runs (R30). */
-export const answerCancelled = (state: Checking): Next<'Cancelled'> =>
-  go({ name: 'Cancelled', session: answered(state), cause: 'user' });
-export const answerOutOfTime = (state: Checking): Next<'BudgetExceeded'> =>
-  go({ name: 'BudgetExceeded', session: answered(state), dimension: 'time' });
+  ),
+  actions: [],
+});

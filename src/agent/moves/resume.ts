@@ -1,43 +1,53 @@
 import type { Action } from '../action.js';
-import { changeBatch, changeCalling, changeSession } from '../change.js';
-import { lengthOf } from '../conversation.js';
+import type { Call } from '../call.js';
 import type { On } from '../event.js';
-import type { Next, Same } from '../move.js';
-import { go, ignore, withSession } from '../move.js';
-import type { In, RestingState, Session } from '../state.js';
-import { type Batch, isRunning, pumpAgain, put, showEnd } from './batch.js';
-import { forceBatch } from './cancel.js';
+import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
+import { go, ignore, withSession } from '../move-result.js';
+import type { In, RestingState } from '../state.js';
+import { changeBatch, changeCalling, changeSession } from '../update.js';
+import type { CancelCause } from '../values/stop-cause.js';
+import { isSpendingId } from './common/count-usage.js';
+import { retractPartial } from './common/send-request.js';
+import { remainingTimer, resumeClock, schedule } from './common/timers.js';
 import { hookAction } from './hooks.js';
-import { endRunning, unknownText } from './outcomes.js';
-import { retract } from './partial.js';
-import { keepPartial } from './stop.js';
+import { keepPartial } from './stop-cleanup.js';
+import {
+  cancelCalls,
+  displayResult,
+  isRunning,
+  replaceCalls,
+  restartBatch,
+  spendingIn,
+  type ToolBatch,
+} from './tools/call-batch.js';
+import { forceBatch } from './tools/cancel-tools.js';
+import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
 
 /**
- * The session was opened again (R83a-d). What was in flight follows from the state alone.
+ * Resumes a session. The state alone tells what was in flight.
  *
- * Calls that were running are left to the runtime: it settles each by its effect class, as ordinary events.
+ * The runtime settles calls that were running, each by its effect class, with ordinary events.
  */
 
-const opened = (session: Session, event: On<'Resumed'>): Session =>
-  changeSession(session, { epoch: event.epoch });
+/**
+ * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned spending calls are closed:
+ * no report can come any more.
+ */
+const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+  const { session } = state;
+  const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || spendingIn(state).includes(id));
+  return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event.at);
+};
 
-const clockOf = (session: Session): readonly Action[] =>
-  session.turn.timeLimit === null ? [] : [{ type: 'ScheduleTimer', ...session.turn.timeLimit }];
-
-/** What a state waits for, as the actions that start it again under the same ids. */
+/** The actions that restart the work of a state under the same ids. */
 const inFlight = (state: RestingState): readonly Action[] => {
   switch (state.name) {
-    case 'Error':
-      return [{ type: 'ScheduleTimer', timerId: state.timerId, dueAt: state.dueAt }];
-    case 'Compacting': {
-      const { compactionId, length, instructions } = state;
-      const kept = instructions === undefined ? {} : { instructions };
-      return [{ type: 'StartCompaction', compactionId, length, ...kept }];
-    }
     case 'PostToolsHook':
-      // A commit is not safe to repeat: the runtime reports that phase as interrupted.
+      // Repeating a commit is not safe: the runtime reports that phase as interrupted.
       return state.phase === 'AutoCommitting' ? [] : [hookAction(state)];
     case 'CallingLlm':
+    case 'Error':
+    case 'Compacting':
     case 'ExecutingTools':
     case 'Ready':
     case 'WaitingForUserInput':
@@ -48,76 +58,102 @@ const inFlight = (state: RestingState): readonly Action[] => {
   }
 };
 
-/** Every opening counts one up: a Resumed of an epoch that was seen is a duplicate. */
+/** Each opening has a new epoch: a Resumed with a known epoch is a duplicate. */
 export const isOldEpoch = (state: RestingState, event: On<'Resumed'>): boolean =>
   event.epoch <= state.session.epoch;
-export const ignoreEpoch = <S extends RestingState>(state: S): Same<S> =>
+export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
   ignore(state, 'stale: the session was opened since');
 
-/** Default: the state stays, what was in flight starts again (R83d). */
-export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Same<S> =>
-  isOldEpoch(state, event)
-    ? ignoreEpoch(state)
-    : go(withSession(state, opened(state.session, event)), ...clockOf(state.session), ...inFlight(state));
+/** Default: the state stays and its work restarts (docs/rules.md#resume-rest). */
+export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Stay<S> => {
+  if (isOldEpoch(state, event)) return ignoreEpoch(state);
+  const { session, actions } = opened(state, event);
+  return go(withSession(state, session), ...actions, ...inFlight(state));
+};
 
-/** Waiting: the user is asked again. */
+/** The retry waits for the rest of its delay. */
+export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
+  const { session, actions } = opened(state, event);
+  const left = remainingTimer(state, event.at);
+  return go({ ...state, ...left, session }, ...actions, schedule(left));
+};
+
+/** Prompts the user again. */
 export const goOnWaiting = (
   state: In<'WaitingForUserInput'>,
   event: On<'Resumed'>,
-): Next<'WaitingForUserInput'> =>
-  go(withSession(state, opened(state.session, event)), { type: 'PromptForInput' });
+): MoveTo<'WaitingForUserInput'> =>
+  go(withSession(state, opened(state, event).session), { type: 'PromptForInput' });
 
-/** After a clean end (R83a). */
-export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): Next<'WaitingForUserInput'> => {
-  const session = opened(state.session, event);
+/** Opens a session that was closed cleanly (docs/rules.md#open-again). */
+export const openAgain = (state: In<'ShuttingDown'>, event: On<'Resumed'>): MoveTo<'WaitingForUserInput'> => {
+  const { session } = opened(state, event);
   return go({ name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' });
 };
 
-// ---- CallingLlm (R83b) ----
+// ---- CallingLlm (docs/rules.md#resume-request) ----
 
-/** The same request under the same id. */
-export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'CallingLlm'> => {
-  const { requestId, purpose } = state;
-  const session = opened(state.session, event);
-  const length = lengthOf(session.conversation);
+/** Sends the same request under the same id. */
+export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): MoveTo<'CallingLlm'> => {
+  const { session, actions } = opened(state, event);
+  const unsaid = retractPartial(state.requestId, state.partial);
+  return go(changeCalling(state, { session, partial: '' }), ...unsaid, ...actions);
+};
+/** The request was already cancelled: sends nothing. */
+export const endDrain = (
+  state: In<'CallingLlm'>,
+  event: On<'Resumed'>,
+  cause: CancelCause,
+): SessionUpdate => {
+  const { session, actions } = keepPartial(state, cause);
+  return { session: opened({ ...state, session }, event).session, actions };
+};
+
+/** Starts the same compaction under the same id. */
+export const compactSame = (state: In<'Compacting'>, event: On<'Resumed'>): MoveTo<'Compacting'> => {
+  const { session, actions } = opened(state, event);
+  return go({ ...state, session }, ...actions);
+};
+
+// ---- ExecutingTools (docs/rules.md#resume-calls) ----
+
+/** The batch was being cancelled: ends it as if the grace period were over, and starts nothing. */
+export const endBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> =>
+  withOpened(forceBatch(state, event), event);
+
+/** Without the time limit, since the turn ends with this step. */
+const withOpened = (
+  { state, actions }: MoveTo<'ExecutingTools'>,
+  event: On<'Resumed'>,
+): MoveTo<'ExecutingTools'> => {
+  const { epoch, unaccounted } = opened(state, event).session;
   return go(
-    changeCalling(state, { session, partial: '' }),
-    ...retract(requestId, state.partial),
-    ...clockOf(session),
-    {
-      type: 'SendLlmRequest',
-      requestId,
-      purpose,
-      length,
-    },
+    changeBatch(state, { session: changeSession(state.session, { epoch, unaccounted }) }),
+    ...actions,
   );
 };
-/** It was cancelled already: nothing is sent. */
-export const endDrain = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'Cancelled'> => {
-  const { session, actions } = keepPartial(state, 'user');
-  return go({ name: 'Cancelled', session: opened(session, event), cause: 'user' }, ...actions);
-};
-export const endDrainForTime = (state: In<'CallingLlm'>, event: On<'Resumed'>): Next<'BudgetExceeded'> => {
-  const { session, actions } = keepPartial(state, 'time');
-  return go({ name: 'BudgetExceeded', session: opened(session, event), dimension: 'time' }, ...actions);
-};
 
-// ---- ExecutingTools (R83c) ----
-
-/** It was being cancelled: as if the grace were over; nothing starts. */
-export const endBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> =>
-  forceBatch(changeBatch(state, { session: opened(state.session, event) }), event);
-
-/** What has not run is decided anew; a call that was being cancelled ends. */
-export const goOnWithBatch = (state: Batch, event: On<'Resumed'>): Next<'ExecutingTools'> => {
-  const session = opened(state.session, event);
+/**
+ * Decides calls that have not run again. Calls being cancelled end: one that was starting never ran, one that was running
+ * is ended by force before another call starts.
+ */
+export const goOnWithBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
   const { batchId } = state;
-  const cancelled = state.calls
-    .filter(isRunning)
-    .filter((call) => call.graceTimerId !== null)
-    .map((call) => endRunning(call, event.at, 'cancelled', unknownText('user')));
-  const left = put(changeBatch(state, { session }), ...cancelled);
-  const pumped = pumpAgain(left, event.at);
-  const shown = cancelled.map((call) => showEnd(batchId, call));
-  return go(pumped.state, ...clockOf(session), ...shown, ...pumped.actions);
+  const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
+  const ended = cancelled.map((call) => endCancelled(call, event.at));
+  const left = replaceCalls(state, ...ended);
+  const { session, actions } = opened(left, event);
+  const pumped = restartBatch(changeBatch(left, { session }), event.at);
+  const forced = cancelCalls(
+    state,
+    cancelled.filter(({ status }) => status === 'running'),
+    true,
+  );
+  const shown = ended.map((call) => displayResult(batchId, call));
+  return go(pumped.state, ...actions, ...forced, ...shown, ...pumped.actions);
 };
+
+const endCancelled = (call: Call, at: number): EndedCall =>
+  call.status === 'starting'
+    ? neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText('user'))
+    : endRunning(call, at, { status: 'cancelled', text: unknownText('user') });

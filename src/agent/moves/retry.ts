@@ -1,25 +1,30 @@
 import type { Action } from '../action.js';
-import { changeSession } from '../change.js';
 import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
-import type { Next } from '../move.js';
-import { go } from '../move.js';
+import type { MoveTo } from '../move-result.js';
+import { go } from '../move-result.js';
 import type { RetrySchedule, Settings } from '../settings.js';
-import type { In, Session } from '../state.js';
-import { account } from './account.js';
-import { mayCompact, startCompaction } from './compaction.js';
-import { cutMiddle, utf8Bytes } from './cut.js';
-import { retract } from './partial.js';
-import { nextId, sendRequest } from './request.js';
-import { callWords, duration, resetWords } from './words.js';
+import type { In, SessionData } from '../state.js';
+import { changeSession } from '../update.js';
+import { countUsage } from './common/count-usage.js';
+import { callModel, nextId, retractPartial } from './common/send-request.js';
+import { durationText, modelErrorText, resetText } from './common/texts.js';
+import { schedule, timerFrom } from './common/timers.js';
+import { cutMiddle, utf8Bytes } from './common/truncate.js';
+import { compact, mayCompact } from './compaction.js';
+import { restore } from './stop-cleanup.js';
 
-/** The only retry there is: user sees it, can cancel it and hurry it (R18-R23, 2.7). */
+/** The only retry in the program. The user sees it, can cancel it and can skip the wait. */
 
 type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;
 
-/** Delay before retry `retry` (from 1) in milliseconds. */
+/** Milliseconds that a failure's jitter (0 to 1) adds to a delay. */
+const jitterMs = (schedule: RetrySchedule, delayMs: number, jitter: number): number =>
+  schedule.kind === 'exponential' ? (schedule.jitter ?? 0) * delayMs * jitter : 0;
+
+/** Milliseconds before retry `retry` (from 1). */
 const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
   switch (schedule.kind) {
     case 'linear':
@@ -33,42 +38,41 @@ const scheduledDelayMs = (schedule: RetrySchedule, retry: number): number => {
   }
 };
 
-/** What a machine must be set to in order to retry. */
+/** The settings that retries need. */
 type RetrySettings = Pick<Settings, 'maxRetries' | 'retrySchedule' | 'retryJitterMs' | 'retryAfterCapMs'>;
-/** A model call that failed, whatever machine made it. */
+/** A failed model call of any machine. */
 type FailedCall = Pick<Failure, 'error' | 'jitter'>;
 
-/** The larger of our schedule and the provider's wish, before retry `retry` (from 1). */
+/** Milliseconds before retry `retry` (from 1): the larger of the schedule and the provider's wish. */
 export const retryDelayMs = (
   settings: RetrySettings,
   retry: number,
   { error, jitter }: FailedCall,
 ): number => {
-  const own = scheduledDelayMs(settings.retrySchedule, retry) + Math.round(jitter * settings.retryJitterMs);
-  return Math.max(own, error.retryAfterMs ?? 0);
+  const { retrySchedule, retryJitterMs } = settings;
+  const scheduled = scheduledDelayMs(retrySchedule, retry);
+  const added = jitter * retryJitterMs + jitterMs(retrySchedule, scheduled, jitter);
+  return Math.max(scheduled + Math.round(added), error.retryAfterMs ?? 0);
 };
 
-const leave = (state: Calling): readonly Action[] => retract(state.requestId, state.partial);
-
-export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
-  event.requestId !== state.requestId;
+const leave = (state: Calling): readonly Action[] => retractPartial(state.requestId, state.partial);
 
 export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && mayCompact(state.session);
 
-export const compactOverflow = (state: Calling, event: Failure): Next<'Compacting'> => {
-  const session = account(state.session, event.requestId, event.usage);
-  const started = startCompaction(session, {
-    kind: 'overflow',
-    purpose: state.purpose,
-    attempt: state.attempt,
-  });
-  return go(started.state, ...leave(state), ...started.actions);
+export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compacting'> => {
+  const session = countUsage(state.session, event.requestId, event.usage);
+  const { purpose, attempt } = state;
+  return go(compact(session, { kind: 'overflow', purpose, attempt }), ...leave(state));
 };
 
-const longResults = (session: Session): boolean =>
+/** Room for the note about the cut, so that a cut result never counts as long again. */
+const CUT_BYTES_MIN = 128;
+const cutBytes = ({ settings }: SessionData): number => Math.max(CUT_BYTES_MIN, settings.resultCutBytes);
+
+const longResults = (session: SessionData): boolean =>
   openParts(session.conversation).some(
-    (part) => part.type === 'result' && utf8Bytes(part.text) > session.settings.resultCutBytes,
+    (part) => part.type === 'result' && utf8Bytes(part.text) > cutBytes(session),
   );
 
 export const mayCutResults = (state: Calling, event: Failure): boolean =>
@@ -81,32 +85,33 @@ const cutResult = (text: string, limit: number): string =>
     `\n[… ${utf8Bytes(text)} bytes in all, cut because the conversation was too long …]\n`,
   );
 
-/** Second overflow: the last results are cut, and sent once more (R18b). */
-export const sendCutResults = (state: Calling, event: Failure): Next<'CallingLlm'> => {
-  const session = account(state.session, event.requestId, event.usage);
-  const limit = session.settings.resultCutBytes;
+/** Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results). */
+export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
+  const session = countUsage(state.session, event.requestId, event.usage);
+  const limit = cutBytes(session);
   const parts = openParts(session.conversation).map((part) =>
     part.type === 'result' ? { ...part, text: cutResult(part.text, limit) } : part,
   );
   const open: UserMessage = { role: 'user', parts };
   const cut = changeSession(session, { conversation: { ...session.conversation, open } });
-  const sent = sendRequest(cut, state.purpose, state.attempt);
   const text = 'the conversation is too long for the model: the last results were cut';
-  return go(
-    sent.state,
-    ...leave(state),
-    { type: 'DisplayWarning', kind: 'compaction', text },
-    ...sent.actions,
-  );
+  return go(callModel(cut, state.purpose, state.attempt), ...leave(state), {
+    type: 'DisplayWarning',
+    kind: 'compaction',
+    text,
+  });
 };
 
 export const inputOverflowed = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && state.purpose === 'user';
 
-/** Final overflow: the user's text goes back to the editor, so that the next input does not meet the same wall (R18c). */
-export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> => {
-  const session = account(state.session, event.requestId, event.usage);
-  const { texts, conversation } = takeBackInput(session.conversation);
+/**
+ * Final overflow: the user's text goes back to the editor, so that the next input does not fail in the same way
+ * (docs/rules.md#overflow-gives-input-back).
+ */
+export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> => {
+  const session = countUsage(state.session, event.requestId, event.usage);
+  const { inputs, conversation } = takeBackInput(session.conversation);
   const message = `the conversation is too long for the model: ${event.error.message}`;
   const failed = {
     name: 'Failed',
@@ -114,15 +119,13 @@ export const giveBackInput = (state: Calling, event: Failure): Next<'Failed'> =>
     error: 'contextOverflow',
     message,
   } as const;
-  return texts.length === 0
-    ? go(failed, ...leave(state))
-    : go(failed, ...leave(state), { type: 'RestoreQueue', texts });
+  return inputs.length === 0 ? go(failed, ...leave(state)) : go(failed, ...leave(state), restore(inputs));
 };
 
 const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): boolean =>
   (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
-/** Trying again cannot help, whatever the provider's edge says (2.7). */
+/** Errors for which a retry can't help, even if the error says `retryable` (docs/rules.md#give-up). */
 const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'auth',
   'badRequest',
@@ -131,7 +134,7 @@ const neverRetried: ReadonlySet<ModelErrorKind> = new Set([
   'contextOverflow',
 ]);
 
-/** Whether attempt `attempt` (from 1) may be followed by another: the rule of every machine that calls models. */
+/** Whether another attempt may follow `attempt` (from 1). Every machine that calls models uses this rule. */
 export const isRetried = (settings: RetrySettings, attempt: number, call: FailedCall): boolean =>
   call.error.retryable &&
   !neverRetried.has(call.error.kind) &&
@@ -141,16 +144,16 @@ export const isRetried = (settings: RetrySettings, attempt: number, call: Failed
 export const mayRetry = (state: Calling, event: Failure): boolean =>
   isRetried(state.session.settings, state.attempt, event);
 
-/** What is said while attempt `attempt` has failed and the next one is waited for. */
+/** The text shown while a retry waits after failed attempt `attempt`. */
 export const retryText = (
   { maxRetries }: RetrySettings,
   attempt: number,
   { error }: FailedCall,
   delayMs: number,
 ): string =>
-  `${callWords(error.kind)}: ${error.message}; trying again in ${duration(delayMs)} (retry ${attempt} of ${maxRetries})`;
+  `${modelErrorText(error.kind)}: ${error.message}; trying again in ${durationText(delayMs)} (retry ${attempt} of ${maxRetries})`;
 
-/** What is said when attempt `attempt` was the last. */
+/** The text shown when `attempt` was the last one. */
 export const failureText = (
   settings: RetrySettings,
   attempt: number,
@@ -158,40 +161,43 @@ export const failureText = (
 ): string => {
   const { kind, message, retryAfterMs } = call.error;
   const tried = attempt > 1 ? ` (after ${attempt - 1} ${attempt === 2 ? 'retry' : 'retries'})` : '';
-  const wait = withinCap(settings, call) ? '' : `; ${resetWords(call.at, retryAfterMs ?? 0)}`;
-  return `${callWords(kind)}: ${message}${tried}${wait}`;
+  const wait = withinCap(settings, call) ? '' : `; ${resetText(call.at, retryAfterMs ?? 0)}`;
+  return `${modelErrorText(kind)}: ${message}${tried}${wait}`;
 };
 
-export const waitToRetry = (state: Calling, event: Failure): Next<'Error'> => {
+export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => {
   const delayMs = retryDelayMs(state.session.settings, state.attempt, event);
-  const [timerId, session] = nextId(account(state.session, event.requestId, event.usage), 'timer');
+  const [timerId, session] = nextId(countUsage(state.session, event.requestId, event.usage), 'timer');
   const { purpose, attempt } = state;
   const { kind, message } = event.error;
-  const dueAt = event.at + delayMs;
+  const timer = timerFrom(timerId, event.at, delayMs);
   const text = retryText(state.session.settings, attempt, event, delayMs);
   return go(
-    { name: 'Error', session, purpose, attempt, error: { kind, message }, timerId, dueAt },
+    { name: 'Error', session, purpose, attempt, error: { kind, message }, ...timer },
     ...leave(state),
     { type: 'DisplayWarning', kind: 'retry', text },
-    { type: 'ScheduleTimer', timerId, dueAt },
+    schedule(timer),
   );
 };
 
-/** Not retryable, attempts used up, or a longer wait than we wait for (R20). */
-export const giveUp = (state: Calling, event: Failure): Next<'Failed'> => {
-  const session = account(state.session, event.requestId, event.usage);
+/** No retry: the error is not retryable, the attempts are used up, or the wait is too long (docs/rules.md#give-up). */
+export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
+  const session = countUsage(state.session, event.requestId, event.usage);
   const message = failureText(state.session.settings, state.attempt, event);
   return go({ name: 'Failed', session, error: event.error.kind, message }, ...leave(state));
 };
 
-/** An empty reply is asked for again, if the settings say so; counted apart from attempts (R12). */
-export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): Next<'Error'> => {
-  const booked = account(state.session, event.requestId, event.usage);
+/**
+ * Retries an empty reply, as often as `emptyRetries` allows, counted apart from attempts (docs/rules.md#empty-reply).
+ */
+export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveTo<'Error'> => {
+  const booked = countUsage(state.session, event.requestId, event.usage);
   const emptyReplies = booked.emptyReplies + 1;
   const [timerId, numbered] = nextId(changeSession(booked, { emptyReplies, mayCompact: 'yes' }), 'timer');
-  const dueAt = event.at + scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
+  const delayMs = scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
+  const timer = timerFrom(timerId, event.at, delayMs);
   const error = { kind: 'empty', message: 'the model sent an empty reply' } as const;
-  const text = `${error.message}; asking again in ${duration(dueAt - event.at)}`;
+  const text = `${error.message}; asking again in ${durationText(delayMs)}`;
   return go(
     {
       name: 'Error',
@@ -199,18 +205,17 @@ export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): Next<
       purpose: state.purpose,
       attempt: state.attempt,
       error,
-      timerId,
-      dueAt,
+      ...timer,
     },
     ...leave(state),
     { type: 'DisplayWarning', kind: 'empty', text },
-    { type: 'ScheduleTimer', timerId, dueAt },
+    schedule(timer),
   );
 };
 
 export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boolean =>
   event.timerId === state.timerId;
 
-/** The same messages under a new request id (R22, R23). */
-export const tryAgain = (state: In<'Error'>): Next<'CallingLlm'> =>
-  sendRequest(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1);
+/** The same messages under a new request id (docs/rules.md#send-again). */
+export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
+  go(callModel(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1));

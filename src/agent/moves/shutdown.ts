@@ -1,18 +1,15 @@
-import type { Action } from '../action.js';
 import type { Event, On } from '../event.js';
-import type { Next } from '../move.js';
-import { go, ignore } from '../move.js';
-import type { In, RestingState, Session } from '../state.js';
-import { enqueue, isBlank } from './queue.js';
-import { settleForShutdown } from './settle.js';
-import { keepPartial } from './stop.js';
+import type { MoveTo, SessionUpdate } from '../move-result.js';
+import { go, ignore } from '../move-result.js';
+import type { In, RestingState } from '../state.js';
+import { enqueue, isBlank } from './message-queue.js';
+import { keepPartial } from './stop-cleanup.js';
+import { settleForShutdown } from './tools/finish-batch.js';
 
-/** Shutdown succeeds from everywhere in one step and leaves a valid conversation (R80-R82). */
+/** Shutdown works from every state in one step and leaves a valid conversation. */
 
-type Left = { readonly session: Session; readonly actions: readonly Action[] };
-
-/** What ends with the state that is left; timers are cancelled by its exit. */
-const leave = (state: RestingState, event: Event): Left => {
+/** Ends the work of the state that is left. Its exit cancels the timers. */
+const leave = (state: RestingState, event: Event): SessionUpdate => {
   switch (state.name) {
     case 'CallingLlm': {
       const { session, actions } = keepPartial(state, 'shutdown');
@@ -37,17 +34,17 @@ const leave = (state: RestingState, event: Event): Left => {
   }
 };
 
-export const shutDown = (state: RestingState, event: On<'ShutdownRequested'>): Next<'ShuttingDown'> => {
+export const shutDown = (state: RestingState, event: On<'ShutdownRequested'>): MoveTo<'ShuttingDown'> => {
   const { session, actions } = leave(state, event);
   return go({ name: 'ShuttingDown', session }, ...actions);
 };
 
 /** Rest of ShuttingDown. */
-export const sayGoodbye = (state: In<'ShuttingDown'>): Next<'ShuttingDown'> =>
+export const sayGoodbye = (state: In<'ShuttingDown'>): MoveTo<'ShuttingDown'> =>
   go(state, { type: 'Shutdown' });
 
-/** Typed after the end: kept for the next opening (R82). */
-export const keepInput = (state: In<'ShuttingDown'>, event: On<'UserInput'>): Next<'ShuttingDown'> =>
+/** Keeps input after the end for the next opening (docs/rules.md#after-shutdown). */
+export const keepInput = (state: In<'ShuttingDown'>, event: On<'UserInput'>): MoveTo<'ShuttingDown'> =>
   isBlank(state, event)
     ? ignore(state, 'the session is over')
     : {

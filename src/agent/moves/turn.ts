@@ -1,45 +1,48 @@
-import { changeSession } from '../change.js';
 import type { Event, On } from '../event.js';
-import type { Next } from '../move.js';
-import { go, ignore } from '../move.js';
-import type { In, Session } from '../state.js';
-import { isLimit, raiseLimit, rearm, sessionLimit, spentText } from './budget.js';
-import { startClock } from './clock.js';
-import { enoughToCompact, needsCompaction, startCompaction } from './compaction.js';
-import { enqueue } from './queue.js';
-import { nextId, sendRequest } from './request.js';
-import { noStreaks } from './streaks.js';
-import { tell, tellInputs } from './tell.js';
+import type { MoveTo } from '../move-result.js';
+import { go, ignore } from '../move-result.js';
+import type { In, SessionData } from '../state.js';
+import { changeSession } from '../update.js';
+import { readLimit } from '../values/limit.js';
+import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
+import { appendInputs, appendTexts } from './common/append-message.js';
+import { callModel, nextId } from './common/send-request.js';
+import { startClock } from './common/timers.js';
+import { compact, enoughToCompact, needsCompaction } from './compaction.js';
+import { enqueue } from './message-queue.js';
+import { noStreaks } from './tools/loop-detection.js';
 
-/** Waiting for the user, and how a turn begins (R1-R7, R0f). */
+/** Moves of WaitingForUserInput, the begin and the end of a turn. */
 
 type Waiting = In<'WaitingForUserInput'>;
 
-export const startSession = (state: In<'Ready'>): Next<'WaitingForUserInput'> =>
+export const startSession = (state: In<'Ready'>): MoveTo<'WaitingForUserInput'> =>
   go({ name: 'WaitingForUserInput', session: state.session, reason: { kind: 'start' }, next: 'rest' });
 
-/** UserInput while waiting: what was held goes first, then the text, all as one message (R3). */
+/**
+ * UserInput while waiting: sends the held queue and then the text as one message (docs/rules.md#input-starts-turn).
+ */
 export const releaseInput = (
   state: In<'Ready'> | Waiting,
   event: On<'UserInput'>,
-): Next<'WaitingForUserInput'> => {
-  const session: Session = { ...enqueue(state.session, event), mayCompact: 'yes' };
-  // It does not rest so: the text is sent, or held for a reason of its own.
+): MoveTo<'WaitingForUserInput'> => {
+  const session: SessionData = { ...enqueue(state.session, event), mayCompact: 'yes' };
+  // The state does not rest with this reason: the text is sent, or held for another reason.
   return go({ name: 'WaitingForUserInput', session, reason: { kind: 'start' }, next: 'sendQueue' });
 };
 
-export const ignoreBlank = (state: Waiting): Next<'WaitingForUserInput'> =>
+export const ignoreBlank = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   ignore(state, 'the input was blank');
-export const nothingToCancel = (state: Waiting): Next<'WaitingForUserInput'> =>
+export const nothingToCancel = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   ignore(state, 'no turn is running');
 
 export const lastIsUsers = (state: Waiting): boolean => state.session.conversation.open !== null;
 
-/** RetryLast: the conversation as it stands is sent again, nothing is appended (R5). */
-export const releaseAgain = (state: Waiting): Next<'WaitingForUserInput'> =>
+/** RetryLast: sends the same conversation again, nothing is appended (docs/rules.md#retry-last). */
+export const releaseAgain = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   go({ ...state, next: 'sendAgain' });
 
-export const nothingToRetry = (state: Waiting): Next<'WaitingForUserInput'> =>
+export const nothingToRetry = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   go(state, {
     type: 'DisplayNotice',
     kind: 'nothingToDo',
@@ -48,49 +51,52 @@ export const nothingToRetry = (state: Waiting): Next<'WaitingForUserInput'> =>
 
 export const canCompact = (state: Waiting): boolean => enoughToCompact(state.session);
 
-export const nothingToCompact = (state: Waiting): Next<'WaitingForUserInput'> =>
+export const nothingToCompact = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   go(state, { type: 'DisplayNotice', kind: 'nothingToDo', text: 'nothing to compact yet' });
 
-export const failInput = (state: Waiting, event: On<'InputFailed'>): Next<'Failed'> =>
+export const failInput = (state: Waiting, event: On<'InputFailed'>): MoveTo<'Failed'> =>
   go({ name: 'Failed', session: state.session, error: 'input', message: event.message });
 
-// ---- ApproveBudget while waiting (R75, R76) ----
+// ---- ApproveBudget while waiting (docs/rules.md#raised-limit) ----
 
 export const isNoLimit = (_state: Waiting, event: On<'ApproveBudget'>): boolean => !isLimit(event.limit);
-export const refuseLimit = (state: Waiting, event: On<'ApproveBudget'>): Next<'WaitingForUserInput'> =>
+export const refuseLimit = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> =>
   raiseLimit(state, event);
 
-const stoppedForBudget = (state: Waiting): boolean => state.reason.kind === 'budget';
-export const queueWaitsForBudget = (state: Waiting): boolean =>
-  stoppedForBudget(state) && state.session.queue.length > 0;
-export const conversationWaitsForBudget = (state: Waiting): boolean =>
-  stoppedForBudget(state) && lastIsUsers(state);
+/** Whether the raised limit is the one that stopped the session, and no other is reached. */
+const isReleased = ({ reason, session }: Waiting, { dimension, limit }: On<'ApproveBudget'>): boolean =>
+  reason.kind === 'budget' &&
+  reason.dimension === dimension &&
+  sessionLimit(setLimit(session, dimension, readLimit(limit))) === null;
+export const queueWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>): boolean =>
+  isReleased(state, event) && state.session.queue.length > 0;
+export const conversationWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>): boolean =>
+  isReleased(state, event) && lastIsUsers(state);
 
-export const approveAndSend = (state: Waiting, event: On<'ApproveBudget'>): Next<'WaitingForUserInput'> => {
+export const approveAndSend = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> => {
   const raised = raiseLimit(state, event);
   return go({ ...raised.state, next: 'sendQueue' }, ...raised.actions);
 };
 export const approveAndOfferRetry = (
   state: Waiting,
   event: On<'ApproveBudget'>,
-): Next<'WaitingForUserInput'> => {
+): MoveTo<'WaitingForUserInput'> => {
   const raised = raiseLimit(state, event);
   const text = 'the last message was not answered: a retry sends it again';
   return go(raised.state, ...raised.actions, { type: 'DisplayNotice', kind: 'retryLast', text });
 };
-export const approveLimit = (state: Waiting, event: On<'ApproveBudget'>): Next<'WaitingForUserInput'> =>
+export const approveLimit = (state: Waiting, event: On<'ApproveBudget'>): MoveTo<'WaitingForUserInput'> =>
   raiseLimit(state, event);
 
-// ---- Begin turn: the branches that WaitingForUserInput takes without an event (R0f) ----
+// ---- Begin turn: the branches that WaitingForUserInput takes without an event (docs/rules.md#begin-turn) ----
 
 const released = (state: Waiting): boolean =>
   state.next === 'sendAgain' || (state.next === 'sendQueue' && state.session.queue.length > 0);
 
-export const sessionLimitReached = (state: Waiting): boolean =>
-  released(state) && sessionLimit(state.session) !== null;
+export const sessionLimitReached = (state: Waiting): boolean => released(state) && sessionIsSpent(state);
 
-/** A session limit holds until the user raises it: the input stays queued. */
-export const holdForBudget = (state: Waiting, event: Event): Next<'WaitingForUserInput'> => {
+/** A session limit is reached: the input stays queued until the user raises the limit. */
+export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
   const dimension = sessionLimit(state.session) ?? 'usd';
   const text = `not sent: ${spentText(state.session, dimension, event.at)}; raise the limit to go on`;
   const { session, actions } = rearm(state.session, dimension);
@@ -105,16 +111,16 @@ export const holdForBudget = (state: Waiting, event: Event): Next<'WaitingForUse
 export const windowIsFilling = (state: Waiting): boolean =>
   released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
 
-export const compactFirst = (state: Waiting): Next<'Compacting'> =>
-  startCompaction(state.session, { kind: 'idle', resume: state.next });
+export const compactFirst = (state: Waiting): MoveTo<'Compacting'> =>
+  go(compact(state.session, { kind: 'idle', resume: state.next }));
 
 export const turnIsReleased = (state: Waiting): boolean => released(state);
 
-/** The queue moves into the conversation as one user message, and the turn's clock starts. */
-export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
+/** Moves the queue into the conversation as one user message and starts the time limit of the turn. */
+export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> => {
   const queue = state.next === 'sendQueue' ? state.session.queue : [];
-  const noted = tell(state.session, 'note', state.session.notes);
-  const told = tellInputs(changeSession(noted, { notes: [] }), queue);
+  const noted = appendTexts(state.session, 'note', state.session.notes);
+  const told = appendInputs(changeSession(noted, { notes: [] }), queue);
   const [turnId, numbered] = nextId(told, 'turn');
   const turn = {
     turnId,
@@ -127,26 +133,25 @@ export const beginTurn = (state: Waiting, event: Event): Next<'CallingLlm'> => {
     warned: numbered.turn.warned.filter(perSession),
   };
   const left = state.next === 'sendQueue' ? [] : numbered.queue;
-  const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }));
-  const sent = sendRequest(clock.session, 'user', 1);
-  return go(sent.state, ...clock.actions, ...sent.actions);
+  const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }), event.at);
+  return go(callModel(clock.session, 'user', 1), ...clock.actions);
 };
 
 const perSession = (dimension: string): boolean => dimension === 'usd' || dimension === 'tokens';
 
-/** Rest of WaitingForUserInput: the queue is held again, the user is asked. */
-export const promptForInput = (state: Waiting): Next<'WaitingForUserInput'> =>
+/** Rest of WaitingForUserInput: holds the queue and prompts the user. */
+export const promptForInput = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
   go({ ...state, next: 'rest' }, { type: 'PromptForInput' });
 
 // ---- EndOfTurn ----
 
-export const queueWaits = (state: In<'EndOfTurn'>): boolean =>
-  state.session.queue.length > 0 && sessionLimit(state.session) === null;
-export const budgetHoldsQueue = (state: In<'EndOfTurn'>): boolean =>
-  state.session.queue.length > 0 && sessionLimit(state.session) !== null;
-export const endedAtLimit = (state: In<'EndOfTurn'>): boolean => sessionLimit(state.session) !== null;
+/**
+ * A queue follows the turn: WaitingForUserInput sends it, or holds it at a limit (docs/rules.md#queued-turn,
+ * docs/rules.md#limit-at-end-of-turn).
+ */
+export const queueWaits = (state: In<'EndOfTurn'>): boolean => state.session.queue.length > 0;
 
-export const endTurn = (state: In<'EndOfTurn'>): Next<'WaitingForUserInput'> =>
+export const endTurn = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> =>
   go({
     name: 'WaitingForUserInput',
     session: state.session,
@@ -154,21 +159,19 @@ export const endTurn = (state: In<'EndOfTurn'>): Next<'WaitingForUserInput'> =>
     next: 'rest',
   });
 
-export const endTurnAndSendQueue = (state: In<'EndOfTurn'>): Next<'WaitingForUserInput'> => {
+export const endTurnAndSendQueue = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
   return go({ ...ended.state, next: 'sendQueue' });
 };
 
-/** The turn ended normally at a session limit: a notice, and nothing is sent by itself (R55). */
-export const endTurnAtLimit = (state: In<'EndOfTurn'>, event: Event): Next<'WaitingForUserInput'> => {
+/**
+ * The turn ended normally at a session limit: shows a notice, and sends nothing by itself
+ * (docs/rules.md#limit-at-end-of-turn).
+ */
+export const endTurnAtLimit = (state: In<'EndOfTurn'>, event: Event): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
   const dimension = sessionLimit(state.session) ?? 'usd';
   const { session, actions } = rearm(state.session, dimension);
   const text = spentText(state.session, dimension, event.at);
   return go({ ...ended.state, session }, { type: 'DisplayNotice', kind: 'budget', text }, ...actions);
-};
-export const holdQueueAtLimit = (state: In<'EndOfTurn'>, event: Event): Next<'WaitingForUserInput'> => {
-  const ended = endTurnAtLimit(state, event);
-  const dimension = sessionLimit(state.session) ?? 'usd';
-  return go({ ...ended.state, reason: { kind: 'budget', dimension } }, ...ended.actions);
 };

@@ -1,19 +1,20 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { hosted } from '../../models/addresses.js';
-import { DEFAULT_MODEL, factsOf } from '../../models/catalogue.js';
-import { chooseModel } from '../../models/choose.js';
-import { createFetch } from '../../models/http.js';
-import { attempt } from '../../runtime/wall.js';
-import { consult, variablesOf } from '../configured.js';
-import type { Check, World } from './world.js';
+import { factsOf } from '../../models/catalogue.js';
+import { chooseModel } from '../../models/choose-model.js';
+import { endpointOf } from '../../models/endpoints.js';
+import { createFetch } from '../../models/http/node-fetch.js';
+import { DEFAULT_MODEL, providerOfModel } from '../../providers/provider-table.js';
+import { attempt } from '../../runtime/attempt.js';
+import { consult, variablesOf } from '../settings/apply-config.js';
+import type { Check, DoctorWorld } from './probes.js';
 
-/** The model that would answer, and the way to it. */
+/** Checks of the configured model and of the connection to its provider. */
 
-/** Older than this program: a clock that says so is wrong. */
+/** This program did not exist before: a clock with an earlier date is wrong. */
 const OLDEST = Date.UTC(2026, 10, 1);
 const SKEW_MS = 5 * 60_000;
 
-const variables = async (world: World) => {
+const variables = async (world: DoctorWorld) => {
   const folder = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
   const { resolved } = await consult(folder, world.environment, {});
   const chosen = resolved.find(({ setting }) => setting.key === 'model')?.value;
@@ -25,12 +26,16 @@ const variables = async (world: World) => {
   };
 };
 
-const problemOf = async (world: World, kinds: readonly string[]) => {
+const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFrom === 'catalogue';
+
+const asksServer = (model: string): boolean => providerOfModel(model) !== undefined && !isCatalogued(model);
+
+const problemOf = async (world: DoctorWorld, kinds: readonly string[]) => {
   const { resolved, model } = await variables(world);
   const read = await attempt(() => variablesOf(resolved, world.environment));
   if (read.kind === 'fault') return kinds.includes('noKey') ? read.fault.message : null;
-  // a local server is asked for its models: that is for --online
-  if (/^(ollama|openai-compatible)\//.test(model) && !world.online) return null;
+  // Looking up a local model asks its server, which only --online allows.
+  if (asksServer(model) && !world.online) return null;
   const chosen = await chooseModel(
     model,
     { ...world.environment, ...read.value },
@@ -39,29 +44,23 @@ const problemOf = async (world: World, kinds: readonly string[]) => {
   return chosen.kind !== 'ok' && kinds.includes(chosen.kind) ? chosen.message : null;
 };
 
-/** First line: what; the others: what to do. */
+/** Splits a message: its first line is the finding, the other lines are the repair. */
 const asFound = (message: string | null) => {
   if (message === null) return null;
   const [what = '', ...rest] = message.split('\n');
   return { what: what.replace(/\.$/, ''), repair: rest.join(' ') || 'pawl --help says how models are named' };
 };
 
-const addressFor = async (world: World): Promise<URL | null> => {
+const addressFor = async (world: DoctorWorld): Promise<URL | null> => {
   const { resolved, model } = await variables(world);
-  const provider = model.split('/')[0] ?? '';
+  const provider = providerOfModel(model);
   const environment = { ...world.environment, ...variablesOf(resolved, world.environment) };
-  const known = Object.entries(hosted).find(([name]) => name === provider)?.[1];
-  if (known === undefined) return null;
-  const standard: Readonly<Record<string, string>> = {
-    anthropic: 'https://api.anthropic.com',
-    openai: 'https://api.openai.com',
-    google: 'https://generativelanguage.googleapis.com',
-  };
-  const text = environment[known.urlVariable] || standard[provider] || '';
-  return URL.canParse(text) ? new URL(text) : null;
+  if (provider === undefined || provider.ownServer !== null) return null;
+  const endpoint = endpointOf(provider, environment, undefined);
+  return endpoint.kind === 'ok' && endpoint.url !== null ? new URL(endpoint.url) : null;
 };
 
-const ask = async (world: World) => {
+const ask = async (world: DoctorWorld) => {
   const url = await addressFor(world);
   if (!world.online || url === null) return null;
   const fetched = await attempt(async () => {
@@ -94,8 +93,7 @@ export const modelChecks: readonly Check[] = [
     level: 'note',
     look: async (world) => {
       const { model } = await variables(world);
-      const isCatalogued = /^(anthropic|openai|google)\//.test(model);
-      return isCatalogued && factsOf(model).source === null
+      return isCatalogued(model) && factsOf(model).source === null
         ? {
             what: `${model} is not in the catalogue: a window and limits are assumed, and its price is unknown`,
             repair: 'Look at the name: docs/models.md lists those that are known',
@@ -108,7 +106,7 @@ export const modelChecks: readonly Check[] = [
     level: 'fault',
     look: async (world) => {
       const { model, usd } = await variables(world);
-      return usd !== null && /^(anthropic|openai|google)\//.test(model) && factsOf(model).prices === null
+      return usd !== null && isCatalogued(model) && factsOf(model).prices === null
         ? {
             what: `max_usd can't be kept: the price of ${model} is unknown`,
             repair: 'Set max_tokens or max_rounds in its place, or allow_unknown_price = true',

@@ -1,29 +1,29 @@
 import { readFile } from 'node:fs/promises';
-import { attempt } from '../../runtime/wall.js';
+import { attempt } from '../../runtime/attempt.js';
 import { PROGRAM as SHELL } from '../../tools/bash.js';
-import { type Check, isAtLeast, runProgram, versionIn, type World } from './world.js';
+import { type Check, type DoctorWorld, isAtLeast, programsOf, runProgram, versionIn } from './probes.js';
 
-/** Programs that the agent starts, and what keeps them from working. */
+/** Checks of the programs that the agent starts. */
 
 const NODE = '20.19.0';
 const GIT = '2.20.0';
 const BUBBLEWRAP = '0.8.0';
 const PYTHON = '3.9.0';
 
-const tooOld = async (world: World, program: string, wanted: string): Promise<string | null> => {
+const tooOld = async (world: DoctorWorld, program: string, wanted: string): Promise<string | null> => {
   const ran = await runProgram(world, program, ['--version']);
   const version = ran === null ? null : versionIn(ran.text);
   return version === null || isAtLeast(version, wanted) ? null : version;
 };
 
-const isMissing = async (world: World, program: string): Promise<boolean> =>
+const isMissing = async (world: DoctorWorld, program: string): Promise<boolean> =>
   (await runProgram(world, program, ['--version'])) === null;
 
-/** bubblewrap with everything of the machine to read, and a program that does nothing. */
-const tryBubblewrap = (world: World) =>
+/** Starts bubblewrap with the whole file system read-only and a command that does nothing. */
+const tryBubblewrap = (world: DoctorWorld) =>
   runProgram(world, 'bwrap', ['--unshare-all', '--ro-bind', '/', '/', '--', '/bin/sh', '-c', ':']);
 
-/** AppArmor of Ubuntu 24.04 and newer keeps programs without a profile from making namespaces. */
+/** Whether AppArmor forbids namespaces to programs without a profile, as it does since Ubuntu 24.04. */
 const isRestricted = async (): Promise<boolean> => {
   const read = await attempt(() =>
     readFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns', 'utf8'),
@@ -52,6 +52,33 @@ export const programChecks: readonly Check[] = [
             what: `Node ${nodeVersion} is too old`,
             repair: `Install Node ${NODE} or newer, for example with nvm: nvm install 22`,
           },
+  },
+  {
+    name: 'searchPathSkipped',
+    level: 'note',
+    look: (world) => {
+      const lines = programsOf(world).skipped.map(({ folder, why }) => `${folder}: ${why}`);
+      return lines.length === 0
+        ? null
+        : {
+            what: `no program is taken from these folders of PATH: ${lines.join('; ')}`,
+            repair:
+              'A folder of the project stays out of use. Make any other yours or root’s, with mode go-w, or take it out of PATH',
+          };
+    },
+  },
+  {
+    name: 'searchPathShared',
+    level: 'note',
+    look: (world) => {
+      const { shared } = programsOf(world);
+      return shared.length === 0
+        ? null
+        : {
+            what: `administrators of this computer may change programs in ${shared.join(', ')}`,
+            repair: 'Usual for Homebrew, Nix and /usr/local. If you do not want it: chmod g-w the folder',
+          };
+    },
   },
   {
     name: 'gitMissing',
@@ -104,6 +131,7 @@ export const programChecks: readonly Check[] = [
   {
     name: 'bubblewrapMissing',
     level: 'note',
+    partOf: 'sandboxMissing',
     look: async (world) =>
       world.platform === 'linux' && (await isMissing(world, 'bwrap'))
         ? {
@@ -115,6 +143,7 @@ export const programChecks: readonly Check[] = [
   {
     name: 'bubblewrapTooOld',
     level: 'note',
+    partOf: 'sandboxMissing',
     look: async (world) => {
       const version = await tooOld(world, 'bwrap', BUBBLEWRAP);
       return version === null
@@ -128,6 +157,7 @@ export const programChecks: readonly Check[] = [
   {
     name: 'namespacesRefused',
     level: 'note',
+    partOf: 'sandboxMissing',
     look: async (world) => {
       const ran = await tryBubblewrap(world);
       if (ran === null || ran.code === 0) return null;

@@ -1,14 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { describeSelf, isGone, readHolder } from '../../journal/holder.js';
-import { sessionsFolder } from '../../journal/layout.js';
+import { stateFolder } from '../../base/state-folder.js';
+import { sessionsFolder } from '../../journal/journal-paths.js';
+import { describeSelf, isGone, readHolder } from '../../journal/write/lock-owner.js';
 import { loadAgentsFiles } from '../../prompt/agents-files.js';
-import { stateFolder } from '../state-folder.js';
-import type { Check, World } from './world.js';
+import type { Check, DoctorWorld } from './probes.js';
 
-/** Sessions that are open, what was cut off, and what the model is told. */
+/** Checks of sessions: open elsewhere, torn journal tails, instruction files that can't be used. */
 
-const filesOf = ({ environment }: World, suffix: RegExp): readonly string[] => {
+const filesOf = ({ environment }: DoctorWorld, suffix: RegExp): readonly string[] => {
   const folder = sessionsFolder(stateFolder(environment));
   if (!existsSync(folder)) return [];
   return readdirSync(folder)

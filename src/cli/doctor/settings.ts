@@ -1,27 +1,28 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { providers } from '../../config/providers.js';
+import { closestTo } from '../../base/nearest-word.js';
 import { refusedOf } from '../../config/resolve.js';
 import { settings } from '../../config/table.js';
 import { showValue } from '../../config/value.js';
-import { attempt } from '../../runtime/wall.js';
-import { closestTo } from '../../suggest.js';
-import { consult } from '../configured.js';
-import type { Check, World } from './world.js';
+import { foreignFolder, repositoryFolders } from '../../files/repository-folders.js';
+import { providers } from '../../providers/provider-table.js';
+import { attempt } from '../../runtime/attempt.js';
+import { consult } from '../settings/apply-config.js';
+import type { Check, DoctorWorld } from './probes.js';
 
-/** What was written into files and variables. */
+/** Checks of configuration files and environment variables. */
 
-const consultHere = async (world: World) => {
+const consultHere = async (world: DoctorWorld) => {
   const folder = existsSync(world.workspace) ? realpathSync(world.workspace) : world.workspace;
   return consult(folder, world.environment, {});
 };
 
-/** Variables of ours that no setting has. */
+/** All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a tool call. */
 const knownVariables = new Set([...settings.map(({ variable }) => variable), 'PAWL_CALL']);
 
-const localeOf = ({ environment }: World): string =>
+const localeOf = ({ environment }: DoctorWorld): string =>
   environment.LC_ALL || environment.LC_CTYPE || environment.LANG || '';
 
-const checkUrl = (environment: World['environment'], name: string): string | null => {
+const checkUrl = (environment: DoctorWorld['environment'], name: string): string | null => {
   const text = environment[name] || environment[name.toLowerCase()] || '';
   if (text === '') return null;
   return URL.canParse(text.includes('://') ? text : `http://${text}`) ? null : text;
@@ -40,6 +41,19 @@ export const settingChecks: readonly Check[] = [
             what: lines.join('; '),
             repair:
               'Correct what is named. pawl config lists every setting; docs/configuration.md explains them',
+          };
+    },
+  },
+  {
+    name: 'folderAboveForeign',
+    level: 'note',
+    look: ({ workspace }) => {
+      const foreign = existsSync(workspace) ? repositoryFolders(realpathSync(workspace)).foreign : null;
+      return foreign === null
+        ? null
+        : {
+            what: foreignFolder(foreign),
+            repair: `If the repository in ${foreign} is meant, let its owner give it to you: chown`,
           };
     },
   },
@@ -170,8 +184,8 @@ export const settingChecks: readonly Check[] = [
   },
 ];
 
-/** Runs one check; one that fails itself is a fault of ours, and said. */
-export const lookSafely = async (check: Check, world: World) => {
+/** Runs one check. A check that throws is reported as a finding, so that the others still run. */
+export const lookSafely = async (check: Check, world: DoctorWorld) => {
   const looked = await attempt(() => check.look(world));
   if (looked.kind === 'done') return looked.value;
   return { what: `the check itself failed: ${looked.fault.message}`, repair: 'Please report it' };

@@ -211,11 +211,13 @@ const different: readonly Group[] = [
     nodes: of(llm(session({}, { emptyRetries: 2 })), llm(session({ emptyReplies: 1 }, { emptyRetries: 2 }))),
   },
   {
-    title: 'the time of a turn that has a limit, and whether its timer runs',
+    title: 'what is left of the time of a turn, and whether its timer runs',
     nodes: [
       node(turn({}, session({}, { limits: { timeMs: 5 } }))),
-      node(turn({}, session({}, { limits: { timeMs: 5 } })), { now: 3 }),
-      node(turn({ timeLimit: { timerId: 'timer-1', dueAt: 5 } }, session({}, { limits: { timeMs: 5 } }))),
+      ...[0, 3].map((now) => {
+        const timeLimit = { timerId: 'timer-1', dueAt: 5, delayMs: 5 };
+        return node(turn({ timeLimit }, session({}, { limits: { timeMs: 5 } })), { now });
+      }),
     ],
   },
   {

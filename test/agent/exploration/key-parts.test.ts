@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Call } from '../../../src/agent/call.js';
-import type { Configuration } from '../../../src/agent/exploration/configuration.js';
-import { keysOf } from '../../../src/agent/exploration/key.js';
-import type { In, Session, State } from '../../../src/agent/state.js';
+import type { Configuration } from '../../../src/agent/exploration/configurations/configuration.js';
+import { stateKeyFor } from '../../../src/agent/exploration/state-key.js';
+import type { In, SessionData, State } from '../../../src/agent/state.js';
 import { batch, failed, llm, queued, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';
 import type { SettingsPatch } from '../settings.js';
@@ -16,7 +16,7 @@ import { configurationNamed } from './small.js';
 
 const everything = configurationNamed('everything');
 const keyOf = (state: State, now = 0, costlyLeft = 0, configuration: Configuration = everything): string =>
-  keysOf(configuration)({ state, cursors: [], costlyLeft, now });
+  stateKeyFor(configuration)({ state, cursors: [], costlyLeft, now });
 const part = (index: number) => (state: State, now?: number) => keyOf(state, now).split('|')[index];
 
 type Row = readonly [title: string, state: State, key: string];
@@ -27,14 +27,14 @@ const check = (of: (state: State) => string | undefined, rows: readonly Row[]): 
 // ---- The state ----
 
 const own = session();
-const compacting = (mode: In<'Compacting'>['mode'], of: Session = own): State => ({
+const compacting = (mode: In<'Compacting'>['mode'], of: SessionData = own): State => ({
   name: 'Compacting',
   session: of,
   compactionId: 'compaction-1',
   length: 2,
   mode,
 });
-const hook = (mutated: readonly string[], of: Session = own): In<'PostToolsHook'> => ({
+const hook = (mutated: readonly string[], of: SessionData = own): In<'PostToolsHook'> => ({
   name: 'PostToolsHook',
   session: of,
   phase: 'CheckingGitCommits',
@@ -53,10 +53,11 @@ const starting = (graceTimerId: string | null): Call => ({
   allowed: 'byPolicy',
   graceTimerId,
 });
-const ended = (text: string, mutating: boolean, status: 'ok' | 'failed' = 'ok'): Call => ({
+const ended = (text: string, mutating: boolean, status: 'ok' | 'failed' = 'ok', ran = true): Call => ({
   judged: mutating ? g.edit('1') : g.grep('1'),
   requestedAt: 1,
   status,
+  ran,
   startedAt: 1,
   completedAt: 2,
   outcome: { failed: status === 'failed', text },
@@ -113,7 +114,17 @@ check(part(0), [
   ],
   ['a call that ended', batch([ended('found', false)]), 'Xrunning,ended'],
   ['a call that changed something', batch([ended('done', true)]), 'Xrunning,ended*'],
-  ['a call that failed to change something', batch([ended('no', true, 'failed')]), 'Xrunning,ended'],
+  [
+    'a call that may have changed something and failed',
+    batch([ended('no', true, 'failed')]),
+    'Xrunning,ended*',
+  ],
+  ['a call that never ran', batch([ended('no', true, 'failed', false)]), 'Xrunning,ended'],
+  [
+    'a call that failed, where only calls that ended ok count',
+    batch([ended('no', true, 'failed')], session({}, { hooks: 'mutatingOk' })),
+    'Xrunning,ended',
+  ],
   [
     'a result that is as long as may be',
     batch([ended('12345678', false)], session({}, short)),
@@ -125,7 +136,7 @@ check(part(0), [
 
 // ---- The session ----
 
-const within = (change: Partial<Session>, settings: SettingsPatch = {}): State =>
+const within = (change: Partial<SessionData>, settings: SettingsPatch = {}): State =>
   waiting(session(change, settings));
 const sized = (contextTokens: number): State =>
   within({ contextTokens }, { windowTokens: 100, compactAtRatio: 0.5, compactMidRatio: 0.75 });
@@ -187,10 +198,10 @@ check(part(1), [
 // ---- The turn ----
 
 const turning = (
-  turn: Partial<Session['turn']>,
+  turn: Partial<SessionData['turn']>,
   limits: SettingsPatch['limits'] = {},
-  more: Partial<Session> = {},
-): Session => {
+  more: Partial<SessionData> = {},
+): SessionData => {
   const base = session(more, {
     emptyRetries: 2,
     limits: { ...noLimits, repeats: 0, errors: 0, sameResults: 0, ...limits },
@@ -206,10 +217,15 @@ check(part(3), [
   ['rounds beyond their limit', llm(turning({ rounds: 4 }, { rounds: 3 })), '3.0.0'],
   ['cut replies', llm(turning({ truncations: 2 }, { truncation: 9 })), '0.2.0'],
   ['empty replies', llm(turning({}, {}, { emptyReplies: 1 })), '0.0.1'],
-  ['a time limit', llm(turning({ timeLimit: { timerId: 't', dueAt: 1 } })), '0.0.0t'],
-  ['time that passed, with a limit', llm(turning({ startedAt: -7 }, { timeMs: 9 })), '0.0.0@7'],
+  ['a time limit', llm(turning({ timeLimit: { timerId: 't', dueAt: 1, delayMs: 9 } })), '0.0.0@1/9'],
+  [
+    'a time limit, after the clock went back',
+    llm(turning({ timeLimit: { timerId: 't', dueAt: 99, delayMs: 9 } })),
+    '0.0.0@9/9',
+  ],
+  ['time that passed, without a timer', llm(turning({ startedAt: -7 }, { timeMs: 9 })), '0.0.0'],
   ['a warning about a limit that is gone', llm(turning({ warned: ['usd'] })), '0.0.0'],
-  ['a warning', llm(turning({ warned: ['time'] }, { timeMs: 9 })), '0.0.0@0time'],
+  ['a warning', llm(turning({ warned: ['time'] }, { timeMs: 9 })), '0.0.0time'],
   ['a warning about money', llm(turning({ warned: ['usd', 'time'] }, { usd: 9 })), '0.0.0usd'],
   ['the last call of a turn', llm(turning({ finishing: 'rounds' })), '0.0.0frounds'],
   ['streaks that no limit asks for', llm(turning({ streaks: counted })), '0.0.0'],
@@ -235,7 +251,7 @@ check(part(3), [
 
 const billed = (state: State, costlyLeft = 2): string | undefined =>
   keyOf(state, 0, costlyLeft).split('|')[4];
-const owing = (...unaccounted: readonly string[]): Session => session({ unaccounted });
+const owing = (...unaccounted: readonly string[]): SessionData => session({ unaccounted });
 
 check(
   (state) => billed(state),
@@ -257,7 +273,7 @@ test('nothing may cost much any more: bills do not count', () => {
 
 test('settings that may change under way are part of the key', () => {
   const configuration: Configuration = { ...everything, changes: [{ maxRetries: 0 }] };
-  assert.match(keyOf(within({}, { maxRetries: 5 }), 0, 0, configuration), /05\|/);
+  assert.match(keyOf(within({}, { maxRetries: 5 }), 0, 0, configuration), /unlimited5\|/);
 });
 
 test('the limits are part of the key', () => {

@@ -34,8 +34,12 @@ const same: readonly Group[] = [
   { title: 'ids', nodes: of(llm(), llm(session(), 1, 'req-7')) },
   { title: 'times', nodes: of(error(), error({ dueAt: 9 })) },
   {
-    title: 'mutating calls that failed, and reads',
-    nodes: of(calls(ended('failed', true)), calls(ended('ok', false))),
+    title: 'mutating calls that never ran, and reads',
+    nodes: of(calls(ended('failed', true, 'x', false)), calls(ended('ok', false))),
+  },
+  {
+    title: 'mutating calls that failed, and others',
+    nodes: of(calls(ended('failed', true)), calls(ended('ok', true))),
   },
   {
     title: 'reads that failed, and others',

@@ -1,24 +1,25 @@
 import type { Call } from '../../../src/agent/call.js';
-import { keysOf } from '../../../src/agent/exploration/key.js';
-import type { Node } from '../../../src/agent/exploration/node.js';
+import type { ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
+import { stateKeyFor } from '../../../src/agent/exploration/state-key.js';
 import type { UserMessage } from '../../../src/agent/message.js';
-import type { In, Session, State } from '../../../src/agent/state.js';
+import type { In, SessionData, State } from '../../../src/agent/state.js';
 import { asked, batch, llm, reply, session, user, waiting, withTalk } from '../by-hand.js';
 import * as g from '../given.js';
 import { configurationNamed } from './small.js';
 
 /** Nodes of the exploration made by hand, and the key by which they are told apart. */
 
-export const keyOf = keysOf({ ...configurationNamed('everything'), changes: [{ maxRetries: 0 }] });
-export const node = (state: State, own: Partial<Node> = {}): Node => ({
+export const keyOf = stateKeyFor({ ...configurationNamed('everything'), changes: [{ maxRetries: 0 }] });
+export const node = (state: State, own: Partial<ExplorationNode> = {}): ExplorationNode => ({
   state,
   cursors: [{ state: 'A' }],
   costlyLeft: 0,
   now: 0,
   ...own,
 });
-export type Group = { readonly title: string; readonly nodes: readonly Node[] };
-export const of = (...states: readonly State[]): readonly Node[] => states.map((state) => node(state));
+export type Group = { readonly title: string; readonly nodes: readonly ExplorationNode[] };
+export const of = (...states: readonly State[]): readonly ExplorationNode[] =>
+  states.map((state) => node(state));
 
 export const error = (own: Partial<In<'Error'>> = {}): State => ({
   name: 'Error',
@@ -28,6 +29,7 @@ export const error = (own: Partial<In<'Error'>> = {}): State => ({
   error: { kind: 'overloaded', message: 'busy' },
   timerId: 'timer-1',
   dueAt: 1,
+  delayMs: 1_000,
   ...own,
 });
 export const hook = (own: Partial<In<'PostToolsHook'>> = {}): State => ({
@@ -39,7 +41,7 @@ export const hook = (own: Partial<In<'PostToolsHook'>> = {}): State => ({
   tree: 'unknown',
   ...own,
 });
-export const compacting = (mode: In<'Compacting'>['mode'], own: Session = session()): State => ({
+export const compacting = (mode: In<'Compacting'>['mode'], own: SessionData = session()): State => ({
   name: 'Compacting',
   session: own,
   compactionId: 'compaction-1',
@@ -47,10 +49,11 @@ export const compacting = (mode: In<'Compacting'>['mode'], own: Session = sessio
   mode,
 });
 export const calls = (...own: readonly Call[]): State => batch(own);
-export const ended = (status: 'ok' | 'failed', mutating: boolean, words = 'x'): Call => ({
+export const ended = (status: 'ok' | 'failed', mutating: boolean, words = 'x', ran = true): Call => ({
   judged: mutating ? g.edit('1') : g.grep('1'),
   requestedAt: 1,
   status,
+  ran,
   startedAt: 1,
   completedAt: 2,
   outcome: { failed: status !== 'ok', text: words },
@@ -69,11 +72,11 @@ export const cancelling = (graceTimerId: string | null, cause: 'user' | 'time' =
   ...batch([started(null)]),
   phase: { mode: 'cancelling', graceTimerId, cause },
 });
-export const turn = (own: Partial<Session['turn']>, from: Session): State =>
+export const turn = (own: Partial<SessionData['turn']>, from: SessionData): State =>
   llm({ ...from, turn: { ...from.turn, ...own } });
 export const COUNTED = { limits: { rounds: 3, truncation: 3, repeats: 3, errors: 3, sameResults: 3 } };
 export const NONE = { limits: { rounds: 0, truncation: 0, repeats: 0, errors: 0, sameResults: 0 } };
-export const streaks = (own: Partial<Session['turn']['streaks']>, from = session({}, COUNTED)): State =>
+export const streaks = (own: Partial<SessionData['turn']['streaks']>, from = session({}, COUNTED)): State =>
   turn({ streaks: { ...from.turn.streaks, ...own } }, from);
 export const LONG = 'x'.repeat(5_000);
 export const open = (...parts: UserMessage['parts']): State => llm(withTalk([], user(...parts)));
@@ -81,12 +84,15 @@ export const talked = (length: number): State =>
   waiting(withTalk(Array.from({ length }, (_, at) => (at % 2 === 0 ? asked() : reply()))));
 export const filled = (contextTokens: number): State =>
   llm(session({ contextTokens }, { windowTokens: 100, compactAtRatio: 0.5, compactMidRatio: 0.7 }));
-export const used = (usage: Partial<Session['usage']>, limits: { usd?: number; tokens?: number }): State => {
+export const used = (
+  usage: Partial<SessionData['usage']>,
+  limits: { usd?: number; tokens?: number },
+): State => {
   const own = session({}, { limits });
   return llm({ ...own, usage: { ...own.usage, ...usage } });
 };
 export const queued = (...modes: readonly ('steer' | 'followUp')[]): State =>
   waiting(session({ queue: modes.map((mode, at) => ({ inputId: `input-${at}`, text: 'x', mode })) }));
-export const granted = (...grants: Session['grants']): State => waiting(session({ grants }));
-export const billed = (state: State, costlyLeft: number): Node => node(state, { costlyLeft });
+export const granted = (...grants: SessionData['grants']): State => waiting(session({ grants }));
+export const billed = (state: State, costlyLeft: number): ExplorationNode => node(state, { costlyLeft });
 export const owing = (...unaccounted: readonly string[]): State => llm(session({ unaccounted }));

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exploreOne } from '../../../src/agent/exploration/check.js';
-import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
+import { exploreOne } from '../../../src/agent/exploration/check-result.js';
+import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
 import { agent } from '../../../src/agent/machine.js';
-import { views } from '../../../src/agent/views/views.js';
+import { projections } from '../../../src/agent/projections/all-projections.js';
 import { smallBounds } from './small.js';
 
 const STATES_MAX = 100_000;
@@ -14,7 +14,7 @@ for (const configuration of configurationsOf(least)) {
     const { complete, violation, states } = exploreOne(
       configuration,
       agent,
-      views,
+      projections,
       STATES_MAX,
       () => undefined,
     );

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../../src/agent/event.js';
-import type { Configuration } from '../../../src/agent/exploration/configuration.js';
-import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
-import { modelOf, settingsOf } from '../../../src/agent/exploration/model.js';
+import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
+import type { Configuration } from '../../../src/agent/exploration/configurations/configuration.js';
+import { modelOf, settingsOf } from '../../../src/agent/exploration/exploration-model.js';
 import { eventLine, traceOf } from '../../../src/agent/exploration/trace.js';
 import { agent } from '../../../src/agent/machine.js';
-import { explore } from '../../../src/kernel/explore.js';
+import { explore } from '../../../src/machine-kit/explorer/explore-states.js';
 import { usage } from '../given.js';
 import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
@@ -59,7 +59,7 @@ test('a path is written as a trace that can be played, with its times', () => {
   assert.ok(configuration !== undefined);
   const trace = traceOf(
     configuration,
-    ['1: the last calls are not answered'],
+    ['every-call-answered: the last calls are not answered'],
     [
       { type: 'Start', at: 0 },
       { type: 'UserInput', at: 500, text: 'hi', mode: 'followUp' },
@@ -67,7 +67,10 @@ test('a path is written as a trace that can be played, with its times', () => {
     ],
   );
   const [title, , , ...rest] = trace.split('\n');
-  assert.equal(title, "# Found in the configuration 'everything': 1: the last calls are not answered.");
+  assert.equal(
+    title,
+    "# Found in the configuration 'everything': every-call-answered: the last calls are not answered.",
+  );
   assert.deepEqual(rest, ['', '> @500 UserInput "hi" followUp', '', '> CancelTurn', '']);
   assert.match(play(trace).text, /\n> CancelTurn\n- CallingLlm\/CancelTurn\/2 /);
 });

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
 import {
   type Bounds,
   type Configuration,
   defaultBounds,
-} from '../../../src/agent/exploration/configuration.js';
-import { configurationsOf } from '../../../src/agent/exploration/configurations.js';
-import { modelOf, settingsOf } from '../../../src/agent/exploration/model.js';
-import type { Node } from '../../../src/agent/exploration/node.js';
+} from '../../../src/agent/exploration/configurations/configuration.js';
+import { modelOf, settingsOf } from '../../../src/agent/exploration/exploration-model.js';
+import type { ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
 import { eventLine } from '../../../src/agent/exploration/trace.js';
 import { agent } from '../../../src/agent/machine.js';
+import { projections } from '../../../src/agent/projections/all-projections.js';
 import { defaultSettings, type Settings } from '../../../src/agent/settings.js';
-import { views } from '../../../src/agent/views/views.js';
-import { explore } from '../../../src/kernel/explore.js';
+import { explore } from '../../../src/machine-kit/explorer/explore-states.js';
 
 /**
  * What happens in the world of each configuration, as a text: its settings, every kind of event that comes within the
@@ -53,9 +53,9 @@ const differing = (settings: Settings): string =>
   );
 
 const describeWorld = (configuration: Configuration, statesMax: number): readonly string[] => {
-  const { model } = modelOf(configuration, agent, views);
+  const { model } = modelOf(configuration, agent, projections);
   const lines = new Map<string, number>();
-  const labels = (node: Node) => {
+  const labels = (node: ExplorationNode) => {
     const found = model.labels(node);
     for (const { by, event, costly } of found) {
       const line = `${by} ${eventLine(event, node.now)}${costly ? ' (costly)' : ''}`;

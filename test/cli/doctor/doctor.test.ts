@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { World } from '../../../src/cli/doctor/world.js';
-import { checks, diagnose } from '../../../src/cli/doctor.js';
+import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
+import type { DoctorWorld } from '../../../src/cli/doctor/probes.js';
 import { fakeProgram, makePlace, namesIn, type Place, realGit, write } from './world.js';
 
 /** Makes the world ill; what it gives back is the world that the doctor sees. */
-type Harm = (place: Place, context: TestContext) => World | Promise<World>;
+type Harm = (place: Place, context: TestContext) => DoctorWorld | Promise<DoctorWorld>;
 
 const set =
   (variables: Readonly<Record<string, string | undefined>>): Harm =>
@@ -31,7 +31,7 @@ const saying =
   };
 
 const configured =
-  (text: string, more: Partial<World> = {}): Harm =>
+  (text: string, more: Partial<DoctorWorld> = {}): Harm =>
   ({ folder, world }) => {
     write(path.join(folder, 'home/.config/pawl/config.toml'), text);
     return { ...world, ...more };
@@ -48,7 +48,7 @@ const withState =
   };
 
 const serving =
-  (headers: (world: World) => http.OutgoingHttpHeaders): Harm =>
+  (headers: (world: DoctorWorld) => http.OutgoingHttpHeaders): Harm =>
   async ({ world }, context) => {
     const server = http.createServer((_, response) => response.writeHead(404, headers(world)).end());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -61,21 +61,41 @@ const serving =
     };
   };
 
+const unfenced =
+  (harm: Harm): Harm =>
+  async (place, context) => {
+    write(path.join(place.folder, 'home/.config/pawl/config.toml'), 'sandbox = "off"\n');
+    return harm(place, context);
+  };
+
 /** One row a fault: what is done to the world, and what its repair says. */
 const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   nodeTooOld: [({ world }) => ({ ...world, nodeVersion: '20.18.3' }), /nvm install/],
+  searchPathSkipped: [
+    (place) => {
+      const bin = path.join(place.world.workspace, 'bin');
+      mkdirSync(bin);
+      const PATH = `${bin}:${place.bin}`;
+      return { ...place.world, environment: { ...place.world.environment, PATH } };
+    },
+    /stays out of use/,
+  ],
   gitMissing: [without('git'), /apt-get install git/],
   gitTooOld: [saying('git', 'echo git version 1.8.3.1'), /Install git 2\.20/],
   shellMissing: [without('bash'), /PATH/],
-  bubblewrapMissing: [without('bwrap'), /apt-get install bubblewrap/],
-  bubblewrapTooOld: [saying('bwrap', 'echo bubblewrap 0.4.1'), /0\.8/],
+  bubblewrapMissing: [unfenced(without('bwrap')), /apt-get install bubblewrap/],
+  bubblewrapTooOld: [unfenced(saying('bwrap', 'echo bubblewrap 0.4.1')), /0\.8/],
   namespacesRefused: [
-    saying(
-      'bwrap',
-      '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit; echo "bwrap: setting up uid map: Permission denied" >&2; exit 1',
+    unfenced(
+      saying(
+        'bwrap',
+        '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit; echo "bwrap: setting up uid map: Permission denied" >&2; exit 1',
+      ),
     ),
     /sysctl kernel/,
   ],
+  sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
+  sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   pythonMissing: [without('python3'), /apt-get install python3/],
   pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
   homeMissing: [set({ HOME: undefined }), /Set HOME/],
@@ -205,7 +225,10 @@ for (const [name, [harm, repair]] of Object.entries(faults)) {
 }
 
 /** What can't be made real here without another kernel, disk or user. */
-const elsewhere = new Set(['ripgrepMissing', 'diskFull', 'stateOnNetwork', 'workspaceUnreadable']);
+const elsewhere = new Set([
+  ...['ripgrepMissing', 'diskFull', 'stateOnNetwork', 'workspaceUnreadable'],
+  ...['searchPathShared', 'folderAboveForeign'],
+]);
 
 test('every check is made real by a row above, but for those that need another machine; there are at least 25', () => {
   const names = checks.map(({ name }) => name);
@@ -217,12 +240,27 @@ test('every check is made real by a row above, but for those that need another m
   assert.ok(Object.keys(faults).length >= 25);
 });
 
+test('folders of other users are told: above the workspace, and in PATH', async (context) => {
+  if (process.geteuid?.() !== 0) return context.diagnostic('needs root to make folders of another user');
+  const { world, folder, bin } = makePlace(context);
+  const workspace = path.join(world.workspace, 'part');
+  mkdirSync(workspace);
+  chownSync(world.workspace, 54_321, 54_321);
+  const group = /^(?:sudo|admin|wheel):[^:]*:(\d+):/m.exec(readFileSync('/etc/group', 'utf8'))?.[1] ?? '0';
+  chownSync(bin, 0, Number(group));
+  chmodSync(bin, 0o775);
+  const found = await diagnose({ ...world, workspace });
+  const whatOf = (name: string): string => found.find((one) => one.name === name)?.what ?? '';
+  assert.match(whatOf('folderAboveForeign'), /belongs to another user, so the repository, instructions/);
+  if (group !== '0') assert.equal(whatOf('searchPathShared').includes(`${folder}/bin`), true);
+});
+
 test('a disk without room is found', (context) => {
   const { folder } = makePlace(context);
   const disk = path.join(folder, 'disk');
   mkdirSync(disk);
   const code = `
-    import { placeChecks } from ${JSON.stringify(path.resolve('src/cli/doctor/places.ts'))};
+    import { placeChecks } from ${JSON.stringify(path.resolve('src/cli/doctor/filesystem.ts'))};
     const check = placeChecks.find(({ name }) => name === 'diskFull');
     const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
     console.log(found.what);

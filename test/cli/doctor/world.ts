@@ -1,25 +1,16 @@
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { World } from '../../../src/cli/doctor/world.js';
-import { diagnose } from '../../../src/cli/doctor.js';
+import { diagnose } from '../../../src/cli/doctor/doctor.js';
+import type { DoctorWorld } from '../../../src/cli/doctor/probes.js';
+import { temporaryFolder } from '../../temporary-folder.js';
 
 /** A healthy world of real files and programs, and ways to make it ill. */
 
 export type Place = {
   readonly folder: string;
   readonly bin: string;
-  readonly world: World;
+  readonly world: DoctorWorld;
 };
 
 const findProgram = (name: string): string => {
@@ -51,8 +42,7 @@ export const fakeProgram = ({ bin }: Place, name: string, script: string): void 
 };
 
 export const makePlace = (context: TestContext): Place => {
-  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-doctor-')));
-  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(context, 'doctor');
   const [bin, home, work] = ['bin', 'home', 'work'].map((name) => path.join(folder, name)) as [
     string,
     string,
@@ -94,5 +84,5 @@ export const realGit = ({ bin }: Place): void => {
   symlinkSync(findProgram('git'), path.join(bin, 'git'));
 };
 
-export const namesIn = async (world: World): Promise<readonly string[]> =>
+export const namesIn = async (world: DoctorWorld): Promise<readonly string[]> =>
   (await diagnose(world)).map(({ name }) => name);

@@ -1,0 +1,155 @@
+import type { MachineDescription } from '../../src/machine-kit/kernel/step.js';
+import {
+  type Box,
+  LABEL_LINE_PIXELS,
+  LABEL_PIXELS,
+  type Layout,
+  type Line,
+  layOut,
+  NAME_PIXELS,
+  NOTE_LINE_PIXELS,
+  NOTE_PIXELS,
+} from './layout.js';
+import { type ArrowKind, restingArrows, restingStates } from './resting.js';
+import { escapeXml, type Theme } from './svg.js';
+
+/** The machine's resting states and the arrows between them, as SVG. Drawn from the table and from nothing else. */
+
+type Palette = Readonly<Record<'paper' | 'frame' | 'box' | 'ink' | 'muted' | ArrowKind, string>>;
+
+const PALETTES: Readonly<Record<Theme, Palette>> = {
+  dark: {
+    paper: '#0d1117',
+    frame: '#30363d',
+    box: '#161b22',
+    ink: '#e6edf3',
+    muted: '#9198a1',
+    onward: '#58a6ff',
+    stopped: '#d29922',
+    closed: '#6e7681',
+  },
+  light: {
+    paper: '#ffffff',
+    frame: '#d1d9e0',
+    box: '#f6f8fa',
+    ink: '#1f2328',
+    muted: '#59636e',
+    onward: '#0969da',
+    stopped: '#9a6700',
+    closed: '#818b98',
+  },
+};
+
+const SANS = 'ui-sans-serif,system-ui,-apple-system,Segoe UI,Helvetica,Arial,DejaVu Sans,sans-serif';
+const MONO = 'ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace';
+const CORNER_PIXELS = 7;
+
+const rounded = (value: number): string => String(Math.round(value * 10) / 10);
+
+/** A line with rounded corners through right angles. */
+const pathOf = ({ points }: Line): string =>
+  points
+    .map((point, index) => {
+      const before = points[index - 1];
+      const after = points[index + 1];
+      if (before === undefined) return `M${rounded(point.x)} ${rounded(point.y)}`;
+      if (after === undefined) return `L${rounded(point.x)} ${rounded(point.y)}`;
+      const towards = (other: { x: number; y: number }): string => {
+        const length = Math.hypot(other.x - point.x, other.y - point.y);
+        const share = Math.min(CORNER_PIXELS, length / 2) / (length || 1);
+        return `${rounded(point.x + (other.x - point.x) * share)} ${rounded(point.y + (other.y - point.y) * share)}`;
+      };
+      return `L${towards(before)}Q${rounded(point.x)} ${rounded(point.y)} ${towards(after)}`;
+    })
+    .join('');
+
+const describeWays = ({ arrow: { from, to, causes, ways } }: Line): string => {
+  const passed = ways.filter((way) => way.length > 0).map((way) => way.join(' → '));
+  const through = passed.length === 0 ? '' : `; by way of ${passed.join(', or ')}`;
+  return `${from} → ${to}: ${causes.join(', ')}${through}`;
+};
+
+const lineSvg = (line: Line): string => {
+  const { from, to, kind } = line.arrow;
+  return `<path class="${kind}" data-from="${from}" data-to="${to}" d="${pathOf(line)}" marker-end="url(#${kind})"><title>${escapeXml(describeWays(line))}</title></path>`;
+};
+
+const labelSvg = ({ label }: Line): string =>
+  label === null
+    ? ''
+    : label.lines
+        .map(
+          ({ text, kind }, row) =>
+            `<text class="${kind}" x="${rounded(label.x + 2)}" y="${rounded(label.y + LABEL_PIXELS + row * LABEL_LINE_PIXELS)}">${escapeXml(text)}</text>`,
+        )
+        .join('');
+
+const boxSvg = ({ name, lines, x, y, width, height }: Box): string => {
+  const middle = rounded(x + width / 2);
+  const notes = lines.map(
+    (text, row) =>
+      `<text class="note" x="${middle}" y="${rounded(y + 40 + row * NOTE_LINE_PIXELS)}">${escapeXml(text)}</text>`,
+  );
+  return [
+    `<g data-state="${name}"><rect class="box" x="${rounded(x)}" y="${rounded(y)}" width="${rounded(width)}" height="${rounded(height)}" rx="8"/>`,
+    `<text class="name" x="${middle}" y="${rounded(y + 23)}">${name}</text>${notes.join('')}</g>`,
+  ].join('');
+};
+
+const KINDS: readonly { readonly kind: ArrowKind; readonly words: string }[] = [
+  { kind: 'onward', words: 'work goes on' },
+  { kind: 'stopped', words: 'cancelled, at a limit, or failed' },
+  { kind: 'closed', words: 'the session is closed' },
+];
+
+const marker = (kind: ArrowKind, colour: string): string =>
+  `<marker id="${kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 .5 8 4 0 7.5z" fill="${colour}"/></marker>`;
+
+const styleOf = (colours: Palette): string =>
+  [
+    `.box{fill:${colours.box};stroke:${colours.frame}}`,
+    `.name{font:600 ${NAME_PIXELS}px ${SANS};fill:${colours.ink};text-anchor:middle}`,
+    `.note{font:${NOTE_PIXELS}px ${SANS};fill:${colours.muted};text-anchor:middle}`,
+    `.cause{font:${LABEL_PIXELS}px ${MONO};fill:${colours.ink}}`,
+    `.passed{font:${LABEL_PIXELS}px ${MONO};fill:${colours.muted}}`,
+    `.key{font:${NOTE_PIXELS}px ${SANS};fill:${colours.muted}}`,
+    '.onward,.stopped,.closed{fill:none}',
+    `.onward{stroke:${colours.onward};stroke-width:1.6}`,
+    `.stopped{stroke:${colours.stopped};stroke-width:1.1;stroke-dasharray:5 3}`,
+    `.closed{stroke:${colours.closed};stroke-width:1.1;stroke-dasharray:1.5 3}`,
+  ].join('');
+
+const LEGEND_PIXELS = 34;
+
+const legendSvg = (y: number): string =>
+  KINDS.map(({ kind, words }, index) => {
+    const x = 24 + index * 210;
+    return `<path class="${kind}" d="M${x} ${y - 4}h34" marker-end="url(#${kind})"/><text class="key" x="${x + 44}" y="${y}">${words}</text>`;
+  }).join('');
+
+const draw = ({ width, height, boxes, lines }: Layout, theme: Theme): string => {
+  const colours = PALETTES[theme];
+  const whole = { width: Math.ceil(width), height: Math.ceil(height) + LEGEND_PIXELS };
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${whole.width} ${whole.height}" width="${whole.width}" height="${whole.height}" role="img" aria-label="The states in which the agent waits, and what leads from one to the next">`,
+    `<style>${styleOf(colours)}</style>`,
+    `<defs>${KINDS.map(({ kind }) => marker(kind, colours[kind])).join('')}</defs>`,
+    `<rect x=".5" y=".5" width="${whole.width - 1}" height="${whole.height - 1}" rx="10" fill="${colours.paper}" stroke="${colours.frame}"/>`,
+    ...[
+      ...lines.filter(({ arrow }) => arrow.kind !== 'onward'),
+      ...lines.filter(({ arrow }) => arrow.kind === 'onward'),
+    ].map(lineSvg),
+    ...boxes.map(boxSvg),
+    ...lines.map(labelSvg).filter((svg) => svg !== ''),
+    legendSvg(Math.ceil(height) + 12),
+    '</svg>\n',
+  ].join('\n');
+};
+
+/** One picture for each theme, on the same layout. */
+export const machinePictures = async (
+  machine: MachineDescription,
+): Promise<Readonly<Record<Theme, string>>> => {
+  const layout = await layOut(machine.states, restingStates(machine), restingArrows(machine));
+  return { dark: draw(layout, 'dark'), light: draw(layout, 'light') };
+};

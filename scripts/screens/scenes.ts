@@ -1,0 +1,244 @@
+import type { Window } from './window.js';
+
+/** Ten scenes: the model's replies, the user's actions, and the moment of the picture. */
+
+export type Scene = {
+  readonly name: string;
+  /** Arguments of `pawl`. */
+  readonly flags: readonly string[];
+  /** Replies of the scripted model. */
+  readonly replies: readonly object[];
+  play(window: Window): Promise<void>;
+};
+
+const usage = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
+const call = (tool: string, input: object) => ({ tool, input });
+
+const CODE_ANSWER = `A bill is split in whole cents, so **something is left over**: up to \`people - 1\` cents. The usual repair gives one more cent to the first shares:
+
+\`\`\`ts
+/** Shares that differ by at most one cent and add up to the whole. */
+export const splitBill = (cents: number, people: number): number[] => {
+  const share = Math.floor(cents / people);
+  const left = cents - share * people; // 0 to people - 1
+  return Array.from({ length: people }, (_, index) => share + (index < left ? 1 : 0));
+};
+\`\`\`
+
+Three things follow:
+
+1. the sum is exact
+2. no share differs by more than a cent
+   - also for one person
+3. the order of the people decides who pays the cent
+
+| people | shares of 100 |
+|---|---|
+| 3 | 34, 33, 33 |
+| 4 | 25, 25, 25, 25 |
+
+The next step would be a test that `;
+
+const oldText = '  return Array.from({ length: people }, () => share);';
+const newText = [
+  '  const left = cents - share * people;',
+  '  return Array.from({ length: people }, (_, index) => share + (index < left ? 1 : 0));',
+].join('\n');
+
+const repair: readonly object[] = [
+  {
+    reasoning: 'The tests fail because cents get lost. I should look at the split first, then at its tests.',
+    text: 'I look at the code and its tests.',
+    calls: [call('read', { path: 'src/split.js' }), call('search', { pattern: 'splitBill' })],
+    ...usage(5_200, 90),
+  },
+  { calls: [call('bash', { command: 'node --test' })], ...usage(6_100, 40) },
+  {
+    text: 'Cents get lost: `Math.floor` rounds every share down.',
+    calls: [call('edit', { path: 'src/split.js', edits: [{ oldText, newText }] })],
+    ...usage(7_400, 160),
+  },
+  {
+    calls: [call('bash', { command: 'node --test --test-reporter=dot && git status --short' })],
+    ...usage(7_900, 40),
+  },
+  {
+    text: 'Repaired: the cents that are left over go to the first shares, **one each**. All four tests pass.',
+    ...usage(8_300, 60),
+  },
+];
+
+const REST = /ready ·/;
+
+const say = async (window: Window, text: string): Promise<void> => {
+  await window.sees(REST);
+  window.press(`${text}\r`);
+};
+
+const AUTO = ['--preset', 'auto'];
+
+export const scenes: readonly Scene[] = [
+  {
+    name: '01-greeting',
+    flags: [],
+    replies: [],
+    play: (window) => window.sees(REST),
+  },
+  {
+    name: '02-streaming',
+    flags: AUTO,
+    replies: [{ text: CODE_ANSWER, delayMs: 30 }],
+    async play(window) {
+      await say(window, 'why is a cent lost when I split a bill?');
+      await window.sees(/25, 25, 25, 25/);
+      await window.sees(/The next step/);
+    },
+  },
+  {
+    name: '03-tools-and-diff',
+    flags: AUTO,
+    replies: repair,
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/All four tests pass[\s\S]*ready ·/);
+    },
+  },
+  {
+    name: '04-question',
+    flags: ['--preset', 'careful'],
+    replies: [repair[0] ?? {}, repair[2] ?? {}],
+    async play(window) {
+      await say(window, 'repair the split');
+      await window.sees(/y {2}yes, once/);
+    },
+  },
+  {
+    name: '05-failing-command',
+    flags: AUTO,
+    replies: [
+      repair[1] ?? {},
+      { text: 'Two of the four tests fail: `splitBill` loses cents.', ...usage(6_000, 30) },
+    ],
+    async play(window) {
+      await say(window, 'run the tests');
+      await window.sees(/loses cents[\s\S]*ready ·/);
+    },
+  },
+  {
+    name: '06-retry',
+    flags: AUTO,
+    replies: [
+      { text: 'I read the', fail: { kind: 'overloaded', message: 'Overloaded', retryAfterMs: 20_000 } },
+      { text: 'done' },
+    ],
+    async play(window) {
+      await say(window, 'explain the split to me');
+      await window.sees(/again in 1\d/);
+    },
+  },
+  {
+    name: '07-todo',
+    flags: AUTO,
+    replies: [
+      {
+        text: 'Four steps.',
+        calls: [
+          call('todo', {
+            items: [
+              { text: 'Read the code', status: 'done' },
+              { text: 'Write a test for odd bills', status: 'inProgress' },
+              { text: 'Repair the split', status: 'pending' },
+              { text: 'Run everything and commit', status: 'pending' },
+            ],
+          }),
+        ],
+        ...usage(5_400, 120),
+      },
+      { calls: [call('bash', { command: 'for n in 1 2 3; do echo "step $n of 3"; sleep 4; done' })] },
+      { text: 'done' },
+    ],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees('step 1 of 3');
+      window.press('and commit it when you are done\r');
+      await window.sees(/1 waiting/);
+      await window.sees('step 2 of 3');
+    },
+  },
+  {
+    name: '08-resumed',
+    flags: AUTO,
+    replies: repair,
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/All four tests pass[\s\S]*ready ·/);
+      window.press('/resume\r');
+      await window.sees(/no other session/);
+      window.press('/fork\r');
+      await window.sees(/a fork of/);
+      await window.sees(/a fork of[\s\S]*ready ·/);
+    },
+  },
+  {
+    name: '09-help',
+    flags: [],
+    replies: [],
+    async play(window) {
+      await say(window, '/help');
+      await window.sees(/fork[\s\S]*ready ·/);
+      window.press('/re');
+      await window.sees(/› re\w+ /);
+    },
+  },
+  {
+    name: '10-end',
+    flags: [...AUTO, '--max-rounds', '2'],
+    replies: repair,
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/limit reached/);
+      window.press('/cost\r');
+      await window.sees(/cache read/);
+      window.press('\u0004');
+      await window.sees(/pawl --resume/);
+    },
+  },
+];
+
+/** The session that README.md shows. */
+export const readmeScene: Scene = {
+  name: 'readme',
+  flags: [...AUTO, '--max-usd', '0.50'],
+  replies: [
+    {
+      text: 'I look at the code, and at what the tests say.',
+      calls: [
+        call('read', { path: 'src/split.js' }),
+        call('bash', { command: 'node --test | grep -E "^not ok|expected|actual"' }),
+      ],
+      ...usage(5_200, 90),
+    },
+    {
+      text: 'Cents get lost: `Math.floor` rounds every share down.',
+      calls: [call('edit', { path: 'src/split.js', edits: [{ oldText, newText }] })],
+      ...usage(6_400, 160),
+    },
+    {
+      calls: [
+        call('bash', {
+          command:
+            'node --test --test-reporter=dot && git commit -qam "Share every cent" && git log --oneline -1',
+        }),
+      ],
+      ...usage(6_900, 40),
+    },
+    {
+      text: 'Repaired and committed: left-over cents go to the first shares, **one each**. All tests pass.',
+      ...usage(7_300, 60),
+    },
+  ],
+  async play(window) {
+    await say(window, 'the tests fail: find out why, repair it and commit the repair');
+    await window.sees(/All tests pass[\s\S]*ready ·/);
+  },
+};

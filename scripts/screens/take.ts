@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Theme } from '../pictures/svg.js';
+import type { Scene } from './scenes.js';
+import { type Output, openWindow, type Shot } from './window.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const bin = path.join(root, 'bin', 'pawl.js');
+
+/** COLORFGBG of a terminal: foreground and background among the sixteen colours. */
+const COLORFGBG: Readonly<Record<Theme, string>> = { dark: '15;0', light: '0;15' };
+
+type Take = {
+  readonly scene: Scene;
+  readonly columns: number;
+  readonly rows: number;
+  readonly theme: Theme;
+};
+
+type Taken = { readonly shot: Shot; readonly outputs: readonly Output[] };
+
+/** A fresh copy of the demo's project, as a repository. */
+const makeProject = (folder: string): string => {
+  const workspace = path.join(folder, 'bill-splitter');
+  cpSync(path.join(root, 'demo', 'project'), workspace, { recursive: true });
+  const git = (...words: readonly string[]): void =>
+    void execFileSync('git', ['-c', 'user.name=Ann', '-c', 'user.email=ann@localhost', ...words], {
+      cwd: workspace,
+    });
+  git('init', '--quiet', '--initial-branch=main');
+  git('add', '--all');
+  git('commit', '--quiet', '--message', 'Split a bill between friends');
+  git('config', 'user.name', 'Ann');
+  git('config', 'user.email', 'ann@localhost');
+  return workspace;
+};
+
+/** Plays a scene with the real program in a fresh home and a fresh project. */
+export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken> => {
+  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-screens-')));
+  const workspace = makeProject(folder);
+  // Within the project, so that its short path stands in the status line; git does not see it.
+  const script = path.join(workspace, '.git', 'model.json');
+  writeFileSync(
+    script,
+    JSON.stringify({
+      facts: { prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
+      replies: scene.replies,
+    }),
+  );
+  const window = openWindow({
+    columns,
+    rows,
+    folder: workspace,
+    program: [process.execPath, bin, '--model', 'scripted/.git/model.json', ...scene.flags],
+    environment: {
+      PATH: process.env.PATH,
+      HOME: folder,
+      XDG_STATE_HOME: path.join(folder, 'state'),
+      LANG: 'C.UTF-8',
+      TERM: 'xterm-256color',
+      COLORTERM: 'truecolor',
+      COLORFGBG: COLORFGBG[theme],
+    },
+  });
+  try {
+    await scene.play(window);
+    // The screen follows the output by one frame.
+    await new Promise((resolve) => void setTimeout(resolve, 300));
+    return { shot: window.shot(rows), outputs: window.outputs() };
+  } finally {
+    await window.close();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+};

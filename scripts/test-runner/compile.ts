@@ -1,0 +1,132 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+import { isUnitTest, unitProgram } from './tier.js';
+
+/**
+ * Compiles test files and what they import in one go: to compile them in each of their processes costs more than most
+ * of the tests.
+ *
+ * 1. A compiled file believes that it lies where its source lies: `import.meta.url` and `import.meta.dirname` name the source.
+ * 2. Code that several files share becomes a file of its own, so that a process loads each module once.
+ * 3. Programs of src/ask/environments are those of dist, where the bundle has put them: from their sources each thread would
+ *    begin with a compiler.
+ * 4. Packages stay outside: they are found through node_modules, in which the folder lies.
+ */
+
+export type CompiledTests = {
+  /** The compiled file of a test file. */
+  readonly programOf: (file: string) => string;
+  /** Those that can share a process: see tier.ts. */
+  readonly unitTests: readonly string[];
+  /** A program that runs these unit tests, one file after the other; each is a suite with the name of the file. */
+  readonly unitProgramOf: (files: readonly string[]) => string;
+  /** The address of the reporter, for --test-reporter. */
+  readonly reporter: string;
+  readonly remove: () => void;
+};
+
+const CACHE = 'node_modules/.cache/pawl-tests';
+/** Finds the programs of src/ask/environments beside itself, or below dist. */
+const PROGRAM_FILE = path.normalize('src/ask/environments/sandboxed/program-file.ts');
+const REPORTER = fileURLToPath(new URL('reporter.ts', import.meta.url));
+
+const sourceAddress = (root: string): Plugin => ({
+  name: 'source-address',
+  setup(builder) {
+    builder.onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path: file }) => {
+      const text = readFileSync(file, 'utf8');
+      if (!text.includes('import.meta')) return { contents: text, loader: 'ts' };
+      const isOfPrograms = file.endsWith(PROGRAM_FILE);
+      const url = JSON.stringify(
+        pathToFileURL(isOfPrograms ? path.resolve(root, 'dist/index.js') : file).href,
+      );
+      // On the first line, so that the others keep their numbers.
+      const addresses = `const sourceUrl = ${url}, sourceFolder = ${JSON.stringify(path.dirname(file))};`;
+      return { contents: `${addresses}${text}`, loader: 'ts' };
+    });
+  },
+});
+
+/** Node takes a reporter as the default export of a module. */
+const reporterEntry: Plugin = {
+  name: 'reporter-entry',
+  setup(builder) {
+    builder.onResolve({ filter: /^test-reporter$/ }, ({ path: name }) => ({
+      path: name,
+      namespace: 'entry',
+    }));
+    builder.onLoad({ filter: /./, namespace: 'entry' }, () => ({
+      contents: `export { writeOutcomes as default } from ${JSON.stringify(REPORTER)};`,
+      resolveDir: path.dirname(REPORTER),
+    }));
+  },
+};
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+/** Folders of runs that were killed: each is named after its process. */
+const removeAbandoned = (root: string): void => {
+  const folder = path.join(root, CACHE);
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) {
+    if (!isRunning(Number(name))) rmSync(path.join(folder, name), { recursive: true, force: true });
+  }
+};
+
+/** Compiles these test files, relative to `root`, into a folder of this process. Throws where one does not compile. */
+export const compileTests = async (root: string, files: readonly string[]): Promise<CompiledTests> => {
+  removeAbandoned(root);
+  const folder = path.join(root, CACHE, String(process.pid));
+  mkdirSync(folder, { recursive: true });
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  const programOf = (file: string): string => path.join(folder, file.replace(/\.ts$/, '.mjs'));
+  const compiled = async () => {
+    const { metafile } = await build({
+      absWorkingDir: root,
+      entryPoints: [...files, 'test-reporter'],
+      outdir: folder,
+      outbase: root,
+      entryNames: '[dir]/[name]',
+      chunkNames: 'shared/[name]-[hash]',
+      bundle: true,
+      splitting: true,
+      packages: 'external',
+      format: 'esm',
+      outExtension: { '.js': '.mjs' }, // a folder below node_modules has no package.json that says so
+      platform: 'node',
+      target: 'node20',
+      keepNames: true,
+      sourcemap: 'linked',
+      sourcesContent: false,
+      metafile: true,
+      define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
+      plugins: [reporterEntry, sourceAddress(root)],
+      logLevel: 'silent',
+    });
+    return metafile;
+  };
+  const metafile = await compiled().catch((error: unknown) => {
+    remove();
+    throw error;
+  });
+  return {
+    programOf,
+    unitTests: files.filter((file) => isUnitTest(metafile, file)),
+    unitProgramOf: (chosen) => {
+      const program = path.join(folder, 'unit-tests.mjs');
+      writeFileSync(program, unitProgram(chosen, programOf));
+      return program;
+    },
+    reporter: pathToFileURL(path.join(folder, 'test-reporter.mjs')).href,
+    remove,
+  };
+};

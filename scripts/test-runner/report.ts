@@ -1,0 +1,113 @@
+import type { Rerun } from './rerun.js';
+import { type FileResult, hasFailed } from './run-file.js';
+
+/** What `npm test` prints: one line a file, failures in full where they happen and at the end, the counts. */
+
+export type Counts = {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly todo: number;
+  readonly suites: number;
+};
+
+const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
+
+const withNewline = (text: string): string => (text === '' || text.endsWith('\n') ? text : `${text}\n`);
+
+const countsOf = ({ tests, suites, fault }: FileResult): Counts => {
+  const count = (type: string): number => tests.filter((test) => test.type === type).length;
+  return {
+    passed: count('passed'),
+    failed: count('failed') + (fault === null ? 0 : 1),
+    skipped: count('skipped'),
+    todo: count('todo'),
+    suites,
+  };
+};
+
+export const addCounts = (results: readonly FileResult[]): Counts =>
+  results.map(countsOf).reduce(
+    (sum, counts) => ({
+      passed: sum.passed + counts.passed,
+      failed: sum.failed + counts.failed,
+      skipped: sum.skipped + counts.skipped,
+      todo: sum.todo + counts.todo,
+      suites: sum.suites + counts.suites,
+    }),
+    { passed: 0, failed: 0, skipped: 0, todo: 0, suites: 0 },
+  );
+
+/** The failed tests of a file and its fault, in full. */
+const describeFailures = ({ file, tests, fault }: FileResult): string =>
+  [
+    ...tests
+      .filter(({ type }) => type === 'failed')
+      .map(({ name, error }) => `✖ ${name} (${file})\n${withNewline(indent(error))}`),
+    fault === null ? '' : `✖ ${file}: ${fault}\n`,
+  ].join('');
+
+const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
+
+/** Tests that were left out, by name. */
+const leftOut = ({ file, tests }: FileResult): readonly string[] =>
+  tests
+    .filter(({ type }) => type === 'skipped' || type === 'todo')
+    .map(({ type, name }) => `- ${type}: ${name} (${file})\n`);
+
+/** One file: what it printed, its failures, what it left out, and its line. */
+export const describeFile = (result: FileResult): string => {
+  const { file, tests, printed, notes, durationMs } = result;
+  const { failed } = countsOf(result);
+  const account = failed > 0 ? `${failed} failed, ${tests.length} tests` : `${tests.length} tests`;
+  return [
+    withNewline(printed),
+    ...leftOut(result),
+    ...notes.map((note) => `ℹ ${file}: ${note}\n`),
+    describeFailures(result),
+    `${failed > 0 ? '✖' : '✔'} ${file}: ${account}, ${seconds(durationMs)}\n`,
+  ].join('');
+};
+
+/** Files that ran in one process: what they printed, failures in full, and one line. `whole` is the result of the process. */
+export const describeUnits = (results: readonly FileResult[], whole: FileResult): string => {
+  const all = [...results, whole];
+  const { passed, failed } = addCounts(all);
+  const slowest = results.toSorted((one, other) => other.durationMs - one.durationMs)[0];
+  const longest = slowest === undefined ? '' : `, longest ${slowest.file} ${seconds(slowest.durationMs)}`;
+  return [
+    withNewline(whole.printed),
+    ...results.flatMap(leftOut),
+    ...whole.notes.map((note) => `ℹ ${whole.file}: ${note}\n`),
+    ...all.map(describeFailures),
+    `${failed > 0 ? '✖' : '✔'} ${whole.file} of ${results.length} files: ${failed > 0 ? `${failed} failed, ` : ''}${passed + failed} tests, ${seconds(whole.durationMs)}${longest}\n`,
+  ].join('');
+};
+
+/** Failures again at the end, where a long log is read first; then the counts, and as the last line the two that decide. */
+export const describeEnd = (
+  { results, unsteady }: Rerun,
+  failedChecks: readonly string[],
+  durationMs: number,
+): string => {
+  const counts = addCounts(results);
+  const { passed, skipped, todo, suites } = counts;
+  const failed = counts.failed + failedChecks.length;
+  const failedFiles = results.filter(hasFailed);
+  return [
+    ...unsteady.map((first) => `${describeFailures(first)}⚠ ${first.file} is unsteady: it passed alone\n`),
+    ...failedFiles.map(describeFailures),
+    ...[...failedChecks.toSorted(), ...failedFiles.map(({ file }) => file).toSorted()].map(
+      (name) => `✖ ${name}\n`,
+    ),
+    `ℹ tests ${passed + counts.failed + skipped + todo}\n`,
+    `ℹ suites ${suites}\n`,
+    `ℹ pass ${passed}\n`,
+    `ℹ fail ${failed}\n`,
+    `ℹ unsteady ${unsteady.length}\n`,
+    `ℹ skipped ${skipped}\n`,
+    `ℹ todo ${todo}\n`,
+    `ℹ duration_ms ${Math.round(durationMs)}\n`,
+    `${passed} passed, ${failed} failed\n`,
+  ].join('');
+};

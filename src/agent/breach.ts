@@ -1,0 +1,4 @@
+import type { RuleName } from './machine-rules/machine-rules.js';
+
+/** Describes a broken rule, beginning with its anchor in docs/rules.md. */
+export const breach = (rule: RuleName, what: string): string => `${rule}: ${what}`;

@@ -1,0 +1,64 @@
+import type { Action, RequestPurpose } from '../../action.js';
+import { lengthOf } from '../../conversation.js';
+import type { MoveTo } from '../../move-result.js';
+import { go } from '../../move-result.js';
+import type { In, SessionData } from '../../state.js';
+import { changeCalling, changeCounter, changeSession } from '../../update.js';
+
+type Numbered = keyof SessionData['counters'];
+
+/** The next id of a kind, e.g. `req-3`, and the session with the counter raised. Replay gives the same ids. */
+export const nextId = (session: SessionData, kind: Numbered): readonly [string, SessionData] => {
+  const count = session.counters[kind] + 1;
+  return [`${idWords[kind]}-${count}`, changeCounter(session, kind, count)];
+};
+
+const idWords: Readonly<Record<Numbered, string>> = {
+  request: 'req',
+  batch: 'batch',
+  timer: 'timer',
+  hook: 'hook',
+  compaction: 'compaction',
+  input: 'input',
+  turn: 'turn',
+};
+
+/** A model call with the current conversation. `sendCall` sends it when the state comes to rest. */
+export const callModel = (
+  session: SessionData,
+  purpose: RequestPurpose,
+  attempt: number,
+): In<'CallingLlm'> => ({
+  name: 'CallingLlm',
+  session,
+  purpose,
+  requestId: '',
+  attempt,
+  partial: '',
+  call: { mode: 'open' },
+});
+
+/**
+ * Rest of CallingLlm: the only place that sends a request. The request gets a new id; a resumed session keeps the id it
+ * has.
+ */
+export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
+  const sent = state.requestId === '' ? numbered(state) : state;
+  const { requestId, purpose, session } = sent;
+  return go(sent, {
+    type: 'SendLlmRequest',
+    requestId,
+    purpose,
+    length: lengthOf(session.conversation),
+  });
+};
+
+const numbered = (state: In<'CallingLlm'>): In<'CallingLlm'> => {
+  const [requestId, session] = nextId(state.session, 'request');
+  const unaccounted = [...session.unaccounted, requestId];
+  return changeCalling(state, { requestId, session: changeSession(session, { unaccounted }) });
+};
+
+/** Retracts the streamed text of a reply that is not stored (docs/rules.md#streamed-text). */
+export const retractPartial = (requestId: string, shown: string): readonly Action[] =>
+  shown === '' ? [] : [{ type: 'RetractPartial', requestId }];

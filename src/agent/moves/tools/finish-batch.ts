@@ -1,0 +1,119 @@
+import type { Action } from '../../action.js';
+import type { Event, On } from '../../event.js';
+import type { MoveTo, SessionUpdate } from '../../move-result.js';
+import { go } from '../../move-result.js';
+import type { Settings } from '../../settings.js';
+import type { SessionData } from '../../state.js';
+import type { CancelCause } from '../../values/stop-cause.js';
+import { appendResults, appendTexts } from '../common/append-message.js';
+import { cancelledText, stopNote } from '../common/texts.js';
+import { isStopping, isStoppingAtLimit } from '../stop-turn.js';
+import {
+  cancelCalls,
+  cancelTimer,
+  displayResult,
+  isEnded,
+  isRunning,
+  isWaiting,
+  type ToolBatch,
+  withdrawApprovals,
+} from './call-batch.js';
+import { countStreaks } from './loop-detection.js';
+import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './result-texts.js';
+
+/** Settles a batch: one user message with one result per call, in call order. */
+
+const allEnded = (state: ToolBatch): boolean => state.calls.every(isEnded);
+export const stoppedAtLimit = (state: ToolBatch): boolean => allEnded(state) && isStoppingAtLimit(state);
+export const stoppedTurn = (state: ToolBatch): boolean => allEnded(state) && isStopping(state);
+export const stoppedForApproval = (state: ToolBatch): boolean =>
+  allEnded(state) && state.phase.mode === 'stopping';
+export const allCallsEnded = (state: ToolBatch): boolean => allEnded(state);
+
+const settled = (session: SessionData, calls: ToolBatch['calls']): SessionData => {
+  const ended = calls.filter(isEnded);
+  return appendResults(countStreaks(session, ended), ended.map(resultOfCall));
+};
+
+export const settleStopped = (state: ToolBatch, _event: Event, cause: CancelCause): SessionUpdate => ({
+  session: appendTexts(settled(state.session, state.calls), 'note', [stopNote(cause)]),
+  actions: [],
+});
+/** No user could be asked: no hook and no model call follow (docs/rules.md#ask-before-call). */
+export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
+  go({
+    name: 'Cancelled',
+    session: settled(state.session, state.calls),
+    cause: 'approval',
+    text: cancelledText('approval'),
+  });
+
+/**
+ * Whether hooks must look at the effects of a call: a mutating call that ran, however it ended, since a failed command
+ * may have written files. With `mutatingOk`, as in the seeds, only if it ended ok.
+ */
+export const mayHaveChanged = (call: EndedCall, hooks: Settings['hooks']): boolean =>
+  call.judged.traits.mutating && (hooks === 'mutatingOk' ? call.status === 'ok' : call.ran);
+
+export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
+  go({
+    name: 'PostToolsHook',
+    session: settled(state.session, state.calls),
+    phase: 'CheckingGitCommits',
+    hookId: '',
+    mutated: state.calls
+      .filter((call) => isEnded(call) && mayHaveChanged(call, state.session.settings.hooks))
+      .map((call) => call.judged.callId),
+    tree: 'unknown',
+  });
+
+/** Exit of ExecutingTools: cancels all grace timers. A timer that fired is no longer in the state. */
+export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
+  const own = state.phase.mode === 'cancelling' ? cancelTimer(state.phase.graceTimerId) : [];
+  return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
+};
+
+/** Ends every open call of a batch with the given text, for faults and for shutdown. */
+const settleUnfinished = (
+  state: ToolBatch,
+  at: number,
+  ended: { readonly status: 'failed' | 'interrupted'; readonly running: string; readonly waiting: string },
+): SessionUpdate => {
+  const calls = state.calls.map((call): EndedCall => {
+    if (isEnded(call)) return call;
+    const { judged, requestedAt } = call;
+    if (isWaiting(call)) return neverRan(judged, requestedAt, at, 'cancelled', ended.waiting);
+    return endRunning(call, at, { status: ended.status, text: ended.running });
+  });
+  const withdrawn = withdrawApprovals(state, state.calls);
+  const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
+  const shown = calls
+    .filter((call) => !state.calls.includes(call))
+    .map((call) => displayResult(state.batchId, call));
+  return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
+};
+
+export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolean =>
+  event.batchId !== state.batchId;
+
+/**
+ * ToolsFailed: the runtime can't continue the batch; unfinished calls get error results
+ * (docs/rules.md#tools-failed).
+ */
+export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'Failed'> => {
+  const words = {
+    status: 'failed',
+    running: `failed: ${event.message}`,
+    waiting: `not run: ${event.message}`,
+  } as const;
+  const { session, actions } = settleUnfinished(state, event.at, words);
+  return go({ name: 'Failed', session, error: 'tools', message: event.message }, ...actions);
+};
+
+/** Ends the open calls at shutdown (docs/rules.md#shutdown). */
+export const settleForShutdown = (state: ToolBatch, at: number) =>
+  settleUnfinished(state, at, {
+    status: 'interrupted',
+    running: 'interrupted while running, effects unknown',
+    waiting: closedText,
+  });

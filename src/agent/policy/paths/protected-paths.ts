@@ -1,0 +1,170 @@
+/**
+ * Protected paths: files that other programs run or obey later without a question (git, editors, CI, shells, …).
+ *
+ * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a newly created one is
+ *    set aside.
+ * 2. They are protected at any depth, also before they exist.
+ * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode form, trailing blanks and
+ *    dots, invisible characters.
+ */
+
+export type Protection = {
+  /** Segments joined with `/`; a leading `*` matches any start of a name. Everything below is protected too. */
+  readonly path: string;
+  /** The end of the sentence "it is protected: …". */
+  readonly why: string;
+};
+
+const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
+  {
+    why: 'git obeys its configuration and runs its hooks',
+    paths: `
+      .git .gitmodules .gitconfig
+    `,
+  },
+  {
+    why: 'git runs these hooks',
+    paths: `
+      .husky .githooks .git-hooks lefthook.yml lefthook.yaml lefthook.toml lefthook.json .lefthook .lefthook.yml
+      .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml lefthook-local.yaml .lefthook-local.yml
+      .pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml captainhook.json .simple-git-hooks.json
+      .simple-git-hooks.js .simple-git-hooks.cjs simple-git-hooks.json simple-git-hooks.js simple-git-hooks.cjs
+    `,
+  },
+  {
+    why: 'shells and tools run it when the folder is entered',
+    paths: `
+      .envrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml .autoenv
+    `,
+  },
+  {
+    why: 'editors run tasks and settings of it',
+    paths: `
+      .vscode .vscode-server .idea .fleet .zed .vs .theia *.code-workspace *.sublime-project .devcontainer
+      .devcontainer.json .gitpod.yml .nvim .nvim.lua .nvimrc .exrc .vimrc .gvimrc .vim .emacs .emacs.d .dir-locals.el
+      .dir-locals-2.el .helix .gdbinit .lldbinit .pdbrc .pdbrc.py
+    `,
+  },
+  {
+    why: 'coding agents obey it',
+    paths: `
+      .pawl .mcp.json .mcp AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md GEMINI.md .agents .agent .claude
+      .claude.json .cursor .cursorrules .gemini .codex .aider.conf.yml .continue .windsurf .windsurfrules .clinerules
+      .cline .roo .roomodes .roorules .kiro .kilocode .qwen .opencode opencode.json opencode.jsonc .goose .goosehints .amp
+      .augment .trae .junie .crush crush.json .crush.json .factory .copilot .github/copilot-instructions.md
+      .github/instructions .github/prompts .github/agents .github/hooks .github/chatmodes .github/skills
+    `,
+  },
+  {
+    why: 'the CI of the repository runs it',
+    paths: `
+      .github/workflows .github/actions .github/dependabot.yml .github/dependabot.yaml .gitlab-ci.yml .gitlab-ci.yaml
+      .gitlab/ci .circleci .travis.yml azure-pipelines.yml azure-pipelines.yaml .azure-pipelines Jenkinsfile .jenkins
+      .drone.yml .drone.yaml .drone.star .woodpecker .woodpecker.yml .woodpecker.yaml bitbucket-pipelines.yml .buildkite
+      appveyor.yml .appveyor.yml .forgejo/workflows .forgejo/actions .gitea/workflows .gitea/actions .cirrus.yml
+      .cirrus.star .teamcity .semaphore .builds cloudbuild.yaml cloudbuild.yml codemagic.yaml buildspec.yml buildspec.yaml
+      .tekton .harness wercker.yml
+    `,
+  },
+  {
+    why: 'shells run it when they start',
+    paths: `
+      .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .xprofile .zshrc .zshenv .zprofile
+      .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .xinitrc .xsession .xsessionrc .config/fish .config/autostart
+      .config/systemd .config/environment.d .config/git .tmux.conf .screenrc .pam_environment .ssh
+    `,
+  },
+  {
+    why: 'package managers and build tools obey it, up to which program they run',
+    paths: `
+      .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .pnpmfile.cjs .pnpmfile.mjs bunfig.toml .cargo/config
+      .cargo/config.toml .pypirc pip.conf .gemrc .mvn .netrc .curlrc .wgetrc .condarc .bazelrc .buckconfig
+    `,
+  },
+];
+
+/** Each protected path and its reason. */
+export const PROTECTED_PATHS: readonly Protection[] = GROUPS.flatMap(({ why, paths }) =>
+  paths
+    .trim()
+    .split(/\s+/)
+    .map((path) => ({ path, why })),
+);
+
+/** Invisible characters that HFS+ ignores in names. */
+const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
+/** NTFS: `file:stream` is the file, and trailing blanks and dots are ignored. */
+const STREAM = /:.*$/s;
+const TAIL = /[\s.]+$/;
+const SHORT_GIT = /^git~\d+$/;
+const SEPARATOR = /[/\\]/;
+
+const nameAs = (segment: string): string => {
+  const seen = segment
+    .normalize('NFKC')
+    .replace(UNSEEN, '')
+    .replace(STREAM, '')
+    .replace(TAIL, '')
+    .toLowerCase();
+  return SHORT_GIT.test(seen) ? '.git' : seen;
+};
+
+const namesOf = (path: string): readonly string[] => {
+  const names: string[] = [];
+  for (const segment of path.split(SEPARATOR)) {
+    if (segment === '' || segment === '.') continue;
+    if (segment === '..') names.pop();
+    else names.push(nameAs(segment));
+  }
+  return names;
+};
+
+type Row = { readonly names: readonly string[]; readonly protection: Protection };
+
+const rowOf = (protection: Protection): Row => ({ names: namesOf(protection.path), protection });
+
+/** Rows by their first name, so that a path needs one look-up per name. */
+const rowsByFirst = new Map<string, Row[]>();
+const rowsBySuffix: Row[] = [];
+for (const row of PROTECTED_PATHS.map(rowOf)) {
+  const [first = ''] = row.names;
+  if (first.startsWith('*')) rowsBySuffix.push(row);
+  else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
+}
+
+const matchesAt = (names: readonly string[], at: number): Protection | null => {
+  const name = names[at] ?? '';
+  const rows =
+    rowsByFirst.get(name) ?? rowsBySuffix.filter((row) => name.endsWith(row.names[0]?.slice(1) ?? ''));
+  const row = rows.find((one) => one.names.every((part, index) => index === 0 || part === names[at + index]));
+  return row?.protection ?? null;
+};
+
+/**
+ * The protection of a path, absolute or relative, with `/` or `\`; null for an ordinary path. It knows names only:
+ * resolve links before.
+ */
+export const protectionOf = (path: string): Protection | null => {
+  const names = namesOf(path);
+  for (let at = 0; at < names.length; at++) {
+    const found = matchesAt(names, at);
+    if (found !== null) return found;
+  }
+  return null;
+};
+
+/**
+ * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a folder into a
+ * repository whose configuration git obeys, but git itself must write it.
+ */
+export const protectionOfFile = (path: string): Protection | null =>
+  protectionOf(path) ??
+  (namesOf(path).at(-1) === 'head'
+    ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
+    : null);
+
+/** First names of protected paths, lower case. A folder without any of these holds none. */
+export const mayBeProtected = (name: string): boolean => {
+  const seen = nameAs(name);
+  return rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''));
+};

@@ -1,0 +1,36 @@
+import type { Settings } from '../settings.js';
+import type { In } from '../state.js';
+import { tools } from './tools-mode.js';
+
+/**
+ * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping policies are limits
+ * (rounds, dollars, tokens, time, the same calls again, errors in a row, the same results again) and the user's own.
+ */
+
+export const toolsMode: Partial<Settings> = tools.settings;
+
+export type FinishReason = 'stop' | 'max_iterations' | 'policy_stop';
+
+/**
+ * Why a turn in tools mode ended, in the seed's words: a policy first, then the limit of iterations, then the answer.
+ * Null where the seed raises an exception: a cancel, a failure, or no turn yet.
+ */
+export const finishReasonOf = ({ session, reason }: In<'WaitingForUserInput'>): FinishReason | null => {
+  const { finishing } = session.turn;
+  switch (reason.kind) {
+    case 'endOfTurn':
+      if (finishing === 'no') return 'stop';
+      return finishing === 'rounds' ? 'max_iterations' : 'policy_stop';
+    case 'budget':
+      return reason.dimension === 'rounds' ? 'max_iterations' : 'policy_stop';
+    case 'cancelled':
+      return reason.cause === 'policy' ? 'policy_stop' : null;
+    case 'start':
+    case 'error':
+    case 'compacted':
+    case 'resumed':
+      return null;
+    default:
+      return reason satisfies never;
+  }
+};

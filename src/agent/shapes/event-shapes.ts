@@ -1,0 +1,124 @@
+import {
+  bool,
+  count,
+  type Fields,
+  finite,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Shape,
+  share,
+  text,
+  variant,
+} from '../../machine-kit/kernel/shape.js';
+import type {
+  ApprovalAnswer,
+  ApprovalScope,
+  Event,
+  EventType,
+  InputMode,
+  On,
+  QueuedInput,
+  UserEvent,
+} from '../event.js';
+import { judgedCallShape } from './call-shapes.js';
+import { dimensionShape, grantShape, limitShape, settingsPatchShape } from './settings-shapes.js';
+import {
+  assistantShape,
+  imageShape,
+  modelErrorShape,
+  outcomeShape,
+  previewShape,
+  pricesShape,
+  seenShape,
+  stopReasonShape,
+  usageShape,
+} from './value-shapes.js';
+
+/** Shapes of the machine's events. An event of another shape is refused and changes nothing. */
+
+const mode = oneOf<InputMode>({ steer: 1, followUp: 1 });
+const images = optional(list(imageShape));
+const queued: Shape<QueuedInput> = object<QueuedInput>({ inputId: text, text, mode, images });
+const call = { batchId: text, callId: text };
+const piece = { requestId: text, text };
+
+type FieldsOf<T extends EventType> = { readonly [K in T]: Fields<Omit<On<K>, 'type' | 'at'>> };
+
+/** Fields of the events that users and programs send, without type and time. */
+const userFields: FieldsOf<UserEvent['type']> = {
+  Start: {},
+  UserInput: { text, mode, images },
+  RetryLast: {},
+  RetryNow: {},
+  CancelTurn: {},
+  CancelTool: call,
+  EditQueue: { items: list(queued) },
+  CompactRequested: { instructions: optional(text) },
+  ApproveBudget: { dimension: dimensionShape, limit: limitShape },
+  ApprovalAnswered: {
+    ...call,
+    answer: variant<ApprovalAnswer, 'kind'>('kind', { allow: {}, deny: { reason: text } }),
+    scope: oneOf<ApprovalScope>({ once: 1, shape: 1, prefix: 1, session: 1 }),
+  },
+  SettingsChanged: {
+    patch: settingsPatchShape,
+    prices: optional(nullable(pricesShape)),
+    grants: optional(list(grantShape)),
+  },
+  ShutdownRequested: {},
+  InputFailed: { message: text },
+};
+
+/** Fields of all events, without type and time. */
+export const eventFields: FieldsOf<EventType> = {
+  ...userFields,
+  TextDelta: piece,
+  ReasoningDelta: piece,
+  ToolCallDelta: { ...piece, tool: text },
+  LlmCompleted: {
+    requestId: text,
+    message: nullable(assistantShape),
+    calls: list(judgedCallShape),
+    stopReason: stopReasonShape,
+    usage: usageShape,
+  },
+  LlmFailed: { requestId: text, error: modelErrorShape, usage: nullable(usageShape), jitter: share },
+  PolicyStopped: { requestId: text, why: text },
+  CallPreviewed: { ...call, preview: previewShape },
+  ToolStarted: { ...call, before: optional(text), after: optional(text) },
+  ToolProgress: { ...call, text },
+  ToolCompleted: { ...call, outcome: outcomeShape },
+  ToolsFailed: { batchId: text, message: text },
+  HookCompleted: {
+    hookId: text,
+    commits: list(object<{ readonly hash: string; readonly subject: string }>({ hash: text, subject: text })),
+    changedFiles: list(text),
+    dirty: bool,
+    note: text,
+    warning: text,
+    proceed: bool,
+    usage: nullable(usageShape),
+    seen: optional(seenShape),
+  },
+  HookFailed: { hookId: text, message: text },
+  TimerFired: { timerId: text },
+  CompactionCompleted: { compactionId: text, summary: text, usage: usageShape },
+  CompactionFailed: { compactionId: text, message: text, usage: nullable(usageShape) },
+  UsageReported: { usageId: text, usage: usageShape, fault: optional(text) },
+  Resumed: { epoch: count },
+};
+
+/** Every event, with its time. */
+export const eventShape: Shape<Event> = variant<Event, 'type'>(
+  'type',
+  Object.fromEntries(
+    Object.entries(eventFields).map(([type, fields]) => [type, { at: finite, ...fields }]),
+  ) as never, // the same types, each with the field that all have
+);
+
+type Untimed = UserEvent extends infer E ? (E extends unknown ? Omit<E, 'at'> : never) : never;
+/** The shape of an event that a user may send, without its time. */
+export const inputShape: Shape<Untimed> = variant<Untimed, 'type'>('type', userFields as never); // of the same types

@@ -1,0 +1,43 @@
+import type { Tool } from '../ports/tool.js';
+import type { SessionDependencies } from '../runtime/dependencies.js';
+import type { Models } from '../runtime/model/session-models.js';
+import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
+import type { Redactor } from '../secrets/redactor.js';
+
+export type Wanted = {
+  /** Replaces the built-in tools. */
+  readonly tools: readonly Tool[] | undefined;
+  /** Tools in addition to `tools` or the built-in ones. */
+  readonly moreTools: readonly Tool[];
+  /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
+  readonly passEnvironment: readonly string[];
+  readonly redactor: Redactor;
+};
+
+/** Creates the dependencies of one session. */
+export const equip = async (
+  models: Models,
+  { tools, moreTools, passEnvironment, redactor }: Wanted,
+): Promise<SessionDependencies> => {
+  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
+    await Promise.all([
+      import('../tools/file-memory.js'),
+      import('../tools/jobs.js'),
+      import('../prompt/compaction.js'),
+      import('../workspace/hooks.js'),
+      tools === undefined ? import('../tools/builtin-tools.js') : null,
+    ]);
+  const environment = process.env;
+  const sandbox = createSessionSandbox({ environment, passEnvironment });
+  const own = tools ?? builtin?.builtinTools({ environment, sandbox }) ?? [];
+  return {
+    model: models.get,
+    tools: [...own, ...moreTools],
+    files: createFileMemory(),
+    jobs: createJobs(),
+    compactionInstructions,
+    hooks: createHooks({ environment, sandbox }),
+    redactor,
+    close: () => sandbox.close(),
+  };
+};

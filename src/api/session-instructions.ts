@@ -1,0 +1,47 @@
+import path from 'node:path';
+import type { Preset } from '../agent/policy/rules.js';
+import type { Settings } from '../agent/settings.js';
+import { readTextOrEmpty } from '../files/regular-file.js';
+import type { Clock } from '../ports/clock.js';
+
+const HEAD_BYTES_MAX = 4_096;
+
+/** The current git branch; undefined if the workspace is not the root of a repository, or HEAD is detached. */
+const readBranch = async (workspace: string): Promise<string | undefined> => {
+  // A missing or unreadable HEAD file gives an empty text, and so no branch.
+  const head = await readTextOrEmpty(path.join(workspace, '.git', 'HEAD'), HEAD_BYTES_MAX);
+  return /^ref: refs\/heads\/(.+)\n?$/.exec(head)?.[1];
+};
+
+type Place = {
+  readonly workspace: string;
+  readonly preset: Preset;
+  readonly clock: Clock;
+  /** A promise, since the sandbox probe takes as long as reading the files; both run at the same time. */
+  readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
+};
+
+/** Builds the system prompt; reports AGENTS.md files that could not be used. */
+export const instruct = async (
+  { workspace, preset, clock, sandbox }: Place,
+  report: (fault: Error) => void,
+): Promise<string> => {
+  const [{ instructionsFor }, { loadAgentsFiles }] = await Promise.all([
+    import('../prompt/instructions.js'),
+    import('../prompt/agents-files.js'),
+  ]);
+  const [{ files, warnings }, gitBranch] = await Promise.all([
+    loadAgentsFiles(workspace),
+    readBranch(workspace),
+  ]);
+  for (const warning of warnings) report(new Error(warning));
+  return instructionsFor({
+    workspace,
+    platform: process.platform,
+    dateIso: new Date(clock.now()).toISOString().slice(0, 10),
+    agentsFiles: files,
+    preset,
+    sandbox: await sandbox,
+    ...(gitBranch === undefined ? {} : { gitBranch }),
+  });
+};

@@ -1,0 +1,48 @@
+import type { Asker, AskerOptions } from './ask/api/ask.js';
+import type { AskTypes } from './ask/ports.js';
+import { fileBlobs } from './journal/blobs.js';
+import type { FileJournalOptions } from './journal/file-store.js';
+import type { InspectableStore } from './journal/read/inspect.js';
+import { listSessions } from './journal/read/list-sessions.js';
+import { checkModel } from './runtime/check-input.js';
+
+/** How the library offers ask: everything in `ask/` is loaded with the first call of a method, not with the package. */
+
+/** Gives what `load` gave the first time. */
+const once = <T>(load: () => Promise<T>): (() => Promise<T>) => {
+  let loaded: Promise<T> | null = null;
+  return () => {
+    loaded ??= load();
+    return loaded;
+  };
+};
+
+/** Asks questions about large inputs: one model, one place for journals, any number of runs. */
+export const createAsker = (options: AskerOptions): Asker => {
+  checkModel(options.model);
+  if (options.subModel !== undefined) checkModel(options.subModel);
+  for (const model of options.models ?? []) checkModel(model);
+  const load = once(async () => (await import('./ask/api/ask.js')).createAsker(options));
+  return {
+    ask: async (asked) => (await load()).ask(asked),
+    resume: async (sessionId, resumed) => (await load()).resume(sessionId, resumed),
+  };
+};
+
+/** Runs of code mode as files under `folder`, beside the agent's sessions. */
+export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> => {
+  const load = once(async () => (await import('./ask/journal/ask-journal.js')).fileAskJournals(options));
+  return {
+    blobs: fileBlobs(options.folder),
+    list: () => listSessions(options.folder),
+    create: async (header) => (await load()).create(header),
+    open: async (sessionId) => (await load()).open(sessionId),
+    peek: async (sessionId) => (await load()).peek(sessionId),
+    fork: async (...copied) => (await load()).fork(...copied),
+    async *read(sessionId, from) {
+      yield* (await load()).read(sessionId, from);
+    },
+    inspect: async (sessionId) => (await load()).inspect(sessionId),
+    replay: async (sessionId, replayed) => (await load()).replay(sessionId, replayed),
+  };
+};

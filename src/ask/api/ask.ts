@@ -1,0 +1,296 @@
+import { realpath } from 'node:fs/promises';
+import { isLimited } from '../../agent/values/limit.js';
+import { reportThrough } from '../../api/report-error.js';
+import { EnvironmentUnavailable } from '../../ask-values.js';
+import type { Clock } from '../../ports/clock.js';
+import type { JournalStore, OpenJournal } from '../../ports/journal.js';
+import type { Model } from '../../ports/model.js';
+import type { Watcher } from '../../ports/session.js';
+import { attempt } from '../../runtime/attempt.js';
+import { checkModel } from '../../runtime/check-input.js';
+import { systemClock } from '../../runtime/clock.js';
+import { newSessionId } from '../../runtime/session-id.js';
+import { chooseEnvironment } from '../environments/choose-environment.js';
+import { askMachine } from '../journal/ask-journal.js';
+import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '../ports.js';
+import { codeModeInstructions, subcallInstructions } from '../prompt/code-mode.js';
+import type { ChangedLimits } from '../run/event.js';
+import {
+  allowedModels,
+  type CodeSettings,
+  defaultCodeSettings,
+  type RunLimits,
+  readRunLimits,
+} from '../run/settings.js';
+import type { Outcome } from '../run/state.js';
+import type { AskEquipment, StopPolicy } from '../runtime/dependencies.js';
+import { type InputSource, measureInputs, verifyInputs } from '../runtime/inputs.js';
+import { LiveTree } from '../runtime/live-tree.js';
+import { type Pieces, piecesOf } from '../tree/pieces.js';
+import { canGoOn } from '../tree/raise-limits.js';
+import { initialTree, type Tree } from '../tree/tree-state.js';
+import { reserveOf } from './reserve-cost.js';
+
+/** Code mode as a library: questions about inputs that are too large for a model's window. */
+
+type EnvironmentKinds = Readonly<Record<EnvironmentName, EnvironmentKind>>;
+
+export type AskerOptions = {
+  readonly model: Model;
+  /** The model for sub-calls. Default: `model`. */
+  readonly subModel?: Model;
+  /** Further models that programs may name: `llm_query(prompt, model)`. */
+  readonly models?: readonly Model[];
+  readonly journals: JournalStore<AskTypes>;
+  /** The environments for programs. Default: the ones that come with Pawl. */
+  readonly environments?: EnvironmentKinds;
+  readonly clock?: Clock;
+  /** Called before every model call, in addition to the limits. */
+  readonly policy?: StopPolicy;
+  /** Called with faults that do not stop a run. Default: emits a process warning. */
+  readonly report?: (fault: Error) => void;
+};
+
+/** Settings of a run. A missing field has its default. */
+export type AskSettingsPatch = Partial<
+  Omit<
+    AskSettings,
+    | 'model'
+    | 'subModel'
+    | 'models'
+    | 'question'
+    | 'inputs'
+    | 'files'
+    | 'environment'
+    | 'limits'
+    | 'childLimits'
+  >
+> & { readonly limits?: Partial<RunLimits>; readonly childLimits?: Partial<RunLimits> };
+
+export type AskOptions = {
+  readonly question: string;
+  /** UTF-8 files (unchanged until the run ends), or texts and JSON (kept in the journal). At most 100 MB in all. */
+  readonly contexts: readonly InputSource[];
+  /** The folder that the run is listed under. */
+  readonly workspace: string;
+  /** Default: `javascript` where it works, else `quickjs`. */
+  readonly environment?: EnvironmentName;
+  readonly settings?: AskSettingsPatch;
+  /** Called with every step, from the first. */
+  readonly watcher?: Watcher<AskTypes>;
+};
+
+/** The outcome of a run, with counts of the prompts that its programs sent to models. */
+export type AskOutcome = Outcome & { readonly pieces: Pieces };
+
+export type AskRun = {
+  readonly id: string;
+  readonly settings: AskSettings;
+  /** Why the run does not use the best environment; null if it does. */
+  readonly note: string | null;
+  /** The incomplete end that was cut off the journal of a resumed run. */
+  readonly tornTail: OpenJournal['tornTail'];
+  /** Rejects with the error that stopped the run before its end, e.g. a full disk. */
+  readonly outcome: Promise<AskOutcome>;
+  state(): Tree;
+  /** Calls the watcher with every step from now on. The returned function removes it. */
+  watch(watcher: Watcher<AskTypes>): () => void;
+  /** Ends the run; `outcome` then has the status `cancelled`. */
+  cancel(): Promise<void>;
+  /** Stops the run so that it can be resumed. The journal's lock is free when the promise resolves. */
+  close(): Promise<void>;
+};
+
+export type Asker = {
+  ask(options: AskOptions): Promise<AskRun>;
+  /**
+   * Continues an interrupted run; answered model calls are not repeated. A finished run is only opened for reading,
+   * unless `limits` is given and a limit ended the run or refused some of its sub-calls.
+   */
+  resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
+};
+
+export type ResumeOptions = {
+  /** Called with every step from the resume on. */
+  readonly watcher?: Watcher<AskTypes>;
+  /** New limits; a missing one stays as it was. 0 means no limit; `timeMs` counts from now. */
+  readonly limits?: ChangedLimits;
+};
+
+/** The built-in environments, imported when the first run begins. */
+const loadEnvironments = async (): Promise<EnvironmentKinds> => {
+  const [{ javascript }, { quickjs }, { python }] = await Promise.all([
+    import('../environments/javascript.js'),
+    import('../environments/quickjs/quickjs.js'),
+    import('../environments/python.js'),
+  ]);
+  return { javascript, quickjs, python };
+};
+
+type Chosen = { readonly kind: EnvironmentKind; readonly note: string | null };
+
+const refuseUnpriced = (models: readonly Model[], { limits }: Pick<CodeSettings, 'limits'>): void => {
+  const unknown = models.find(({ facts }) => facts.prices === null);
+  if (unknown === undefined || !isLimited(limits.usd)) return;
+  throw new Error(
+    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit in tokens, iterations or minutes instead.`,
+  );
+};
+
+const defaults: Pick<AskSettings, 'memoryMax' | 'firstByteMs' | 'silenceMs'> = {
+  memoryMax: 512 * 1024 * 1024,
+  firstByteMs: 120_000,
+  silenceMs: 90_000,
+};
+
+class Askers implements Asker {
+  readonly #options: AskerOptions;
+  readonly #models: readonly Model[];
+  readonly #clock: Clock;
+
+  constructor(options: AskerOptions) {
+    this.#options = options;
+    this.#models = [options.model, options.subModel ?? options.model, ...(options.models ?? [])];
+    for (const model of this.#models) checkModel(model);
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async ask(options: AskOptions): Promise<AskRun> {
+    const { journals } = this.#options;
+    const chosen = await this.#choose(options.environment ?? null);
+    const settings = await this.#settingsFor(options, chosen.kind);
+    const { language } = chosen.kind;
+    const { cellDeadlineMs, outputMax, depthMax } = settings;
+    const recursive = depthMax > 1 ? 'yes' : 'no';
+    const instructions = codeModeInstructions({
+      ...{ language, recursive, cellDeadlineMs, outputMax },
+      finalForms: settings.parity.finalForms,
+      models: allowedModels(settings),
+    });
+    // Blobs come before the header, so that a stored header never names a missing blob.
+    const [instructionsHash, tools] = await Promise.all([
+      journals.blobs.put(instructions),
+      journals.blobs.put('[]'),
+    ]);
+    const journal = await journals.create({
+      version: 1,
+      kind: 'ask',
+      sessionId: newSessionId(this.#clock),
+      createdAt: this.#clock.now(),
+      workspace: await realpath(options.workspace),
+      parent: null,
+      machine: askMachine.fingerprint,
+      settings,
+      instructions: instructionsHash,
+      tools,
+      prices: this.#options.model.facts.prices,
+    });
+    const opened = { journal, state: initialTree(settings), tornTail: null };
+    return this.#start(opened, chosen, instructions, options);
+  }
+
+  async resume(sessionId: string, given: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
+    const { watcher, limits } = typeof given === 'function' ? { watcher: given } : given;
+    const opened = await this.#options.journals.open(sessionId);
+    const { journal, state } = opened;
+    const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
+    const started = await attempt(async () => {
+      const { settings } = journal.header;
+      refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
+      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
+      const chosen = await this.#chooseAgain(settings, goesOn);
+      const instructions = (await journal.frozen()).instructions;
+      return this.#start(opened, chosen, instructions, { watcher, limits: goesOn ? limits : undefined });
+    });
+    if (started.kind === 'done') return started.value;
+    // Report the first failure; a second one, from closing the journal, is ignored.
+    await attempt(() => journal.close());
+    throw started.fault;
+  }
+
+  async #environments(): Promise<EnvironmentKinds> {
+    return this.#options.environments ?? loadEnvironments();
+  }
+
+  async #choose(wanted: EnvironmentName | null): Promise<Chosen> {
+    const choice = await chooseEnvironment(wanted, await this.#environments());
+    if (choice.status === 'chosen') return choice;
+    throw new EnvironmentUnavailable(`There is no environment for the model's programs. ${choice.why}`);
+  }
+
+  /** A resumed run keeps its environment: another one can't rebuild its variables. A finished run needs no probe. */
+  async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<Chosen> {
+    if (goesOn) return this.#choose(environment);
+    return { kind: (await this.#environments())[environment], note: null };
+  }
+
+  async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
+    const { model, subModel = model, policy } = this.#options;
+    const { workspace } = options;
+    const inputs = await measureInputs(options.contexts, { workspace, blobs: this.#options.journals.blobs });
+    const settings: AskSettings = {
+      ...defaultCodeSettings,
+      ...defaults,
+      reserve: reserveOf(this.#models),
+      subcallInstructions,
+      userPolicy: policy === undefined ? 'no' : 'yes',
+      ...options.settings,
+      limits: readRunLimits(options.settings?.limits ?? {}),
+      childLimits: readRunLimits(options.settings?.childLimits ?? {}),
+      model: model.id,
+      subModel: subModel.id,
+      models: (this.#options.models ?? []).map(({ id }) => id),
+      question: options.question,
+      inputs: inputs.map(({ facts }) => facts),
+      files: inputs.map(({ file }) => file),
+      environment: kind.name,
+    };
+    refuseUnpriced(this.#models, settings);
+    return settings;
+  }
+
+  async #start(
+    { journal, state, tornTail }: OpenJournal<AskTypes>,
+    { kind, note }: Chosen,
+    instructions: string,
+    {
+      watcher,
+      limits,
+    }: { readonly watcher?: Watcher<AskTypes> | undefined; readonly limits?: ChangedLimits | undefined },
+  ): Promise<AskRun> {
+    const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
+    const tree = new LiveTree(journal, state, this.#equip(kind, instructions), report, limits ?? null);
+    if (watcher !== undefined) tree.watch(watcher);
+    await tree.start();
+    const outcome = tree.outcome.then((ended) => ({ ...ended, pieces: piecesOf(tree.state.pieces) }));
+    // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
+    outcome.catch(() => undefined);
+    return {
+      id: journal.header.sessionId,
+      settings: journal.header.settings,
+      note,
+      tornTail,
+      outcome,
+      state: () => tree.state,
+      watch: (later) => tree.watch(later),
+      cancel: () => tree.cancel(),
+      close: () => tree.close(),
+    };
+  }
+
+  #equip(environment: EnvironmentKind, instructions: string): AskEquipment {
+    const model = (modelId: string): Model => {
+      const found = this.#models.find(({ id }) => id === modelId);
+      if (found !== undefined) return found;
+      throw new Error(
+        `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
+      );
+    };
+    const policy = this.#options.policy ?? null;
+    const { blobs } = this.#options.journals;
+    return { model, environment, blobs, instructions, policy, clock: this.#clock, random: Math.random };
+  }
+}
+
+/** Creates an asker, which answers questions about large inputs: one model, one journal store, any number of runs. */
+export const createAsker = (options: AskerOptions): Asker => new Askers(options);

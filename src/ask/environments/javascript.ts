@@ -1,0 +1,75 @@
+import { realpathSync } from 'node:fs';
+import path from 'node:path';
+import { probeSandbox, type SandboxedProgram } from '../../sandbox/bubblewrap.js';
+import { librariesOf } from '../../sandbox/host/shared-libraries.js';
+import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
+import { redeclare } from './redeclare.js';
+import { createEnvironment } from './restartable.js';
+import { programInput } from './sandboxed/launch-spec.js';
+import { programFile } from './sandboxed/program-file.js';
+import type { Inputs } from './sandboxed/repl-protocol.js';
+import { beginLife } from './sandboxed/sandboxed-repl.js';
+
+/** JavaScript in a separate Node process inside a bubblewrap sandbox. */
+
+const MEGABYTE = 1024 * 1024;
+/** Memory of Node itself: data and thread stacks; V8 13 and later also reserves 512 MB for machine code. */
+const NODE_BYTES = (Number.parseInt(process.versions.v8, 10) > 12 ? 768 : 256) * MEGABYTE;
+/** Memory per byte of input: the file's byte, and up to two bytes in the text. */
+const CONTEXT_FACTOR = 3;
+/** The program's files, and their folder inside the sandbox. */
+const INSIDE = '/program';
+const PROGRAM = 'javascript-program/main.cjs';
+const PRELUDE = 'javascript-prelude.js';
+
+const nodeProgram = async (): Promise<Omit<SandboxedProgram, 'words' | 'memoryMax'>> => {
+  const program = realpathSync(process.execPath);
+  const libraries = await librariesOf(program);
+  return {
+    program,
+    readable: libraries.map((library) => ({ from: library, to: library })),
+    hidden: [],
+    environment: {},
+  };
+};
+
+type Order = { readonly program: SandboxedProgram; readonly inputs: Inputs };
+
+const orderFor = async (options: EnvironmentOptions): Promise<Order> => {
+  const node = await nodeProgram();
+  const { settings, inputs, readable, contextBytes } = programInput(options);
+  const heapBytes = options.memoryMax + CONTEXT_FACTOR * contextBytes;
+  const files = [
+    { from: path.dirname(programFile(PROGRAM)), to: path.join(INSIDE, path.dirname(PROGRAM)) },
+    { from: programFile(PRELUDE), to: path.join(INSIDE, PRELUDE) },
+  ];
+  const program = {
+    ...node,
+    readable: [...node.readable, ...readable, ...files],
+    words: [
+      `--max-old-space-size=${Math.ceil(heapBytes / MEGABYTE)}`,
+      '--no-warnings',
+      path.join(INSIDE, PROGRAM),
+      JSON.stringify(settings),
+    ],
+    memoryMax: NODE_BYTES + heapBytes,
+  };
+  return { program, inputs };
+};
+
+/** Makes top-level declarations repeatable. Code with a syntax error stays as it is, so that V8 reports the error. */
+const prepare = (code: string): string => {
+  const written = redeclare(code);
+  return written.status === 'ok' ? written.code : code;
+};
+
+export const javascript: EnvironmentKind = {
+  name: 'javascript',
+  language: 'javascript',
+  probe: async () =>
+    probeSandbox({ ...(await nodeProgram()), words: ['--version'], memoryMax: NODE_BYTES + 256 * MEGABYTE }),
+  async start(options) {
+    const { program, inputs } = await orderFor(options);
+    return createEnvironment('Node', () => beginLife(program, inputs, options, prepare));
+  },
+};

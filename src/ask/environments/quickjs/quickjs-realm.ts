@@ -1,0 +1,248 @@
+import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
+import {
+  newQuickJSWASMModuleFromVariant,
+  newVariant,
+  type QuickJSContext,
+  type QuickJSHandle,
+  type QuickJSRuntime,
+} from 'quickjs-emscripten-core';
+import type { CellVariable } from '../../run/cell.js';
+
+/**
+ * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one for the prelude.
+ *
+ * 1. The engine has no access to files, network or processes.
+ * 2. The size of the WebAssembly memory limits memory. The engine's own limit counts only blocks, not bytes.
+ * 3. A call of the engine throws if our own stack overflows or the engine breaks. Then the realm is unfit for use.
+ */
+
+/** A global of Node. Its types are part of the DOM library, which this project does not load. */
+declare const WebAssembly: {
+  readonly Memory: new (pages: { readonly initial: number; readonly maximum: number }) => object;
+};
+
+const PAGE_BYTES = 65_536;
+const PAGES_MAX = 32_768;
+const QUICKJS_BYTES = 16 * 1024 * 1024;
+const STACK_BYTES = 1024 * 1024;
+/** Free memory that a cell must leave for its report and for the next cell. */
+const ROOM_BYTES = 2 * 1024 * 1024;
+const JOBS_AT_ONCE = 1_000;
+/** Batches of JOBS_AT_ONCE that still run after a cell's time is over, so that pending jobs are interrupted. */
+const ROUNDS_OVER_MAX = 100;
+/** QuickJS flag: allow `await` at the top level of a script; the result is a promise of `{ value }`. */
+const EVALUATE_ASYNC = 1 << 7;
+
+/** A call to models by the code; `model` is null for the default sub-model. */
+export type RealmRequest = {
+  readonly kind: 'llm' | 'rlm';
+  readonly prompts: readonly string[];
+  readonly model: string | null;
+};
+
+/** The host functions that the code can reach. */
+export type RealmWorld = {
+  print(stream: 'stdout' | 'stderr', text: string): void;
+  /** Blocks until the texts are there. Null: no call is possible now. */
+  ask(subcall: RealmRequest): readonly string[] | null;
+  /** Polled by the engine while code runs; true interrupts it. */
+  isOver(): boolean;
+};
+
+export type Thrown = { readonly text: string; readonly stack: string };
+export type RealmCellEnd =
+  | { readonly status: 'ok' }
+  | { readonly status: 'raised'; readonly thrown: Thrown }
+  /** It awaits a promise that can never settle. */
+  | { readonly status: 'stuck' };
+export type RealmEnding = { readonly answer: string | null; readonly variables: readonly CellVariable[] };
+
+export type Realm = {
+  /** Restores the reserved names; returns those that could not be restored. */
+  begin(lastOutput: string): readonly string[];
+  /** Runs the code and its pending jobs, until none is left or the host interrupts. */
+  evaluate(code: string, fileName: string): RealmCellEnd;
+  /** True if pending jobs are left, which would run in the next cell. */
+  isBusy(): boolean;
+  end(): RealmEnding;
+  read(name: string): string | null;
+  /** True if enough memory is free for another cell. */
+  hasRoom(): boolean;
+};
+
+const isWide = (text: string): boolean => /[^\u0000-\u00ff]/.test(text);
+
+/** Bytes of a text in the engine, plus its UTF-8 copy during the transfer. */
+const bytesOf = (text: string): number => {
+  const escaped = text.includes('\0') ? 2 : 1; // goes through JSON
+  return (Buffer.byteLength(text) + text.length * (isWide(text) ? 2 : 1)) * escaped;
+};
+
+const openRuntime = async (textBytes: number, memoryMax: number): Promise<QuickJSRuntime> => {
+  const pages = Math.ceil((QUICKJS_BYTES + textBytes + memoryMax) / PAGE_BYTES);
+  if (QUICKJS_BYTES + textBytes > PAGES_MAX * PAGE_BYTES) {
+    throw new Error(
+      `the contexts need ${Math.ceil(textBytes / 1e6)} MB, and QuickJS has 2 GB: use javascript or python`,
+    );
+  }
+  const memory = new WebAssembly.Memory({
+    initial: QUICKJS_BYTES / PAGE_BYTES,
+    maximum: Math.min(pages, PAGES_MAX),
+  });
+  const quickjs = await newQuickJSWASMModuleFromVariant(newVariant(variant, { wasmMemory: memory }));
+  const runtime = quickjs.newRuntime();
+  runtime.setMaxStackSize(STACK_BYTES);
+  return runtime;
+};
+
+/** Copies a text into the realm. A text with a NUL goes as JSON, since a plain transfer ends at the NUL. */
+const newText = (realm: QuickJSContext, text: string): QuickJSHandle => {
+  if (!text.includes('\0')) return realm.newString(text);
+  return realm
+    .newString(JSON.stringify(text))
+    .consume((json) =>
+      realm
+        .getProp(realm.global, 'JSON')
+        .consume((tool) => realm.unwrapResult(realm.callMethod(tool, 'parse', [json]))),
+    );
+};
+
+const setContexts = (realm: QuickJSContext, contexts: readonly string[]): void => {
+  const [only] = contexts;
+  if (contexts.length === 1 && only !== undefined) {
+    newText(realm, only).consume((text) => realm.setProp(realm.global, 'context', text));
+    return;
+  }
+  realm.newArray().consume((list) => {
+    contexts.forEach((text, index) => {
+      newText(realm, text).consume((handle) => realm.setProp(list, index, handle));
+    });
+    realm.setProp(realm.global, 'context', list);
+  });
+};
+
+/** Returned to the prelude instead of an answer when the cell must end. The same as in javascript-prelude.js. */
+const OVER = 'over';
+
+/** The host's side of the prelude: every value crosses as JSON. */
+const worldHandle = (home: QuickJSContext, world: RealmWorld): QuickJSHandle => {
+  const handle = home.newObject();
+  const jsonOf = (text: QuickJSHandle | undefined): unknown =>
+    JSON.parse(text === undefined ? 'null' : home.getString(text));
+  home
+    .newFunction('print', (json) => {
+      // The type is safe: the prelude made the JSON, in a realm where no cell's code runs.
+      const { stream, text } = jsonOf(json) as {
+        readonly stream: 'stdout' | 'stderr';
+        readonly text: string;
+      };
+      world.print(stream, text);
+      return world.isOver() ? home.newString(OVER) : home.undefined;
+    })
+    .consume((print) => home.setProp(handle, 'print', print));
+  home
+    .newFunction('ask', (json) => {
+      // As above.
+      const texts = world.ask(jsonOf(json) as RealmRequest);
+      if (world.isOver()) return home.newString(OVER);
+      return texts === null ? home.undefined : home.newString(JSON.stringify(texts));
+    })
+    .consume((ask) => home.setProp(handle, 'ask', ask));
+  return handle;
+};
+
+type Call = <T>(name: string, input: QuickJSHandle | string | null) => T;
+
+/** Opens the prelude; returns a function that calls one of its functions by name and parses the JSON it returns. */
+const openPrelude = (
+  home: QuickJSContext,
+  guest: QuickJSContext,
+  prelude: string,
+  world: RealmWorld,
+): Call => {
+  const make = home.unwrapResult(home.evalCode(prelude, 'prelude'));
+  const own = worldHandle(home, world).consume((handle) =>
+    home.unwrapResult(home.callFunction(make, home.undefined, [guest.global, handle])),
+  );
+  return <T>(name: string, input: QuickJSHandle | string | null): T => {
+    const handle = typeof input === 'string' ? home.newString(input) : (input ?? home.undefined);
+    const json = home
+      .unwrapResult(home.callMethod(own, name, [handle]))
+      .consume((text) => home.getString(text));
+    if (typeof input === 'string') handle.dispose();
+    // The type is safe: the prelude made the JSON, in a realm where no cell's code runs. See javascript-prelude.js.
+    return JSON.parse(json) as T;
+  };
+};
+
+/** The state of the promise of an evaluated cell. Disposes of its value. */
+const outcomeOf = (guest: QuickJSContext, promise: QuickJSHandle, call: Call): RealmCellEnd => {
+  const state = guest.getPromiseState(promise);
+  if (state.type === 'pending') return { status: 'stuck' };
+  if (state.type === 'rejected') return raised(state.error, call);
+  if (state.notAPromise === true) return { status: 'ok' };
+  // The result of a script is `{ value }`. If the value is a rejected promise, its failure is reported.
+  return state.value.consume((result) =>
+    guest.getProp(result, 'value').consume((last) => {
+      const ended = guest.getPromiseState(last);
+      if (ended.type === 'fulfilled' && ended.notAPromise !== true) ended.value.dispose();
+      return ended.type === 'rejected' ? raised(ended.error, call) : { status: 'ok' };
+    }),
+  );
+};
+
+const raised = (thrown: QuickJSHandle, call: Call): RealmCellEnd => ({
+  status: 'raised',
+  thrown: thrown.consume((handle) => call<Thrown>('describe', handle)),
+});
+
+/**
+ * Runs all pending jobs; an error in a job rejects its promise. After the cell's time is over, looping jobs are
+ * interrupted; an endless chain of new jobs is left, and isBusy reports it.
+ */
+const finishJobs = (runtime: QuickJSRuntime, world: RealmWorld): void => {
+  for (let roundsOver = 0; runtime.hasPendingJob() && roundsOver < ROUNDS_OVER_MAX; ) {
+    runtime.executePendingJobs(JOBS_AT_ONCE).dispose();
+    if (world.isOver()) roundsOver += 1;
+  }
+};
+
+/** The texts of the inputs and their names, in the same order. */
+export type RealmInputs = { readonly contexts: readonly string[]; readonly names: readonly string[] };
+
+/** Opens the realms. Rejects if the contexts do not fit into QuickJS's maximum memory. */
+export const openRealm = async (
+  prelude: string,
+  { contexts, names }: RealmInputs,
+  memoryMax: number,
+  world: RealmWorld,
+): Promise<Realm> => {
+  const textBytes = contexts.reduce((sum, text) => sum + bytesOf(text), 0);
+  const runtime = await openRuntime(textBytes, memoryMax);
+  const guest = runtime.newContext();
+  const home = runtime.newContext();
+  setContexts(guest, contexts);
+  const call = openPrelude(home, guest, prelude, world);
+  call<null>('offer', JSON.stringify(names));
+  runtime.setInterruptHandler(() => world.isOver());
+  return {
+    begin: (lastOutput) => call<readonly string[]>('begin', JSON.stringify(lastOutput)),
+    evaluate(code, fileName) {
+      const started = guest.evalCode(code, fileName, EVALUATE_ASYNC);
+      if (started.error) return raised(started.error, call);
+      return started.value.consume((promise) => {
+        finishJobs(runtime, world);
+        return outcomeOf(guest, promise, call);
+      });
+    },
+    isBusy: () => runtime.hasPendingJob(),
+    end: () => call<RealmEnding>('end', null),
+    read: (name) => call<string | null>('read', JSON.stringify(name)),
+    hasRoom() {
+      const made = home.evalCode(`new ArrayBuffer(${ROOM_BYTES}); 0`, 'room');
+      const has = made.error === undefined;
+      made.dispose();
+      return has;
+    },
+  };
+};

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { wellFormed } from '../cell-output.js';
+import { programFile } from '../sandboxed/program-file.js';
+import { type CellWatch, newOutputs, type Outputs, runCell, startWatch } from './quickjs-cell.js';
+import {
+  BELL,
+  type FromWorker,
+  STOP,
+  type Texts,
+  type ToWorker,
+  type WorkerInput,
+} from './quickjs-protocol.js';
+import { openRealm, type RealmRequest } from './quickjs-realm.js';
+
+/**
+ * The worker thread that runs QuickJS, started by quickjs-connection.ts.
+ *
+ * 1. Running code blocks the thread. A number in shared memory, polled by the engine's interrupt handler, stops it.
+ * 2. A sub-call blocks the thread until its texts arrive. Texts for another cell or call are dropped.
+ * 3. An uncaught error ends the worker; the environment reports it and starts another one.
+ */
+
+const ENDING_MS = 1_000;
+const READ_MS = 5_000;
+
+// Only quickjs-connection.ts starts this file, with a WorkerInput.
+const input = workerData as WorkerInput;
+const port = parentPort;
+if (port === null) throw new Error('this file is the program of a worker');
+const tell = (message: FromWorker): void => port.postMessage(message);
+
+/** The current run: a cell, or (number 0) a report or a read, which can't make sub-calls. */
+type Running = Outputs & {
+  readonly number: number;
+  readonly watch: CellWatch;
+  limitMs: number;
+  toldCharacters: number;
+  ordinal: number;
+  wasInterrupted: boolean;
+};
+let current: Running | null = null;
+
+const isStopAsked = ({ number }: Running): boolean =>
+  number !== 0 && Atomics.load(input.control, STOP) === number;
+
+/** The interrupt handler, polled by the engine. Stays true for a run once it was true. */
+const isOver = (): boolean => {
+  if (current === null) return false;
+  current.wasInterrupted ||= isStopAsked(current) || current.watch.usedMs() > current.limitMs;
+  return current.wasInterrupted;
+};
+
+/** Blocks until the texts of the current call arrive, or until the cell must stop (null). */
+const awaitTexts = (run: Running): readonly string[] | null => {
+  for (;;) {
+    const bell = Atomics.load(input.control, BELL);
+    // Only quickjs-connection.ts has the other end of the port.
+    const found = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
+    if (found?.number === run.number && found.ordinal === run.ordinal) return found.texts;
+    if (isStopAsked(run)) return null;
+    if (found === undefined) Atomics.wait(input.control, BELL, bell);
+  }
+};
+
+const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null => {
+  const run = current;
+  if (run === null || run.number === 0 || isOver()) return null;
+  run.ordinal += 1;
+  const named = model === null ? {} : { model: wellFormed(model) };
+  const subcall = { kind, ordinal: run.ordinal, prompts: prompts.map(wellFormed), ...named };
+  tell({ type: 'subcall', number: run.number, subcall });
+  return run.watch.wait(() => awaitTexts(run));
+};
+
+const print = (stream: 'stdout' | 'stderr', text: string): void => {
+  const run = current;
+  run?.[stream].add(text);
+  if (run === null || run.number === 0 || run.toldCharacters >= input.outputMax / 2) return;
+  run.toldCharacters += text.length;
+  tell({ type: 'printed', number: run.number, stream, text: text.slice(0, input.outputMax) });
+};
+
+const realm = await openRealm(
+  readFileSync(programFile('javascript-prelude.js'), 'utf8'),
+  { contexts: input.contexts.map((file) => readFileSync(file, 'utf8')), names: input.names },
+  input.memoryMax,
+  { print, ask, isOver },
+);
+
+/** Starts a run with a new stopwatch and clears the interruption of the previous one. */
+const begin = (number: number, limitMs: number, outputs: Outputs): Running => {
+  const watch = startWatch(() => performance.now());
+  current = { number, limitMs, ...outputs, watch, toldCharacters: 0, ordinal: 0, wasInterrupted: false };
+  return current;
+};
+
+let lastOutput = '';
+
+const run = ({ number, code, deadlineMs }: Extract<ToWorker, { readonly type: 'run' }>): void => {
+  const outputs = newOutputs(input.memoryMax);
+  const running = begin(number, deadlineMs, outputs);
+  const finished = runCell({
+    ...{ realm, code, number, outputs, lastOutput, outputMax: input.outputMax },
+    wasStopped: () => running.wasInterrupted || isStopAsked(running),
+    allowEnding: () => begin(0, ENDING_MS, outputs),
+  });
+  lastOutput = finished.output;
+  tell({ type: 'finished', number, report: finished.report, unfit: finished.unfit });
+};
+
+const read = (name: string): string | null => {
+  try {
+    const text = realm.read(name);
+    return text === null ? null : wellFormed(text);
+  } catch {
+    return null; // its toJSON never ends, or its text is too large
+  }
+};
+
+port.on('message', (message: ToWorker) => {
+  if (message.type === 'run') run(message);
+  else {
+    begin(0, READ_MS, newOutputs(input.memoryMax));
+    tell({ type: 'value', text: read(message.name) });
+  }
+  current = null;
+});
+tell({ type: 'ready' });

@@ -1,0 +1,110 @@
+import type {
+  Cell,
+  Environment,
+  EnvironmentKind,
+  EnvironmentOptions,
+  Subcall,
+  SubcallAnswerer,
+} from '../../ports.js';
+import type { CellReport } from '../../run/cell.js';
+import { startCountdown } from '../pausable-timer.js';
+import { type CellEnd, createEnvironment, type Life, textsOf } from '../restartable.js';
+import { type LiveWorker, startWorker } from './quickjs-connection.js';
+
+/**
+ * JavaScript in QuickJS, compiled to WebAssembly, in a worker thread. Needs no programs of the system.
+ *
+ * 1. The engine's interrupt stops a cell. If it has no effect within GRACE_MS, the worker is terminated and replaced.
+ * 2. The time of open sub-calls counts neither for the deadline nor for the grace period.
+ * 3. Both sides drop messages for a cell that has ended.
+ */
+
+/** Grace period after a cell's deadline: the engine can't interrupt a built-in function in the middle. */
+const GRACE_MS = 3_000;
+const READ_MS = 8_000;
+
+/** Terminates a worker that is unfit for another cell, and keeps the output and answer of its last cell. */
+const giveUp = async (live: LiveWorker, why: string, report: CellReport): Promise<CellEnd> => {
+  await live.kill(why);
+  const { stdout, stderr, answer } = report;
+  return { type: 'gone', why, stdout, stderr, answer };
+};
+
+/** Runs a cell until the worker reports or ends. */
+const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnswerer): Promise<CellEnd> =>
+  new Promise((resolve) => {
+    const { signal } = cell;
+    const printed = { stdout: '', stderr: '' };
+    const countdown = startCountdown(cell.deadlineMs + GRACE_MS, () => {
+      void live.kill('the cell could not be interrupted');
+    });
+    const stop = (): void => {
+      live.stop(number);
+      countdown.restart(GRACE_MS);
+    };
+    const end = (ended: CellEnd | Promise<CellEnd>): void => {
+      countdown.cancel();
+      signal.removeEventListener('abort', stop);
+      live.listen(null);
+      resolve(ended);
+    };
+    const call = async (subcall: Subcall): Promise<void> => {
+      countdown.pause();
+      const texts = await textsOf(subcall, answer);
+      live.give(number, subcall.ordinal, texts);
+      countdown.resume();
+    };
+    live.listen((message) => {
+      if (message.type === 'value' || message.type === 'ready' || message.number !== number) return;
+      if (message.type === 'printed') printed[message.stream] += message.text;
+      else if (message.type === 'subcall') void call(message.subcall);
+      else if (message.unfit === null) end({ type: 'finished', report: message.report });
+      else end(giveUp(live, message.unfit, message.report));
+    });
+    void live.ended.then((why) => end({ type: 'gone', why, ...printed, answer: null }));
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    live.post({ type: 'run', number, code: cell.code, deadlineMs: cell.deadlineMs });
+  });
+
+const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
+  new Promise((resolve) => {
+    const countdown = startCountdown(READ_MS, () => void live.kill('a variable could not be read'));
+    const end = (text: string | null): void => {
+      countdown.cancel();
+      live.listen(null);
+      resolve(text);
+    };
+    live.listen((message) => {
+      if (message.type === 'value') end(message.text);
+    });
+    void live.ended.then(() => end(null));
+    live.post({ type: 'read', name });
+  });
+
+const beginLife = async (options: EnvironmentOptions): Promise<Life> => {
+  const live = await startWorker(options);
+  return {
+    run: (number, cell, answer) => runIn(live, number, cell, answer),
+    read: (name) => readIn(live, name),
+    hasEnded: live.hasEnded,
+    end: live.kill,
+  };
+};
+
+const start = (options: EnvironmentOptions): Promise<Environment> =>
+  createEnvironment('QuickJS', () => beginLife(options));
+
+/** Starts an environment and ends it, to see that WebAssembly, threads and shared memory work. */
+const probe = async (): Promise<string | null> => {
+  try {
+    const tried = await start({ contexts: [], names: [], outputMax: 0, memoryMax: 0 });
+    await tried.close();
+    return null;
+  } catch (thrown) {
+    // The error message is the answer.
+    return thrown instanceof Error ? thrown.message : String(thrown);
+  }
+};
+
+export const quickjs: EnvironmentKind = { name: 'quickjs', language: 'javascript', probe, start };

@@ -1,0 +1,20 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** Candidate folders: two in the sources, and two in the package (below the bundle, or beside its chunks). */
+const FOLDERS = ['./', '../quickjs/', './environments/', '../environments/'];
+
+/**
+ * The path of a separate program of ask's environments. `names`: its source and, if it is bundled, its bundle.
+ * Throws if there is none, which means a damaged installation.
+ */
+export const programFile = (...names: readonly string[]): string => {
+  const files = FOLDERS.flatMap((folder) =>
+    names.map((name) => fileURLToPath(new URL(folder + name, import.meta.url))),
+  );
+  const found = files.find((file) => existsSync(file));
+  if (found === undefined) {
+    throw new Error(`${names.join(' or ')} is missing from this copy of pawl: install it anew`);
+  }
+  return found;
+};

@@ -1,0 +1,135 @@
+import type { CodeEvent, RunEventOf } from '../event.js';
+import type { Next, Same } from '../move-result.js';
+import { go, ignore, nextId } from '../move-result.js';
+import type { Outcome, Reply, Run, RunIn } from '../state.js';
+import { hear, storable, textOf } from '../text/conversation.js';
+import { parseReply } from '../text/parse-reply.js';
+import { CUT_REPLY, noVariable } from '../text/texts.js';
+import { endRun } from './end-run.js';
+
+/** Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts. */
+
+export const NO_REPLY: Reply = { message: null, text: '', blocks: [], final: null };
+
+type Heard = { readonly run: Run; readonly reply: Reply };
+
+/** Reads a reply once. The reply at the limit may be taken as text alone (parity limitAnswer). */
+const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
+  const { parity } = run.settings;
+  const message = event.message === null ? null : storable(event.message);
+  const text = textOf(message);
+  const parsed = parseReply(text, parity);
+  const textAlone = run.closing !== null && parity.limitAnswer === 'text';
+  const isCut = event.stopReason === 'maxTokens';
+  const whole = parsed.blocks.filter(({ closed }) => closed === 'yes' || !isCut);
+  const final = textAlone && parsed.final?.kind === 'variable' ? null : parsed.final;
+  const blocks = textAlone ? [] : whole.map(({ code }) => code);
+  const notes = whole.length < parsed.blocks.length ? [...run.notes, CUT_REPLY] : run.notes;
+  return { run: { ...run, notes }, reply: { message, text, blocks, final } };
+};
+
+/** Takes a reply that begins the next iteration. */
+export const takeReply = (
+  state: RunIn<'INIT'> | RunIn<'EXECUTING'>,
+  event: RunEventOf<'ModelReplied'>,
+): Next<'PROMPTING'> => go({ name: 'PROMPTING', ...read(state.run, event), work: { kind: 'next' } });
+
+export const asksForAnswer = ({ run }: RunIn<'EXECUTING'>): boolean => run.closing !== null;
+
+/** Takes the reply to the last call, which begins no new iteration. */
+export const takeLastReply = (
+  state: RunIn<'EXECUTING'>,
+  event: RunEventOf<'ModelReplied'>,
+): Same<RunIn<'EXECUTING'>> => go(executing(read(state.run, event)));
+
+const executing = (heard: Heard): RunIn<'EXECUTING'> => ({
+  name: 'EXECUTING',
+  ...heard,
+  started: 0,
+  cells: [],
+  answer: null,
+  work: { kind: 'next' },
+});
+
+/** The reply of a plain call is its answer, as it stands. */
+export const endPlain = (state: RunIn<'SHALLOW_CALL'>, event: RunEventOf<'ModelReplied'>): Next<'DONE'> => {
+  const { run, reply } = read(state.run, event);
+  const outcome = { status: 'answered', answer: reply.text, by: 'reply', closing: null } as const;
+  return endRun({ ...state, run: hear({ ...run, notes: [] }, reply) }, outcome);
+};
+
+// ---- PROMPTING ----
+
+type Prompting = RunIn<'PROMPTING'>;
+const isNext = ({ work }: Prompting | RunIn<'EXECUTING'>): boolean => work.kind === 'next';
+
+export const hasProgram = (state: Prompting): boolean =>
+  isNext(state) && (state.reply.blocks.length > 0 || state.run.closing !== null);
+/** Neither a program nor an answer: the iteration is wasted. */
+export const hasNothing = (state: Prompting): boolean => isNext(state) && state.reply.final === null;
+export const execute = ({ run, reply }: Prompting): Next<'EXECUTING'> => go(executing({ run, reply }));
+
+export const givesAnswer = (state: Prompting): boolean =>
+  isNext(state) && (state.reply.final?.kind === 'text' || state.reply.final?.kind === 'value');
+
+/** An empty answer counts, unless the parity setting takes the whole reply instead. */
+const answerOf = ({ settings: { parity } }: Run, { text }: Reply, answer: string): string =>
+  answer === '' && parity.emptyAnswer === 'wholeReply' ? text : answer;
+
+/** The answer in the reply, or in the variable that it names; null if there is none. */
+export const answerOfReply = (run: Run, reply: Reply): Outcome | null => {
+  const { final } = reply;
+  if (final === null || final.kind === 'variable') return null;
+  return {
+    status: 'answered',
+    answer: answerOf(run, reply, final.text),
+    by: final.kind === 'text' ? 'final' : 'variable',
+    closing: run.closing?.reason ?? null,
+  };
+};
+
+/** The whole reply as the answer, if there is no other. */
+export const wholeReply = (run: Run, { text }: Reply): Outcome => ({
+  status: 'answered',
+  answer: text,
+  by: 'limit',
+  closing: run.closing?.reason ?? null,
+});
+
+export const endWithFinal = (state: Prompting): Next<'DONE'> => {
+  const { run, reply } = state;
+  return endRun({ ...state, run: hear(run, reply) }, answerOfReply(run, reply) ?? wholeReply(run, reply));
+};
+
+// ---- FINAL_VAR ----
+
+type Evaluating = Prompting | RunIn<'EXECUTING'>;
+
+export const isReady = ({ run }: Evaluating): boolean => run.environment === 'ready';
+export const namesVariable = (state: Prompting): boolean =>
+  isNext(state) && isReady(state) && state.reply.final?.kind === 'variable';
+
+export const readVariable = <S extends Evaluating>(state: S, _event: CodeEvent): Same<S> => {
+  const [readId, run] = nextId(state.run, 'read');
+  const { final } = state.reply;
+  const variable = final?.kind === 'variable' ? final.name : '';
+  const work = { kind: 'reading', readId, variable } as const;
+  // Both states take a reading as their work; the spread keeps the rest of S.
+  return go({ ...state, run, work } as S, { type: 'ReadVariable', readId, variable });
+};
+
+export const isStaleRead = (state: Evaluating, event: RunEventOf<'VariableRead'>): boolean =>
+  state.work.kind !== 'reading' || state.work.readId !== event.readId || !isReady(state);
+export const ignoreRead = <S extends Evaluating>(state: S): Same<S> =>
+  ignore(state, 'stale: nobody waits for this variable');
+
+/** Takes the value as the answer. If there is no such variable, a note tells the model. */
+export const takeVariable = <S extends Evaluating>(state: S, event: RunEventOf<'VariableRead'>): Same<S> => {
+  const { run, work } = state;
+  const notes =
+    event.value === null && work.kind === 'reading' ? [...run.notes, noVariable(work.variable)] : run.notes;
+  const final = event.value === null ? null : ({ kind: 'value', text: event.value } as const);
+  const reply = { ...state.reply, final };
+  // Both states take `next` as their work; the spread keeps the rest of S.
+  return go({ ...state, run: { ...run, notes }, reply, work: { kind: 'next' } } as S);
+};

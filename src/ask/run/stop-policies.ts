@@ -1,0 +1,140 @@
+/**
+ * Decides when a run stops: pure functions, called before every model call, including the first.
+ *
+ * 1. The functions depend on no machine; code mode and tools mode pass their own numbers.
+ * 2. A maximum of 0 or null means no limit.
+ * 3. `stop` ends the run at once, because the budget or the time is used up. `finish` allows one more call, which asks
+ *    for the answer. `stop` wins over `finish`; among equals the first in the order of `judge` wins.
+ */
+
+export type PolicyReason =
+  | 'iterations'
+  | 'usd'
+  | 'tokens'
+  | 'unpriced'
+  | 'time'
+  | 'repeated'
+  | 'errors'
+  | 'noProgress'
+  | 'policy';
+
+export type StopVerdict =
+  | { readonly kind: 'go' }
+  | { readonly kind: 'stop'; readonly reason: PolicyReason; readonly why: string }
+  | { readonly kind: 'finish'; readonly reason: PolicyReason; readonly why: string };
+
+/** Dollars and tokens. */
+export type Amount = { readonly usd: number; readonly tokens: number };
+
+/** How often in a row the same thing came, known by its digest. */
+export type Repeat = { readonly digest: string; readonly times: number };
+
+export type StopFacts = {
+  readonly at: number;
+  readonly deadlineAt: number | null;
+  readonly iterations: number;
+  readonly iterationsMax: number;
+  /** What the next call is expected to cost. */
+  readonly needed: Amount;
+  /** The remaining amount of each limit; null if there is no limit. */
+  readonly left: { readonly usd: number | null; readonly tokens: number | null };
+  /** Calls so far whose price is unknown. */
+  readonly unpriced: number;
+  /** How often in a row the same code, or the same call with the same input, came. */
+  readonly repeated: number;
+  readonly repeatedMax: number;
+  /** Iterations in a row in which something failed. */
+  readonly errors: number;
+  readonly errorsMax: number;
+  /** How often in a row the same output came. */
+  readonly sameOutput: number;
+  readonly sameOutputMax: number;
+};
+
+const GO: StopVerdict = { kind: 'go' };
+const stop = (reason: PolicyReason, why: string): StopVerdict => ({ kind: 'stop', reason, why });
+const finish = (reason: PolicyReason, why: string): StopVerdict => ({ kind: 'finish', reason, why });
+
+/** Tolerance for rounding errors in sums: a billionth of a dollar. */
+const NOTHING = 1e-9;
+
+/** Why an amount can't be paid. `unpriced`: there is a limit in dollars, and a call had no known price. */
+export type Short = 'usd' | 'tokens' | 'unpriced';
+
+/** True if too little is left; a `left` of null means no limit. */
+export const isShort = (left: number | null, needed: number): boolean =>
+  left !== null && (left <= NOTHING || left + NOTHING < needed);
+
+/** Why an amount can't be spent; null if it can. */
+export const shortOf = (
+  needed: Amount,
+  { left, unpriced }: Pick<StopFacts, 'left' | 'unpriced'>,
+): Short | null => {
+  if (left.usd !== null && unpriced > 0) return 'unpriced';
+  if (isShort(left.usd, needed.usd)) return 'usd';
+  return isShort(left.tokens, needed.tokens) ? 'tokens' : null;
+};
+
+/** The reason in words, for the model and the user. */
+export const budgetWords = (short: Short): string => {
+  switch (short) {
+    case 'usd':
+      return 'the budget is used up (dollars)';
+    case 'tokens':
+      return 'the budget is used up (tokens)';
+    case 'unpriced':
+      return 'a call had no known price, so the budget in dollars can not be kept';
+    default:
+      return short satisfies never;
+  }
+};
+
+/** Stops if the next call can't be paid; with a limit in dollars, also after a call of unknown price. */
+const judgeBudget = (facts: Pick<StopFacts, 'needed' | 'left' | 'unpriced'>): StopVerdict => {
+  const short = shortOf(facts.needed, facts);
+  return short === null ? GO : stop(short, budgetWords(short));
+};
+
+const judgeTime = ({ at, deadlineAt }: Pick<StopFacts, 'at' | 'deadlineAt'>): StopVerdict =>
+  deadlineAt !== null && at >= deadlineAt ? stop('time', 'the time limit is reached') : GO;
+
+const reached = (count: number, most: number): boolean => most > 0 && count >= most;
+
+const judgeIterations = (facts: Pick<StopFacts, 'iterations' | 'iterationsMax'>): StopVerdict =>
+  reached(facts.iterations, facts.iterationsMax)
+    ? finish('iterations', `${facts.iterations} of ${facts.iterationsMax} iterations are used up`)
+    : GO;
+
+const judgeErrors = ({ errors, errorsMax }: Pick<StopFacts, 'errors' | 'errorsMax'>): StopVerdict =>
+  reached(errors, errorsMax) ? finish('errors', `${errors} iterations in a row failed`) : GO;
+
+const judgeRepeats = (facts: Pick<StopFacts, 'repeated' | 'repeatedMax'>): StopVerdict =>
+  reached(facts.repeated, facts.repeatedMax)
+    ? finish('repeated', `the same was asked for ${facts.repeated} times in a row`)
+    : GO;
+
+const judgeProgress = (facts: Pick<StopFacts, 'sameOutput' | 'sameOutputMax'>): StopVerdict =>
+  reached(facts.sameOutput, facts.sameOutputMax)
+    ? finish('noProgress', `${facts.sameOutput} iterations in a row came to the same`)
+    : GO;
+
+/** The strongest verdict of all policies; the first among equals. */
+export const judge = (facts: StopFacts): StopVerdict => {
+  const verdicts = [
+    judgeBudget(facts),
+    judgeTime(facts),
+    judgeIterations(facts),
+    judgeErrors(facts),
+    judgeRepeats(facts),
+    judgeProgress(facts),
+  ];
+  return verdicts.find(({ kind }) => kind === 'stop') ?? verdicts.find(({ kind }) => kind === 'finish') ?? GO;
+};
+
+export const noRepeat: Repeat = { digest: '', times: 0 };
+
+/** Counts another occurrence; a different digest starts again at 1. */
+export const countRepeat = (before: Repeat, digest: string): Repeat => ({
+  digest,
+  times: before.times > 0 && before.digest === digest ? before.times + 1 : 1,
+});

@@ -1,0 +1,79 @@
+import { type CodeBlock, linesOf } from './code-blocks.js';
+
+/**
+ * Parses FINAL(text) and FINAL_VAR(name) at the start of a line, seed 004's forms of an answer.
+ *
+ * 1. FINAL_VAR wins over FINAL. Of several of one kind, the last complete one counts.
+ * 2. It ends at the balancing parenthesis. Parentheses after a backslash or in quotes do not count (a quote after a
+ *    letter or digit, as in "it's", opens nothing). If that finds no end, quotes are ignored.
+ * 3. Linear time: only the last `triesMax` of each kind are tried.
+ */
+
+export type FinalForm =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'variable'; readonly name: string };
+
+const triesMax = 8;
+
+const quotes = new Set(['"', "'", '`']);
+const isWord = (character: string): boolean => /[\p{L}\p{N}]/u.test(character);
+
+/** Offset of the parenthesis that closes the one just before `start`; -1 if there is none. */
+const closingOf = (text: string, start: number, quoting: 'quotes' | 'plain'): number => {
+  let depth = 1;
+  let quote = '';
+  for (let index = start; index < text.length; index++) {
+    const character = text.charAt(index);
+    if (character === '\\') index += 1;
+    else if (quote !== '') quote = character === quote ? '' : quote;
+    else if (quoting === 'quotes' && quotes.has(character)) {
+      if (!isWord(text.charAt(index - 1))) quote = character;
+    } else if (character === '(') depth += 1;
+    else if (character === ')') {
+      depth -= 1;
+      if (depth === 0) return index;
+    }
+  }
+  return -1;
+};
+
+const contentFrom = (text: string, start: number): string | null => {
+  const quoted = closingOf(text, start, 'quotes');
+  const end = quoted >= 0 ? quoted : closingOf(text, start, 'plain');
+  return end < 0 ? null : text.slice(start, end).trim();
+};
+
+/** Offsets of the content after each `word` at the start of a line. */
+const startsOf = (text: string, word: string, fences: readonly CodeBlock[]): readonly number[] => {
+  const starts: number[] = [];
+  let fence = 0;
+  for (const line of linesOf(text)) {
+    while ((fences[fence]?.to ?? Number.POSITIVE_INFINITY) <= line.from) fence += 1;
+    if ((fences[fence]?.from ?? Number.POSITIVE_INFINITY) <= line.from) continue;
+    const written = line.text.trimStart();
+    if (written.startsWith(word)) starts.push(line.from + line.text.length - written.length + word.length);
+  }
+  return starts;
+};
+
+const lastContent = (text: string, word: string, fences: readonly CodeBlock[]): string | null => {
+  const starts = startsOf(text, word, fences);
+  for (const start of starts.slice(-triesMax).toReversed()) {
+    const content = contentFrom(text, start);
+    if (content !== null) return content;
+  }
+  return null;
+};
+
+const unquoted = (name: string): string =>
+  name.length > 1 && quotes.has(name.charAt(0)) && name.endsWith(name.charAt(0))
+    ? name.slice(1, -1).trim()
+    : name;
+
+/** The final answer in a text outside of `fences`; null if there is none. */
+export const finalOf = (text: string, fences: readonly CodeBlock[]): FinalForm | null => {
+  const variable = lastContent(text, 'FINAL_VAR(', fences);
+  if (variable !== null) return { kind: 'variable', name: unquoted(variable) };
+  const content = lastContent(text, 'FINAL(', fences);
+  return content === null ? null : { kind: 'text', text: content };
+};

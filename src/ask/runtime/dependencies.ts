@@ -1,0 +1,27 @@
+import type { Clock } from '../../ports/clock.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { Model } from '../../ports/model.js';
+import type { EnvironmentKind } from '../ports.js';
+import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
+
+/** The user's own reason to stop a run, asked before every model call. */
+export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;
+
+/** Dependencies of a tree of runs, besides its journal. */
+export type AskEquipment = {
+  /** The model with this id. Throws if there is none, which becomes a failed call. */
+  model(modelId: string): Model;
+  readonly environment: EnvironmentKind;
+  /** The store of texts from memory. */
+  readonly blobs: Pick<Blobs, 'get'>;
+  /** System instructions for runs with an environment, fixed when the root began. */
+  readonly instructions: string;
+  /** Null if the user has none. */
+  readonly policy: StopPolicy | null;
+  readonly clock: Clock;
+  /** A number from 0 to 1, for jitter. */
+  random(): number;
+};
+
+/** Grace period in ms for an aborted call to report its usage. */
+export const GRACE_MS = 5_000;

@@ -1,0 +1,12 @@
+import type { MachineAdapter } from '../../runtime/journaled-session.js';
+import type { AskTypes } from '../ports.js';
+import { stepTree } from '../tree/tree.js';
+
+/** Adapts the tree to journaled sessions: every event is journaled at once, and none is delayed. */
+export const askAdapter: MachineAdapter<AskTypes> = {
+  step: stepTree,
+  isVolatile: () => false,
+  keep: (kept) => kept,
+  holds: () => false,
+  startOf: () => null,
+};

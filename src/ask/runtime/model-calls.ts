@@ -1,0 +1,151 @@
+import type { AssistantMessage, AssistantPart } from '../../agent/message.js';
+import { requestMessages } from '../../agent/values/request-messages.js';
+import type { Clock } from '../../ports/clock.js';
+import type { Model, TokenUsage } from '../../ports/model.js';
+import { attempt } from '../../runtime/attempt.js';
+import { priceUsage, UNKNOWN_USAGE } from '../../runtime/model/price.js';
+import {
+  type OpenRequest,
+  OpenRequests,
+  type ReplyEnding,
+  readStream,
+} from '../../runtime/model/read-stream.js';
+import type { Post } from '../../runtime/posted-event.js';
+import type { AskSettings, AskTypes } from '../ports.js';
+import type { TreeAction } from '../run/action.js';
+import type { Run } from '../run/state.js';
+import { type AskEquipment, GRACE_MS } from './dependencies.js';
+
+export type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+type Broken = Exclude<ReplyEnding, Completed>;
+
+const ABORTED = {
+  kind: 'unreachable',
+  message: 'the call was ended',
+  retryable: false,
+  retryAfterMs: null,
+} as const;
+
+/** The part of a reply to store. Tool calls are left out, since code mode offers no tools. */
+const messageOf = (reply: Completed, model: string): AssistantMessage | null => {
+  const parts = reply.parts.filter(
+    (part): part is AssistantPart & typeof part =>
+      part.type !== 'call' && (part.text !== '' || part.metadata !== undefined),
+  );
+  if (parts.length === 0) return null;
+  const cut = reply.stopReason !== 'end' && reply.stopReason !== 'toolUse';
+  return { role: 'assistant', model, cut, parts };
+};
+
+const waitAtMost = async (clock: Clock, limitMs: number, work: Promise<void>): Promise<void> => {
+  let cancel = (): void => undefined;
+  const timeIsUp = new Promise<void>((resolve) => {
+    cancel = clock.after(limitMs, resolve);
+  });
+  await Promise.race([work, timeIsUp]);
+  cancel();
+};
+
+/**
+ * Performs the model calls of a tree: CallModel and AbortModel.
+ *
+ * Each call posts exactly one ModelReplied or ModelFailed with its usage, also after an abort.
+ */
+export class TreeCalls {
+  readonly #equipment: AskEquipment;
+  readonly #settings: AskSettings;
+  readonly #post: Post<AskTypes>;
+  readonly #report: (fault: Error) => void;
+  readonly #requests = new OpenRequests();
+
+  /** `report` is called with invalid usage reports of models. */
+  constructor(
+    equipment: AskEquipment,
+    settings: AskSettings,
+    post: Post<AskTypes>,
+    report: (fault: Error) => void,
+  ) {
+    this.#report = report;
+    this.#equipment = equipment;
+    this.#settings = settings;
+    this.#post = post;
+  }
+
+  send(action: CallAction, run: Run): void {
+    const { node, requestId } = action;
+    const calling = attempt(() => this.#call(action, run)).then((called) => {
+      if (called.kind === 'done') return;
+      const message = `the request could not be made: ${called.fault.message}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      this.#post({
+        type: 'ModelFailed',
+        node,
+        requestId,
+        error,
+        usage: null,
+        jitter: this.#equipment.random(),
+      });
+    });
+    this.#requests.hold(calling);
+  }
+
+  abort(requestId: string): void {
+    this.#requests.abort(requestId);
+  }
+
+  /** Aborts all calls; resolves when the last has reported its usage. */
+  stopAll(): Promise<void> {
+    return this.#requests.stopAll();
+  }
+
+  async #call(action: CallAction, run: Run): Promise<void> {
+    const { requestId, length, purpose } = action;
+    const settings = this.#settings;
+    const model = this.#equipment.model(run.model);
+    const late: { usage: TokenUsage | null } = { usage: null };
+    const reading = readStream({
+      model,
+      request: {
+        instructions: purpose === 'plain' ? settings.subcallInstructions : this.#equipment.instructions,
+        tools: [],
+        messages: requestMessages(run.conversation, length, model.id),
+      },
+      clock: this.#equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (usage) => {
+        late.usage = usage;
+      },
+      onBadUsage: (why) => this.#report(new Error(why)),
+    });
+    const ending = await this.#requests.follow(requestId, reading);
+    if (ending.type === 'completed') this.#reply(action, ending, model);
+    else this.#fail(action, ending, model, await this.#lastWord(ending, reading, late));
+  }
+
+  /** The usage of a broken call, which is known only when its stream has ended, if at all. */
+  async #lastWord(
+    ending: Broken,
+    reading: OpenRequest,
+    late: { readonly usage: TokenUsage | null },
+  ): Promise<TokenUsage | null> {
+    if (ending.type === 'failed' && ending.usage !== null) return ending.usage;
+    await waitAtMost(this.#equipment.clock, GRACE_MS, reading.silent);
+    return late.usage;
+  }
+
+  #reply({ node, requestId }: CallAction, reply: Completed, model: Model): void {
+    const { stopReason } = reply;
+    const message = messageOf(reply, model.id);
+    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    this.#post({ type: 'ModelReplied', node, requestId, message, stopReason, usage });
+  }
+
+  #fail({ node, requestId }: CallAction, ending: Broken, model: Model, tokens: TokenUsage | null): void {
+    const error = ending.type === 'failed' ? ending.error : ABORTED;
+    const usage = tokens === null ? null : priceUsage(tokens, model.facts.prices);
+    this.#post({ type: 'ModelFailed', node, requestId, error, usage, jitter: this.#equipment.random() });
+  }
+}

@@ -1,0 +1,110 @@
+import type { ChangedLimits, LimitsChanged } from '../run/event.js';
+import { nextId, withRun } from '../run/move-result.js';
+import { decide } from '../run/moves/model-call.js';
+import { NO_REPLY } from '../run/moves/read-reply.js';
+import { readRunLimits } from '../run/settings.js';
+import type { CodeState, Living, Run } from '../run/state.js';
+import { tell } from '../run/text/conversation.js';
+import { raisedWords } from '../run/text/texts.js';
+import { limitAccount } from './ledger.js';
+import { piecesOf } from './pieces.js';
+import { ROOT } from './run-ids.js';
+import type { Tree } from './tree-state.js';
+import { change, note, setLedger, setNode, type TreeDraft } from './tree-transaction.js';
+
+/** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
+
+/** Refused pieces of a run that answered all the same. */
+const refusedIn = ({ pieces }: Tree): number => piecesOf(pieces).refused;
+
+/** Whether a tree that ended can go on with other limits: a limit ended it, or kept pieces from it. */
+export const canGoOn = (tree: Tree): boolean => {
+  const root = tree.nodes[ROOT];
+  if (root?.name !== 'DONE' || root.run.depth >= root.run.depthMax) return root?.name !== 'DONE';
+  if (root.stoppedIn !== null) return true;
+  const { outcome } = root;
+  return outcome.status === 'answered' && (outcome.closing === 'iterations' || refusedIn(tree) > 0);
+};
+
+const withSettings = (run: Run, limits: ChangedLimits): Run => {
+  const { iterations, ...others } = limits;
+  const changed = readRunLimits({ ...run.settings.limits, ...others });
+  return {
+    ...run,
+    settings: { ...run.settings, limits: changed },
+    iterationsMax: iterations ?? run.iterationsMax,
+  };
+};
+
+/** The new time limit, from now on. A run that ended has lost its old one. */
+const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
+  if (timeMs === undefined) return run;
+  const limit = readRunLimits({ timeMs }).timeMs;
+  if (limit === 'unlimited') return { ...run, deadline: null };
+  const [timerId, counted] = nextId(run, 'timer');
+  return { ...counted, deadline: { dueAt: at + limit, timerId } };
+};
+
+/** What was under way has ended with the run; programs run again, and ask again for what was not answered. */
+const rested = (state: Living): Living => {
+  const { work } = state;
+  switch (work.kind) {
+    case 'running':
+      // Only EXECUTING has a running cell; the spread keeps the rest of it.
+      return { ...state, work: { ...work, open: [] } } as Living;
+    case 'calling':
+    case 'retrying':
+    case 'asking':
+      // Every state that calls takes a decision as its work.
+      return { ...state, work: decide } as Living;
+    case 'new':
+    case 'next':
+    case 'reading':
+    case 'deciding':
+      return state;
+    default:
+      return work satisfies never;
+  }
+};
+
+/** A run that answered: it is told that it may go on. */
+const reopened = (run: Run, refused: number): Living => {
+  const told = tell({ ...run, environment: 'ready', closing: null }, 'note', raisedWords(run, refused));
+  return { name: 'EXECUTING', run: told, reply: NO_REPLY, started: 0, cells: [], answer: null, work: decide };
+};
+
+/** The root with another run: as it is, or brought back from its end. */
+const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Living => {
+  if (root.name !== 'DONE') return withRun(root, change(root.run));
+  const { stoppedIn } = root;
+  if (stoppedIn === null) return reopened(change(root.run), refusedIn(tree));
+  return rested(withRun(stoppedIn, change(stoppedIn.run)));
+};
+
+/** Children that end with their parent's time limit end with the new one. */
+const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
+  const [old, now] = [before.deadline?.dueAt, after.deadline?.dueAt];
+  if (old === now) return;
+  for (const [node, state] of Object.entries(draft.tree.nodes)) {
+    const { deadline } = state.run;
+    if (node === ROOT || deadline === null || deadline.timerId !== null || deadline.dueAt !== old) continue;
+    const moved = now === undefined ? null : { ...deadline, dueAt: now };
+    setNode(draft, node, withRun(state, { ...state.run, deadline: moved }));
+  }
+};
+
+export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
+  const { tree } = draft;
+  const root = tree.nodes[ROOT];
+  if (root === undefined || !canGoOn(tree)) {
+    note(draft, event, tree.name, 'the run is over, and no limit ended it');
+    return;
+  }
+  const living = livingWith(root, tree, (run) =>
+    withDeadline(withSettings(run, event.limits), event.limits, event.at),
+  );
+  setNode(draft, ROOT, living);
+  setLedger(draft, limitAccount(draft.tree.ledger, ROOT, living.run.settings.limits));
+  moveDeadlines(draft, root.run, living.run);
+  if (root.name === 'DONE') change(draft, { name: 'ShutDown' });
+};

@@ -1,0 +1,54 @@
+/** Parses untrusted JSON within limits, so that later recursion over the value is safe. */
+
+export type JsonLimits = {
+  /** Maximum nesting of arrays and objects. */
+  readonly depthMax: number;
+  readonly charactersMax: number;
+};
+
+export type BoundedJson =
+  | { readonly kind: 'ok'; readonly value: unknown }
+  | { readonly kind: 'invalid'; readonly why: 'syntax' | 'tooDeep' | 'tooLong' };
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Index behind the string that begins at `start`. */
+const endOfString = (text: string, start: number): number => {
+  let index = start + 1;
+  while (index < text.length) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) return index + 1;
+    index += unit === BACKSLASH ? 2 : 1;
+  }
+  return index;
+};
+
+/** Whether brackets outside of strings nest deeper than `depthMax`. One pass, no recursion. */
+const isDeeper = (text: string, depthMax: number): boolean => {
+  let depth = 0;
+  let index = 0;
+  while (index < text.length) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) {
+      index = endOfString(text, index);
+      continue;
+    }
+    if (unit === OPEN_ARRAY || unit === OPEN_OBJECT) depth += 1;
+    if (unit === CLOSE_ARRAY || unit === CLOSE_OBJECT) depth -= 1;
+    if (depth > depthMax) return true;
+    index += 1;
+  }
+  return false;
+};
+
+/** Like JSON.parse, but refuses a text that exceeds the limits. */
+export const parseBounded = (text: string, { depthMax, charactersMax }: JsonLimits): BoundedJson => {
+  if (text.length > charactersMax) return { kind: 'invalid', why: 'tooLong' };
+  if (isDeeper(text, depthMax)) return { kind: 'invalid', why: 'tooDeep' };
+  try {
+    return { kind: 'ok', value: JSON.parse(text) };
+  } catch {
+    return { kind: 'invalid', why: 'syntax' }; // nothing is lost: the caller has the text
+  }
+};

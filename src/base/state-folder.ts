@@ -1,0 +1,21 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { ProcessEnvironment } from './process-environment.js';
+
+const folderOf = (environment: ProcessEnvironment, variable: string, below: readonly string[]): string => {
+  const configured = environment[variable] ?? '';
+  if (configured.startsWith('/')) return join(configured, 'pawl');
+  const home = environment.HOME ?? '';
+  return join(home === '' ? homedir() : home, ...below, 'pawl');
+};
+
+/**
+ * Folder of the sessions: `$XDG_STATE_HOME/pawl`, otherwise `~/.local/state/pawl`. A relative XDG path is ignored, as
+ * the XDG specification requires.
+ */
+export const stateFolder = (environment: ProcessEnvironment): string =>
+  folderOf(environment, 'XDG_STATE_HOME', ['.local', 'state']);
+
+/** Folder of the user's configuration: `$XDG_CONFIG_HOME/pawl`, otherwise `~/.config/pawl`. */
+export const configFolder = (environment: ProcessEnvironment): string =>
+  folderOf(environment, 'XDG_CONFIG_HOME', ['.config']);

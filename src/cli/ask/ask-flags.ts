@@ -1,0 +1,80 @@
+import type { AskSettingsPatch } from '../../ask/api/ask.js';
+import type { EnvironmentName } from '../../ask/ports.js';
+import type { ChangedLimits } from '../../ask/run/event.js';
+import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount } from '../flags.js';
+
+/** The flags of `pawl ask`. A resumed run keeps its settings; only its limits can change. */
+export const askFlags: readonly (readonly [string, string])[] = [
+  [
+    '--context <files...>',
+    'files of text that the question is about, 100 MB together at most; - reads stdin',
+  ],
+  flagOf('ask.environment'),
+  ['--model <provider/name>', 'which model answers'],
+  flagOf('ask.sub_model'),
+  ['--base-url <url>', 'where the provider is reached, in place of its own address'],
+  flagOf('ask.max_depth'),
+  flagOf('ask.max_iterations'),
+  ['--max-usd <amount>', 'no further model call once the run has cost so many dollars'],
+  ['--max-tokens <count>', 'no further model call once the run has used so many tokens'],
+  ['--max-minutes <count>', 'stop after so many minutes'],
+  ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
+  ['--continue', 'go on with the last run of this folder'],
+  ['--resume <id>', 'go on with that run'],
+  ['--verbose', 'more about what happens, on stderr'],
+];
+
+export type AskFlags = Pick<
+  RunFlags,
+  'model' | 'baseUrl' | 'json' | 'maxUsd' | 'maxTokens' | 'maxMinutes' | 'continue' | 'verbose'
+> & {
+  readonly context?: readonly string[];
+  readonly environment?: string;
+  readonly subModel?: string;
+  readonly maxDepth?: string;
+  readonly maxIterations?: string;
+  readonly resume?: string;
+};
+
+/** Settings that can't change when a run is resumed, and their flags. */
+const frozen: readonly (readonly [keyof AskFlags, string])[] = [
+  ['context', '--context'],
+  ['environment', '--environment'],
+  ['maxDepth', '--max-depth'],
+  ['model', '--model'],
+  ['subModel', '--sub-model'],
+];
+
+/** The given flags that a resumed run does not accept. */
+export const frozenFlags = (flags: AskFlags): readonly string[] =>
+  frozen.filter(([name]) => flags[name] !== undefined).map(([, flag]) => flag);
+
+export const environmentOf = (flags: AskFlags): EnvironmentName | null =>
+  flags.environment === undefined
+    ? null
+    : chooseWord<EnvironmentName>('--environment', flags.environment, ['javascript', 'quickjs', 'python']);
+
+/** New limits for a resumed run; null if no flag sets one. */
+export const changedLimitsOf = (flags: AskFlags): ChangedLimits | null => {
+  const { usd, tokens, timeMs } = limitsOf(flags);
+  const iterations =
+    flags.maxIterations === undefined
+      ? undefined
+      : readAmount('--max-iterations', flags.maxIterations, 'whole');
+  const given = Object.entries({ usd, tokens, timeMs, iterations }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return given.length === 0 ? null : Object.fromEntries(given);
+};
+
+/** Settings of a new run from its flags. */
+export const askSettingsOf = (flags: AskFlags): AskSettingsPatch => {
+  const { usd = 'unlimited', tokens = 'unlimited', timeMs = 'unlimited' } = limitsOf(flags);
+  return {
+    limits: { usd, tokens, timeMs },
+    ...(flags.maxDepth === undefined ? {} : { depthMax: readAmount('--max-depth', flags.maxDepth, 'whole') }),
+    ...(flags.maxIterations === undefined
+      ? {}
+      : { iterationsMax: readAmount('--max-iterations', flags.maxIterations, 'whole') }),
+  };
+};

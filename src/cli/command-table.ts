@@ -1,0 +1,157 @@
+import { Command } from 'commander';
+import { defaultProvider, keylessProvider, providers } from '../providers/provider-table.js';
+import { makeSafe, safe } from '../terminal/safe-text.js';
+import { writeError, writeOut } from '../terminal/write.js';
+import { type AskFlags, askFlags } from './ask/ask-flags.js';
+import { exitCodes } from './exit-codes.js';
+import { withAdvice } from './flag-advice.js';
+import { type RunFlags, runFlags, usageStop } from './flags.js';
+import type { Prompt } from './headless/headless-prompt.js';
+import { addReaders, type End } from './sessions/reading-commands.js';
+import { addSurroundings } from './settings/setup-commands.js';
+
+/** All commands and flags. A command's modules are loaded only when it runs, to keep the start quick. */
+
+const addRunFlags = (command: Command): Command => {
+  for (const [flag, meaning] of runFlags) command.option(flag, meaning);
+  return command;
+};
+
+/** The prompt from `-p TEXT`, from words after the flags, or from stdin; undefined starts a session in the terminal. */
+const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<Prompt | undefined> => {
+  const given = typeof flags.print === 'string' ? [flags.print, ...words] : words;
+  if (given.length === 0 && flags.print === undefined) return undefined;
+  return (await import('./headless/headless-prompt.js')).readPrompt(given);
+};
+
+const run = async (flags: RunFlags, prompt: Prompt | undefined): Promise<number> => {
+  if (prompt !== undefined) return (await import('./headless/headless.js')).runHeadless(flags, prompt);
+  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
+  return (await import('./next-session.js')).runTerminal(flags);
+};
+
+const runRoot = async (program: Command, words: readonly string[]): Promise<number> => {
+  const flags = program.opts<RunFlags>();
+  const [word] = words;
+  if (word === 'help' && words.length === 1 && flags.print === undefined) {
+    program.outputHelp();
+    return exitCodes.done;
+  }
+  if (word !== undefined && flags.print === undefined) {
+    throw usageStop(
+      `unknown command '${word}'.${await suggestFor(program, word)}\nTo give a prompt: pawl -p "${words.join(' ')}"`,
+    );
+  }
+  return run(flags, await choosePrompt(flags, words));
+};
+
+const KEY_ADVICE = `A key is given in the environment: export ${defaultProvider.keyVariables[0]}=…`;
+const MODEL_ADVICE =
+  '--model PROVIDER/NAME takes a model; /model in a session lists those that are known, with prices.';
+
+/** Hints for words that users try as commands. */
+const advice: Readonly<Record<string, string>> = {
+  login: KEY_ADVICE,
+  auth: KEY_ADVICE,
+  key: KEY_ADVICE,
+  model: MODEL_ADVICE,
+  models: MODEL_ADVICE,
+  continue: 'pawl --continue goes on with the last session of this folder.',
+  resume: 'pawl --resume lists the sessions to go on with.',
+  cost: '/cost in a session shows what it has cost.',
+};
+
+/** One entry of "First steps": the command, then its meaning in lines of at most 45 characters. */
+const describeStep = (command: string, meaning: string): string =>
+  [...meaning.matchAll(/(.{1,45})(?:\s|$)/g)]
+    .map(([, line], index) => `  ${(index === 0 ? command : '').padEnd(33)}${line}`)
+    .join('\n');
+
+const otherKeys = providers
+  .filter(({ key, name }) => key === 'required' && name !== defaultProvider.name)
+  .map(({ keyVariables }) => keyVariables.at(-1));
+
+const FIRST_STEPS = `
+First steps:
+${describeStep(
+  `export ${defaultProvider.keyVariables[0]}=…`,
+  `a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
+)}
+  pawl                             a session in this folder: /help lists what it
+                                   can, /model the models with their prices,
+                                   Escape stops, Ctrl-D ends
+  pawl --continue                  go on with it tomorrow
+  pawl doctor                      is all set up?
+`;
+
+const suggestFor = async (program: Command, word: string): Promise<string> => {
+  if (Object.hasOwn(advice, word)) return ` ${advice[word]}`;
+  const { closestTo } = await import('../base/nearest-word.js');
+  const close = closestTo(
+    word,
+    program.commands.map((command) => command.name()),
+  );
+  return close === undefined ? ' pawl --help lists them.' : ` Did you mean '${close}'?`;
+};
+
+const addRunners = (program: Command, end: End): void => {
+  addRunFlags(program.command('run [prompt...]'))
+    .description('the same as -p')
+    .action(async (words: readonly string[], own: RunFlags, command: Command) => {
+      const flags = { print: true as const, ...command.optsWithGlobals<RunFlags>(), ...own };
+      end(await run(flags, await choosePrompt(flags, words)));
+    });
+  program
+    .command('demo')
+    .description('no key, no network: watch the agent repair a small project')
+    .action(async () => end(await (await import('./demo.js')).runDemo()));
+  const ask = program.command('ask [question...]');
+  for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
+  ask
+    .description('a question about inputs that are far larger than the model’s window')
+    .action(async (words: readonly string[], own: AskFlags, command: Command) => {
+      const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
+      end(await (await import('./ask/ask-command.js')).runAsk(flags, words));
+    });
+  addRunFlags(program.command('fork <id> [prompt...]'))
+    .description('a new session from a line of an old one')
+    .requiredOption('--at <seq>', 'the last line of the journal that it shares')
+    .action(
+      async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
+        const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
+        const prompt = await choosePrompt(flags, words);
+        end(await (await import('./sessions/fork-session.js')).forkSession(id, flags.at, flags, prompt));
+      },
+    );
+};
+
+/** Builds the parser. Man page and completion are generated from it. */
+export const buildProgram = (end: End): Command => {
+  const program = addRunFlags(new Command('pawl'))
+    .description("A coding agent that can't lose its place.")
+    .enablePositionalOptions()
+    .argument('[words...]', 'the prompt, with -p')
+    .helpCommand(false)
+    .addHelpText('after', FIRST_STEPS)
+    .option('-V, --version', 'print the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => writeOut(makeSafe(text)),
+      writeErr: (text) => writeError(makeSafe(withAdvice(text).replace(/^error: /, 'pawl: '))),
+    })
+    .showHelpAfterError('pawl --help lists commands and flags.')
+    .action(async (words: readonly string[]) => {
+      end(program.opts<{ version?: true }>().version ? await printVersion() : await runRoot(program, words));
+    });
+  addRunners(program, end);
+  addReaders(program, end);
+  addSurroundings(program, end);
+  for (const command of program.commands) command.copyInheritedSettings(program);
+  return program;
+};
+
+const printVersion = async (): Promise<number> => {
+  const { packageVersion } = await import('./package-folder.js');
+  writeOut(safe`${makeSafe(packageVersion())}\n`);
+  return exitCodes.done;
+};

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import path from 'node:path';
+import type { Session } from '../../../api/create-agent.js';
+import { stateFolder } from '../../../base/state-folder.js';
+import { makeFolder, pastedFolder, writeWhole } from '../../../journal/journal-paths.js';
+import { attempt } from '../../../runtime/attempt.js';
+import type { Composer } from '../../../terminal/input/composer.js';
+import { paint } from '../../../terminal/print.js';
+import { makeSafe, safe } from '../../../terminal/safe-text.js';
+import { indentWords } from '../../../terminal/width.js';
+import type { CommandContext } from '../../slash/command-context.js';
+import { readClipboard } from './clipboard.js';
+import { mentionOf } from './pictures.js';
+
+/** Characters of the hash in a picture's file name. */
+const NAME_DIGITS = 12;
+
+/** Keeps what the clipboard holds beside the session; how a text names it. Rejects with why there is nothing to name. */
+const keepClipboard = async (session: Session, workspace: string, signal: AbortSignal): Promise<string> => {
+  const bytes = await readClipboard({
+    ...{ platform: process.platform, environment: process.env, workspace, signal },
+  });
+  const { sha256 } = await session.keepPicture(bytes); // what no model takes is said now, not when it is sent
+  const folder = pastedFolder(stateFolder(process.env), session.id);
+  const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
+  const mention = mentionOf(file);
+  if (mention === null) throw new Error(`a text can't name ${file}, which holds blanks and quotes`);
+  await makeFolder(folder);
+  await writeWhole(file, `${file}.${randomUUID()}`, [bytes]);
+  return mention;
+};
+
+/** Puts the picture of the clipboard into the line, or says why there is none. Never rejects. */
+export const pastePicture = async (
+  context: CommandContext,
+  composer: Composer,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { session, workspace, view, look } = context;
+  const kept = await attempt(() => keepClipboard(session, workspace, signal));
+  if (signal.aborted) return; // nobody sits there any more
+  if (kept.kind === 'fault') {
+    const text = `No picture is pasted: ${kept.fault.message}. Or save one as a file and name it: @shot.png`;
+    view.print(paint(look, 'yellow', indentWords(makeSafe(text), look.columns)));
+  } else if (look.plain === 'yes') {
+    // a line that can't be seen is no place for it
+    view.print(safe`· the picture is kept: name it in your text as ${makeSafe(kept.value)}`);
+  } else composer.putWord(kept.value);
+  view.redraw();
+};

@@ -1,0 +1,54 @@
+import { systemClock } from '../../runtime/clock.js';
+import { GIVE_WINDOW_BACK, TAKE_WINDOW } from '../../terminal/escapes.js';
+import { createLiveArea, type LiveArea, reflowOf } from '../../terminal/live-area.js';
+import { createPlainArea } from '../../terminal/plain-area.js';
+import { windowSize } from '../../terminal/print.js';
+import { writeWindow } from '../../terminal/write.js';
+
+/** Longer than a stop signal takes to take effect. */
+const STOPPING_MS = 100;
+
+/** Takes the window from the shell and gives it back, however the program ends. */
+export type Screen = {
+  readonly area: LiveArea;
+  size(): { readonly columns: number; readonly rows: number };
+  take(): void;
+  giveBack(): void;
+};
+
+/** `plain`: whole lines, and no escapes. */
+export const createScreen = (plain: boolean): Screen => {
+  const size = () => windowSize(process.stdout.columns, process.stdout.rows);
+  let taken = false;
+  const set = (ours: boolean): void => {
+    if (plain || taken === ours) return;
+    taken = ours;
+    try {
+      process.stdin.setRawMode(ours);
+    } catch {
+      // the terminal is gone: there is no mode to set
+    }
+    writeWindow(ours ? TAKE_WINDOW : GIVE_WINDOW_BACK);
+  };
+  // Also on an uncaught fault.
+  process.on('exit', () => set(false));
+  return {
+    area: plain
+      ? createPlainArea(writeWindow)
+      : createLiveArea({ write: writeWindow, size, clock: systemClock, reflow: reflowOf(process.env) }),
+    size,
+    take: () => set(true),
+    giveBack: () => set(false),
+  };
+};
+
+/** Stops the whole job as Ctrl-Z does. SIGCONT takes the window again; so does a timer if no stop happened. */
+export const suspend = (screen: Screen, redraw: () => void): void => {
+  screen.area.clear();
+  screen.giveBack();
+  process.kill(0, 'SIGTSTP');
+  setTimeout(() => {
+    screen.take();
+    redraw();
+  }, STOPPING_MS);
+};

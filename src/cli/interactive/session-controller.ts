@@ -1,0 +1,274 @@
+import type { State } from '../../agent/state.js';
+import type { Session } from '../../api/create-agent.js';
+import type { Input, Stepped } from '../../ports/session.js';
+import { attempt } from '../../runtime/attempt.js';
+import { harmless, type Look, paint, warningText } from '../../terminal/print.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
+import { isMoving, SPINNER_MS } from '../../terminal/status.js';
+import { loadWordMarks } from '../../terminal/transcript/changed-words.js';
+import { loadMarkdown } from '../../terminal/transcript/markdown.js';
+import { indentWords, wrapWords } from '../../terminal/width.js';
+import { exitCodes } from '../exit-codes.js';
+import type { RunFlags } from '../flags.js';
+import type { Opened } from '../sessions/open-session.js';
+import { storedBlobs } from '../sessions/session-store.js';
+import type { CommandContext, NextSession } from '../slash/command-context.js';
+import type { EventBuffer } from './event-buffer.js';
+import { attachPictures, picturesNamed } from './input/pictures.js';
+import { InteractiveView } from './interactive-view.js';
+import { loadRecentTurns } from './resumed-transcript.js';
+import { ShellOutputs } from './shell-output.js';
+import type { TerminalSession } from './terminal-session.js';
+import { startUserCommand, type UserCommand } from './user-command.js';
+import type { ViewHandlers } from './view-handlers.js';
+import { banner, lastSessionNote, resumedNotes } from './welcome.js';
+
+/** One session in the terminal, from its first paint until the user leaves it. */
+
+/** An open session, with the steps and warnings that came before the screen showed it. */
+export type StartedSession = {
+  readonly opened: Opened;
+  readonly steps: EventBuffer<Stepped>;
+  readonly warnings: EventBuffer<string>;
+  readonly notice: string;
+  readonly draft: string;
+};
+
+export type SessionExit =
+  | { readonly kind: 'exit'; readonly exit: number }
+  | { readonly kind: 'move'; readonly started: StartedSession };
+
+const HARD_END_MS = 2_000;
+
+const pause = (delayMs: number): Promise<void> =>
+  new Promise((resolve) => void setTimeout(resolve, delayMs).unref());
+
+/** Calls `tick` once per spinner picture while it is on; holds no timer otherwise. */
+const createTicker = (tick: () => void) => {
+  let timer: NodeJS.Timeout | null = null;
+  return {
+    set(on: boolean): void {
+      if (on && timer === null) timer = setInterval(tick, SPINNER_MS);
+      if (on || timer === null) return;
+      clearInterval(timer);
+      timer = null;
+    },
+  };
+};
+
+type SessionCloser = { readonly exited: Promise<SessionExit>; exit(sessionExit: SessionExit): void };
+
+/** Closes a session once, and within a fixed time even if its tools keep running. */
+const createSessionCloser = (session: Session): SessionCloser => {
+  let finish: ((sessionExit: SessionExit) => void) | null = null;
+  const finished = new Promise<SessionExit>((resolve) => {
+    finish = resolve;
+  });
+  return {
+    // A session that ends by a fault of its own (a full disk) rejects here.
+    exited: Promise.race([finished, session.ended.then(() => finished)]),
+    exit(sessionExit) {
+      const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
+      void Promise.race([closed, pause(HARD_END_MS)]).then(() => finish?.(sessionExit));
+    },
+  };
+};
+
+/** The user's own commands, one at a time. */
+const createUserCommands = (context: CommandContext, shellOutputs: ShellOutputs) => {
+  let running: UserCommand | null = null;
+  return {
+    stop(): boolean {
+      if (running === null) return false;
+      running.stop();
+      return true;
+    },
+    async run(command: string): Promise<void> {
+      const { view, look, workspace, session } = context;
+      if (running !== null)
+        return view.print(paint(look, 'yellow', safe`  A command of yours is running: Escape stops it.`));
+      const stored = storedBlobs();
+      const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
+      running = startUserCommand(command, workspace, blobs, (text) => view.print(indent(text)));
+      const output = await running.ended;
+      running = null;
+      shellOutputs.add({ command, output: session.redact(output) });
+      view.print(paint(look, 'dim', safe`  ${lastLine(output)} · the model reads it with your next message`));
+      view.redraw();
+    },
+  };
+};
+
+const indent = (text: string): Safe =>
+  joinSafe(
+    harmless(text.replace(/\n$/, ''))
+      .split('\n')
+      .map((line) => safe`  ${line}`),
+    safe`\n`,
+  );
+
+const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at(-1) ?? safe``;
+
+type ControllerOptions = {
+  readonly terminal: TerminalSession;
+  readonly flags: RunFlags;
+  openNext(to: NextSession): Promise<StartedSession>;
+};
+
+/** Reads the clipboard once at a time; a second request meanwhile joins the first. */
+const createPaste = (context: () => CommandContext, { composer }: TerminalSession, signal: AbortSignal) => {
+  let pasting: Promise<void> | null = null;
+  const paste = async (): Promise<void> => {
+    const { pastePicture } = await import('./input/paste.js');
+    await pastePicture(context(), composer, signal);
+  };
+  return (): Promise<void> => {
+    pasting ??= paste().finally(() => {
+      pasting = null;
+    });
+    return pasting;
+  };
+};
+
+const createViewHandlers = (
+  context: CommandContext,
+  closer: SessionCloser,
+  { terminal }: ControllerOptions,
+): ViewHandlers => {
+  const { session } = context;
+  const shellOutputs = new ShellOutputs();
+  const userCommands = createUserCommands(context, shellOutputs);
+  /** Texts are sent in the order of typing, also while the pictures of one are read. */
+  let sending: Promise<void> = Promise.resolve();
+  let attaching = 0;
+  const send = (input: Input): void => {
+    session.send(input).catch(() => undefined); // `session.ended` rejects with the same fault, and is waited for
+  };
+  const commands = () => import('../slash/run-command.js');
+  return {
+    say(text, mode) {
+      terminal.history.add(text);
+      const input = { type: 'UserInput', text: shellOutputs.attach(text), mode } as const;
+      const names = picturesNamed(text);
+      if (names.length === 0 && attaching === 0) return send(input);
+      attaching += 1;
+      sending = sending.then(async () => {
+        const { images, faults } = await attachPictures(names, context.workspace, session);
+        for (const fault of faults)
+          context.view.print(
+            paint(context.look, 'yellow', indentWords(makeSafe(fault), context.look.columns)),
+          );
+        attaching -= 1;
+        send(images.length === 0 ? input : { ...input, images });
+      });
+    },
+    cancel: () => send({ type: 'CancelTurn' }),
+    answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
+    runCommand(wish) {
+      terminal.history.add(wish.kind === 'shell' ? `!${wish.command}` : `/${wish.name} ${wish.words}`.trim());
+      if (wish.kind === 'shell') void userCommands.run(wish.command);
+      else void commands().then(({ runCommand }) => runCommand(context, wish.name, wish.words));
+    },
+    stopUserCommand: () => userCommands.stop(),
+    withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
+    pastePicture: () => void context.paste(),
+    editLast() {
+      void Promise.all([commands(), import('../slash/sessions.js')]).then(([{ attemptFor }, { editLast }]) =>
+        attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
+      );
+    },
+    suspend: () => terminal.suspend(),
+    end: (how) =>
+      closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
+  };
+};
+
+/** Prints the last turns of a resumed session, its waiting texts and its grants. */
+const showEarlierTurns = async (
+  sessionId: string,
+  view: InteractiveView,
+  look: Look,
+  state: State,
+): Promise<void> => {
+  const recent = await attempt(() => loadRecentTurns(sessionId));
+  // Nothing else is lost if they can't be read: the session itself is open.
+  if (recent.kind === 'done' && recent.value !== null) view.showRecentTurns(recent.value);
+  const notes = resumedNotes(look, state);
+  if (notes !== '') view.print(notes);
+  view.redraw();
+};
+
+/** For a new session: names the last one in this folder, as soon as it is found. */
+const hintLastSession = (
+  { session, settings }: Opened,
+  view: InteractiveView,
+  look: Look,
+  signal: AbortSignal,
+): void => {
+  lastSessionNote(look, settings.workspace, session.id).then(
+    (note) => {
+      if (note !== '' && !signal.aborted) view.print(note);
+    },
+    () => undefined, // only a hint is lost; /resume says why
+  );
+};
+
+/** Runs a session in the terminal until the user leaves it. */
+export const runSession = async (
+  started: StartedSession,
+  options: ControllerOptions,
+): Promise<SessionExit> => {
+  const { opened, steps, warnings, notice, draft } = started;
+  const { terminal, flags } = options;
+  const { session } = opened;
+  const { look, clock, composer, screen } = terminal;
+  const closer = createSessionCloser(session);
+  const leaving = new AbortController();
+  const state = await session.state();
+  const context: CommandContext = {
+    ...{ session, workspace: opened.settings.workspace, flags, look },
+    get view() {
+      return view;
+    },
+    paste: createPaste(() => context, terminal, leaving.signal),
+    move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
+    quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+  };
+  const parts = { area: screen.area, look, clock, composer, rows: () => screen.size().rows };
+  const view: InteractiveView = new InteractiveView(
+    parts,
+    createViewHandlers(context, closer, options),
+    state,
+  );
+  const ticking = createTicker(() => view.redraw());
+  if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
+  view.print(banner(look, opened));
+  if (draft !== '') composer.setText(draft);
+  warnings.subscribe((warning) =>
+    view.print(paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`))),
+  );
+  const terminate = (): void => closer.exit({ kind: 'exit', exit: exitCodes.terminated });
+  view.redraw();
+  terminal.attach({
+    take: (pressed) => view.take(pressed),
+    interrupt: () => view.interrupt(),
+    terminate,
+    redraw: () => view.redraw(),
+  });
+  // After the first paint. Steps that come meanwhile wait in their buffer, and are drawn with Markdown.
+  await Promise.all([loadMarkdown(), loadWordMarks()]);
+  if (opened.resumed) await showEarlierTurns(session.id, view, look, state);
+  else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  const unsubscribe = steps.subscribe((stepped) => {
+    view.see(stepped);
+    ticking.set(isMoving(stepped.state));
+  });
+  try {
+    return await closer.exited;
+  } finally {
+    leaving.abort();
+    terminal.detach();
+    unsubscribe();
+    ticking.set(false);
+  }
+};

@@ -1,0 +1,126 @@
+import { homedir } from 'node:os';
+import type { Clock } from '../../ports/clock.js';
+import { systemClock } from '../../runtime/clock.js';
+import { Composer } from '../../terminal/input/composer.js';
+import type { Pressed } from '../../terminal/input/key.js';
+import { type Look, lookOf, windowSize } from '../../terminal/print.js';
+import { type Background, watchBackground } from '../../terminal/theme.js';
+import { writeWindow } from '../../terminal/write.js';
+import { openStateFolder } from '../sessions/make-state-folder.js';
+import { listenToSignals } from '../signals.js';
+import { commandChoices } from '../slash/slash-commands.js';
+import { type HistoryFile, openHistory } from './input/history-file.js';
+import { readKeyboard, readLines } from './input/keyboard.js';
+import { namePastesIn } from './input/pasted-path.js';
+import { createWorkspaceFiles } from './input/workspace-files.js';
+import { type Screen, suspend } from './screen.js';
+
+/** Gets the keys and signals of the terminal. */
+export type TerminalListener = {
+  take(pressed: Pressed): void;
+  interrupt(): void;
+  /** On SIGTERM, or when the terminal is gone. */
+  terminate(): void;
+  redraw(): void;
+};
+
+/**
+ * Screen, keyboard and input line, one for the whole run of the program, across sessions. Keys that come while no
+ * listener is attached wait for the next one.
+ */
+export type TerminalSession = {
+  readonly screen: Screen;
+  readonly look: Look;
+  readonly clock: Clock;
+  readonly composer: Composer;
+  readonly history: HistoryFile;
+  attach(listener: TerminalListener): void;
+  detach(): void;
+  suspend(): void;
+  /** Disconnects, saves unsent text in the history, and leaves a clean screen. */
+  close(): void;
+};
+
+type Notification = (listener: TerminalListener) => void;
+
+const connect = (
+  screen: Screen,
+  plain: boolean,
+  notify: (notification: Notification) => void,
+  hear: (text: string) => void,
+): (() => void) => {
+  const take = (pressed: Pressed): void => notify((listener) => listener.take(pressed));
+  const redraw = (): void => notify((listener) => listener.redraw());
+  screen.take();
+  const stopKeys = plain
+    ? readLines(process.stdin, { take })
+    : readKeyboard(process.stdin, { take, receive: hear });
+  const goOn = (): void => {
+    screen.take();
+    redraw();
+  };
+  const interrupt = (): void => notify((listener) => listener.interrupt());
+  const terminate = (): void => notify((listener) => listener.terminate());
+  const stopSignals = listenToSignals({ interrupt, interruptAgain: interrupt, terminate });
+  process.stdout.on('resize', redraw);
+  process.on('SIGCONT', goOn);
+  return () => {
+    stopSignals();
+    process.off('SIGCONT', goOn);
+    process.stdout.off('resize', redraw);
+    stopKeys();
+  };
+};
+
+/** Reads width and background at each use: both may change, and the background comes late. */
+const currentLook = (plain: boolean, background: () => Background): Look => {
+  const { colour, depth } = lookOf(process.stdout, process.env);
+  return {
+    colour: plain ? 'no' : colour,
+    plain: plain ? 'yes' : 'no',
+    ...(depth === undefined ? {} : { depth }),
+    get columns() {
+      return windowSize(process.stdout.columns).columns;
+    },
+    get background() {
+      return background();
+    },
+  };
+};
+
+export const openTerminalSession = (screen: Screen, plain: boolean, workspace: string): TerminalSession => {
+  const background = watchBackground(process.env, writeWindow);
+  const look = currentLook(plain, () => background.known());
+  let listener: TerminalListener | null = null;
+  const early: Notification[] = [];
+  const notify = (notification: Notification): void => {
+    if (listener === null) early.push(notification);
+    else notification(listener);
+  };
+  const files = createWorkspaceFiles(workspace);
+  // In a plain terminal every line arrives as a paste.
+  const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
+  const completer = { commands: commandChoices, files };
+  const composer = new Composer(completer, () => listener?.redraw(), namePaste);
+  const history = openHistory(openStateFolder(process.env), workspace);
+  composer.precede(history.read());
+  const disconnect = connect(screen, plain, notify, background.hear);
+  if (look.colour === 'yes') background.ask();
+  return {
+    ...{ screen, look, clock: systemClock, composer, history },
+    attach(next) {
+      listener = next;
+      for (const notification of early.splice(0)) notification(next);
+    },
+    detach() {
+      listener = null;
+    },
+    suspend: () => suspend(screen, () => listener?.redraw()),
+    close() {
+      disconnect();
+      history.add(composer.text);
+      screen.area.clear();
+      screen.giveBack();
+    },
+  };
+};

@@ -1,0 +1,74 @@
+import { isBare, paint } from '../terminal/print.js';
+import { makeSafe, safe } from '../terminal/safe-text.js';
+import { writeWindow } from '../terminal/write.js';
+import { type RunFlags, usageStop } from './flags.js';
+import { createEventBuffer } from './interactive/event-buffer.js';
+import { createScreen } from './interactive/screen.js';
+import { runSession, type StartedSession } from './interactive/session-controller.js';
+import { openTerminalSession } from './interactive/terminal-session.js';
+import { chooseSession } from './sessions/choose-session.js';
+import { openFromFlags } from './sessions/open-session.js';
+import type { NextSession } from './slash/command-context.js';
+
+const refuseWithoutTerminal = (): void => {
+  for (const stream of ['stdin', 'stdout'] as const) {
+    if (process[stream].isTTY) continue;
+    throw usageStop(
+      `There is no terminal (${stream} is none). For one turn without one: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
+    );
+  }
+};
+
+/**
+ * The flags for the next session in the same terminal. A new session takes all but `--resume` and `--continue`; a resumed
+ * one also keeps its own model, preset and profile.
+ */
+const flagsFor = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
+  const { resume, continue: last, ...rest } = flags;
+  if (other === null) return model === undefined ? rest : { ...rest, model };
+  const { model: first, preset, profile, ...kept } = rest;
+  return kept;
+};
+
+const open = async (flags: RunFlags, { resume, said, text = '' }: NextSession): Promise<StartedSession> => {
+  const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
+    createEventBuffer(),
+    createEventBuffer(),
+  ];
+  const early = { watcher: steps.push, warn: warnings.push, ...(resume === null ? {} : { resume }) };
+  const opened = await openFromFlags(flags, 'terminal', early);
+  if (!opened.resumed) await opened.session.send({ type: 'Start' });
+  return { opened, steps, warnings, notice: said, draft: text };
+};
+
+/** `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. */
+export const runTerminal = async (flags: RunFlags): Promise<number> => {
+  refuseWithoutTerminal();
+  const chosen = await chooseSession(flags);
+  const plain = flags.plain === true || isBare(process.env);
+  // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
+  if (!plain) process.stdin.setRawMode(true);
+  const screen = createScreen(plain);
+  // Draw something first: opening the session takes time.
+  screen.area.draw({ rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } });
+  let started = await open(chosen, { resume: null, said: '' }).catch((error: unknown) => {
+    screen.area.clear();
+    throw error;
+  });
+  const terminal = openTerminalSession(screen, plain, started.opened.settings.workspace);
+  try {
+    for (;;) {
+      const sessionExit = await runSession(started, {
+        terminal: terminal,
+        flags,
+        openNext: (to) => open(flagsFor(flags, to), to),
+      });
+      if (sessionExit.kind === 'exit') return sessionExit.exit;
+      started = sessionExit.started;
+    }
+  } finally {
+    terminal.close();
+    const again = safe`To go on: pawl --resume ${makeSafe(started.opened.session.id)}`;
+    writeWindow(safe`\n${paint(terminal.look, 'dim', again)}\n`);
+  }
+};

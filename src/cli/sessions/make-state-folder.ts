@@ -1,0 +1,38 @@
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { stateFolder } from '../../base/state-folder.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+
+/** Makes the state folder if it is missing, private to the user. Throws a `Stop` if it can't be written. */
+export const openStateFolder = (environment: NodeJS.ProcessEnv): string => {
+  const folder = stateFolder(environment);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new Stop(exitCodes.cannotWrite, 'cannotWrite', cannotKeep(folder, error));
+  }
+  return folder;
+};
+
+/** The real reason why a folder can't be made. Node may report ENOENT, so the nearest existing parent is tried. */
+const reasonOf = (folder: string, error: unknown): string => {
+  let above = folder;
+  while (!existsSync(above) && above !== dirname(above)) above = dirname(above);
+  try {
+    accessSync(above, constants.W_OK);
+  } catch (closer) {
+    return closer instanceof Error ? closer.message : String(closer);
+  }
+  return error instanceof Error ? error.message : String(error);
+};
+
+const cannotKeep = (folder: string, error: unknown): string => {
+  const why = reasonOf(folder, error);
+  const parent = dirname(folder);
+  return [
+    `Pawl can't write its journal below ${parent}: ${why}.`,
+    'A session that is not written down can not be resumed, so none was started.',
+    'Set XDG_STATE_HOME to a folder that can be written, for example XDG_STATE_HOME=/tmp/state.',
+  ].join('\n');
+};

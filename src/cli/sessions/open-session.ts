@@ -1,0 +1,278 @@
+import { setFlagsFromString } from 'node:v8';
+import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
+import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '../../agent/settings.js';
+import { isLimited } from '../../agent/values/limit.js';
+import { openSession, type Session } from '../../api/create-agent.js';
+import { fileJournals } from '../../journal/file-store.js';
+import { journalPath } from '../../journal/journal-paths.js';
+import type { Model } from '../../ports/model.js';
+import type { Watcher } from '../../ports/session.js';
+import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
+import { isBare, oneLine } from '../../terminal/print.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+import {
+  afterToolsOf,
+  allowedHostsOf,
+  effortOf,
+  limitsOf,
+  onAskOf,
+  picturesOf,
+  presetOf,
+  profileOf,
+  type RunFlags,
+  sandboxOf,
+  usageStop,
+} from '../flags.js';
+import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
+import {
+  connectModel,
+  connectOthers,
+  patience,
+  realWorkspace,
+  type Warn,
+  warnOfEffort,
+  warnOfUnknown,
+} from '../settings/connect-model.js';
+import { openStateFolder } from './make-state-folder.js';
+import { findSession, recordedSettings, sessionsOf } from './session-store.js';
+
+/** Opens a new or resumed session from flags and environment. */
+
+export type Opened = {
+  readonly session: Session;
+  readonly settings: Settings;
+  /** Path of the journal. */
+  readonly journal: string;
+  readonly resumed: boolean;
+};
+
+/** `terminal`: a user can answer questions. */
+export type Place = 'terminal' | 'headless';
+
+const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
+  if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
+  const message = [
+    `The price of ${model.id} is unknown, so --max-usd can't be kept.`,
+    'Limit the session by --max-tokens, --max-rounds or --max-minutes,',
+    'or start it with --allow-unknown-price: then calls of unknown price count as nothing.',
+  ].join('\n');
+  throw new Stop(exitCodes.configuration, 'configuration', message);
+};
+
+const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
+  const name = profileOf(flags);
+  return name === null ? {} : (await import('../../agent/projections/settings-profiles.js')).profiles[name];
+};
+
+/** Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning: the user did not set it. */
+const limitsOfProfile = (
+  profile: Partial<Settings>,
+  model: Model,
+  flags: RunFlags,
+  warn: Warn,
+): Partial<Limits> => {
+  const { limits } = profile;
+  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined) return limits ?? {};
+  if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
+  warn(
+    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: no limit in dollars is kept. Limit the session by --max-tokens, --max-rounds or --max-minutes.`,
+  );
+  return { ...limits, usd: 'unlimited' };
+};
+
+/** Id of the session to resume; null for a new session. */
+const chosenSession = async (flags: RunFlags, workspace: string): Promise<string | null> => {
+  if (typeof flags.resume === 'string') return findSession(flags.resume);
+  if (flags.resume === true)
+    throw usageStop('--resume needs the id of a session here. pawl sessions lists them.');
+  if (!flags.continue) return null;
+  const last = (await sessionsOf('agent')).find((info) => info.workspace === workspace);
+  if (last !== undefined) return last.sessionId;
+  throw new Stop(exitCodes.badInput, 'notFound', `There is no session of ${workspace} to go on with.`);
+};
+
+type Wanted = {
+  readonly resume: string | null;
+  readonly place: Place;
+  readonly watcher?: Watcher;
+  readonly warn: Warn;
+  /** Whether configuration files and variables apply. */
+  readonly configured: boolean;
+};
+
+/**
+ * Keeps V8's young generation at its size after the start. A session mostly waits and allocates few long-lived objects;
+ * further growth would cost 16 MB after some hundred rounds without a gain (bench: rounds).
+ */
+const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
+
+/** Rules that also allow the hosts of `--allow-hosts`; nothing without that flag. */
+const rulesFrom = (
+  flags: RunFlags,
+  preset: Preset | null,
+  before: Settings['rules'] = presetRules.auto,
+): Partial<Pick<Settings, 'rules'>> => {
+  const hosts = allowedHostsOf(flags);
+  return hosts === null ? {} : { rules: allowHosts(preset === null ? before : presetRules[preset], hosts) };
+};
+
+/** Rules from the configuration files. A resumed session takes them as the files are now. */
+const writtenFrom = (
+  { writtenRules = [] }: Configured,
+  before: Settings['writtenRules'] = [],
+): Partial<Pick<Settings, 'writtenRules'>> =>
+  writtenRules.length === 0 && before.length === 0 ? {} : { writtenRules };
+
+/** Checks all flags before configuration and model, so that errors of the command line come first. */
+const refuseBadFlags = (flags: RunFlags): void => {
+  for (const read of [
+    limitsOf,
+    onAskOf,
+    effortOf,
+    picturesOf,
+    presetOf,
+    sandboxOf,
+    allowedHostsOf,
+    afterToolsOf,
+    profileOf,
+  ])
+    read(flags);
+};
+
+/**
+ * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
+ * configuration file can't.
+ */
+const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset | null): SandboxLevel | null => {
+  const chosen = sandboxOf(all);
+  const widens = chosen === 'workspace' || chosen === 'workspace+net';
+  return preset === 'plan' && widens ? sandboxOf(given) : chosen;
+};
+
+/**
+ * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
+ * high because a model that waits for something repeats a call several times and gets the same result.
+ */
+const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
+
+const defaultLimits = (place: Place): Limits => ({
+  ...defaultSettings.limits,
+  ...(place === 'headless' ? headlessLimits : {}),
+});
+
+/** Everything that is settled before a session is opened. */
+type Prepared = {
+  readonly flags: RunFlags & Configured;
+  readonly workspace: string;
+  readonly before: Settings | null;
+  readonly model: Model;
+  readonly limits: Limits;
+  readonly profile: Partial<Settings>;
+};
+
+/** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
+const prepare = async (
+  given: RunFlags,
+  folder: string,
+  wanted: Omit<Wanted, 'watcher'>,
+): Promise<Prepared> => {
+  refuseBadFlags(given);
+  const { resume, place, warn } = wanted;
+  const before = resume === null ? null : await recordedSettings(resume);
+  const workspace =
+    given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
+  const flags: RunFlags & Configured = wanted.configured
+    ? await withConfig(given, workspace, { command: 'run', resumed: resume !== null, warn })
+    : given;
+  const profile = await readProfile(flags);
+  const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
+  warnOfUnknown(model, warn);
+  warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
+  const limits = {
+    ...(before?.limits ?? defaultLimits(place)),
+    ...limitsOfProfile(profile, model, flags, warn),
+    ...limitsOf(flags),
+  };
+  refuseUnpriced(model, limits, flags);
+  return { flags, workspace, before, model, limits, profile };
+};
+
+/** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
+const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
+
+const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
+  const { resume, place, watcher, warn } = wanted;
+  const { flags, workspace, before, model, limits, profile } = await prepare(given, folder, wanted);
+  const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
+  const afterTools = afterToolsOf(flags);
+  const effort = effortOf(flags);
+  const onAsk = place === 'terminal' ? 'ask' : (newOnAsk ?? 'stop');
+  const preset = newPreset ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
+  const sandbox = chosenSandbox(given, flags, preset ?? before?.preset ?? null);
+  if (sandbox !== 'off') startProbe(workspace);
+  const settings: Partial<Settings> = {
+    ...patience(flags),
+    ...(effort === null ? {} : { effort }),
+    // Queued input goes back into the input line, which plain output does not have: there it is held.
+    queueOnCancel: place === 'terminal' && !isBare(process.env) && flags.plain !== true ? 'restore' : 'hold',
+    ...profile,
+    ...afterTools,
+    ...rulesFrom(flags, preset, before?.rules),
+    ...writtenFrom(flags, before?.writtenRules),
+    limits,
+    onAsk: preset === 'ci' ? 'deny' : onAsk,
+  };
+  const stateFolder = openStateFolder(process.env);
+  // A session's tools are frozen when it begins: a resumed one may have this one, so it is provided.
+  const explores = flags.explore === true || resume !== null;
+  const moreTools = explores
+    ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
+    : [];
+  const session = await openSession({
+    model,
+    connect: connectOthers(model, flags, process.cwd(), warn),
+    moreTools,
+    secrets: keysIn(flags.variables ?? {}),
+    passEnvironment: flags.passEnv?.split(',') ?? [],
+    journals: fileJournals({ folder: stateFolder }),
+    workspace,
+    report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
+    settings,
+    // The user accepted that calls of unknown price count as nothing.
+    unpriced: flags.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
+    ...(preset === null ? {} : { preset }),
+    ...(sandbox === null ? {} : { sandbox }),
+    ...(watcher === undefined ? {} : { watcher }),
+    ...(resume === null ? {} : { resume }),
+  });
+  const state = await session.state();
+  stopGrowing();
+  const journal = journalPath(stateFolder, session.id);
+  return { session, settings: state.session.settings, journal, resumed: resume !== null };
+};
+
+/** Throws a `Stop` if the session can't be resumed without a terminal. Called before a fork is made. */
+export const checkResumable = async (flags: RunFlags, resume: string): Promise<void> => {
+  const warn = (): void => undefined; // opening the session warns
+  const wanted = { resume, place: 'headless', warn, configured: true } as const;
+  await prepare(flags, realWorkspace(flags.workspace ?? process.cwd()), wanted);
+};
+
+/** Opens the session that the flags ask for. `resume` overrides the flags' choice of session. */
+export const openFromFlags = async (
+  flags: RunFlags,
+  place: Place,
+  more: {
+    readonly resume?: string;
+    readonly watcher?: Watcher;
+    readonly warn: Warn;
+    /** `false`: configuration files and variables don't apply. */
+    readonly configured?: false;
+  },
+): Promise<Opened> => {
+  const folder = realWorkspace(flags.workspace ?? process.cwd());
+  const resume = more.resume ?? (await chosenSession(flags, folder));
+  const { watcher, warn, configured = true } = more;
+  const wanted = { resume, place, warn, configured, ...(watcher === undefined ? {} : { watcher }) };
+  return open(flags, folder, wanted);
+};

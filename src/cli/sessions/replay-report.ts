@@ -1,0 +1,34 @@
+import type { StoredReplay } from '../../journal/read/inspect.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
+import { writeError, writeOut } from '../../terminal/write.js';
+import { exitCodes } from '../exit-codes.js';
+
+const checksText = (count: number): Safe => {
+  if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;
+  return count === 1
+    ? safe`1 recorded state hash compared: equal.`
+    : safe`${count} recorded state hashes compared, all equal.`;
+};
+
+/** Prints the path and the result of the replay. Returns the exit code: a failure if a recorded state hash differs. */
+export const tellReplay = <M extends MachineTypes>(
+  lines: readonly Safe[],
+  folded: StoredReplay<M>,
+): number => {
+  writeOut(joinSafe(lines.map((line) => safe`${line}\n`)));
+  const torn =
+    folded.tornBytes > 0 ? safe` ${folded.tornBytes} bytes of an unfinished last line are ignored.` : safe``;
+  writeError(
+    safe`${folded.seq} entries folded, nothing performed; ends in ${makeSafe(folded.state.name)}.${torn}\n`,
+  );
+  const [mismatch] = folded.mismatches;
+  if (mismatch !== undefined) {
+    writeError(
+      safe`pawl: the fold came to another state than was recorded at seq ${mismatch.seq}: the file or the machine has changed.\n`,
+    );
+    return exitCodes.badInput;
+  }
+  writeError(safe`${checksText(folded.checks)}\n`);
+  return exitCodes.done;
+};

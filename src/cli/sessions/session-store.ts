@@ -1,0 +1,79 @@
+import type { Settings } from '../../agent/settings.js';
+import { stateFolder } from '../../base/state-folder.js';
+import { fileBlobs } from '../../journal/blobs.js';
+import { fileJournals } from '../../journal/file-store.js';
+import type { InspectableStore, StoredReplay } from '../../journal/read/inspect.js';
+import type { JournalStep } from '../../journal/read/steps.js';
+import type { Blobs, SessionInfo } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+
+/** Reads stored sessions from disk: finds, lists and folds them. Writes nothing. */
+
+export const storedJournals = (): ReturnType<typeof fileJournals> =>
+  fileJournals({ folder: stateFolder(process.env) });
+export const storedBlobs = (): Blobs => fileBlobs(stateFolder(process.env));
+
+export const allSessions = async (): Promise<readonly SessionInfo[]> => {
+  const found: SessionInfo[] = [];
+  for await (const info of storedJournals().list()) found.push(info);
+  return found;
+};
+
+/** The sessions of one kind, newest first. */
+export const sessionsOf = async (kind: SessionInfo['kind']): Promise<readonly SessionInfo[]> =>
+  (await allSessions()).filter((info) => info.kind === kind);
+
+/** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
+export const findInfo = async (given: string): Promise<SessionInfo> => {
+  const all = await allSessions();
+  const whole = all.find((info) => info.sessionId === given);
+  if (whole !== undefined) return whole;
+  const fitting = all.filter((info) => info.sessionId.startsWith(given));
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) return only;
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    only === undefined
+      ? `No session '${given}' in ${stateFolder(process.env)}. pawl sessions lists them.`
+      : `'${given}' fits ${fitting.length} sessions; write more of the id: ${fitting
+          .slice(0, 4)
+          .map((info) => info.sessionId)
+          .join(', ')}.`,
+  );
+};
+
+/** Finds a session's full id; see `findInfo`. */
+export const findSession = async (given: string): Promise<string> => (await findInfo(given)).sessionId;
+
+/** Folds a stored journal up to entry `at`. Throws if it is damaged before that, or ends before it. */
+export const foldStoredBy = async <M extends MachineTypes>(
+  store: InspectableStore<M>,
+  sessionId: string,
+  at: number | undefined,
+  visit?: (step: JournalStep<M>) => void,
+): Promise<StoredReplay<M>> => {
+  const limits = { ...(at === undefined ? {} : { at }), ...(visit === undefined ? {} : { visit }) };
+  const folded = await store.replay(sessionId, limits);
+  if (folded.damage !== null && (at === undefined || folded.seq < at)) throw folded.damage;
+  if (at !== undefined && folded.seq < at) {
+    throw new Stop(
+      exitCodes.usage,
+      'usage',
+      `--at ${at} lies beyond the end: the last entry is ${folded.seq}.`,
+    );
+  }
+  return folded;
+};
+
+/** Folds the stored journal of an agent session; see `foldStoredBy`. */
+export const foldStored = (
+  sessionId: string,
+  at: number | undefined,
+  visit?: (step: JournalStep) => void,
+): Promise<StoredReplay> => foldStoredBy(storedJournals(), sessionId, at, visit);
+
+/** The current settings of a stored session; of a damaged journal those before the damage. */
+export const recordedSettings = async (sessionId: string): Promise<Settings> =>
+  (await storedJournals().replay(sessionId)).state.session.settings;

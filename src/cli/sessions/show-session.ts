@@ -1,0 +1,90 @@
+import { messagesOf } from '../../agent/conversation.js';
+import type { Message } from '../../agent/message.js';
+import type { Stepped } from '../../ports/session.js';
+import { formatWhen, lookOf, paint } from '../../terminal/print.js';
+import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../terminal/safe-text.js';
+import { writeOut } from '../../terminal/write.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+import { readSeq, usageStop } from '../flags.js';
+import { readView } from '../machine/read-view.js';
+import { findInfo, foldStored, storedBlobs } from './session-store.js';
+import { messageLines } from './show-message.js';
+import { showPath } from './show-path.js';
+
+type Flags = { readonly at?: string; readonly request?: true; readonly view?: string };
+
+const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const sent: { last: { readonly seq: number | null; readonly messages: readonly Message[] } | null } = {
+    last: null,
+  };
+  const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
+    for (const action of actions) {
+      if (action.type !== 'SendLlmRequest') continue;
+      sent.last = { seq, messages: messagesOf(state.session.conversation).slice(0, action.length) };
+    }
+  });
+  const { last } = sent;
+  if (last === null) throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
+  const blobs = storedBlobs();
+  const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
+  if (instructions === undefined || tools === undefined) {
+    throw new Stop(
+      exitCodes.badInput,
+      'damaged',
+      `A blob of session ${sessionId} is missing: its instructions or tools.`,
+    );
+  }
+  const declared: unknown = JSON.parse(tools);
+  return safeJson({ sessionId, model: header.settings.model, instructions, tools: declared, ...last }, 2);
+};
+
+/** The notice of a compaction, and the last journal line before it, where the messages are still whole. */
+type Compaction = { readonly text: string; readonly seqBefore: number };
+
+const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
+  if (seq === null) return null;
+  for (const action of actions) {
+    if (action.type === 'DisplayNotice' && action.kind === 'compacted')
+      return { text: action.text, seqBefore: seq - 1 };
+  }
+  return null;
+};
+
+const whereItIs = (sessionId: string, { text, seqBefore }: Compaction): string =>
+  `${text}; they are in the journal: pawl show ${sessionId} --at ${seqBefore}`;
+
+const showConversation = async (sessionId: string, at: number | undefined): Promise<Safe> => {
+  const compaction: { last: Compaction | null } = { last: null };
+  const folded = await foldStored(sessionId, at, (stepped) => {
+    compaction.last = compactionIn(stepped) ?? compaction.last;
+  });
+  const { header } = folded;
+  const look = lookOf(process.stdout, process.env);
+  const head = makeSafe(
+    `${sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ${header.workspace}`,
+  );
+  const messages = messagesOf(folded.state.session.conversation).map((message) =>
+    messageLines(look, message),
+  );
+  const earlier =
+    compaction.last === null ? [] : [paint(look, 'dim', makeSafe(whereItIs(sessionId, compaction.last)))];
+  return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
+};
+
+/**
+ * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
+ * the path in the states of a seed system.
+ */
+export const showSession = async (given: string, flags: Flags): Promise<number> => {
+  if (flags.view !== undefined && flags.request) throw usageStop('--view and --request exclude each other.');
+  const view = flags.view === undefined ? null : readView(flags.view);
+  const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
+  const { sessionId, kind } = await findInfo(given);
+  if (kind === 'ask' && view !== null)
+    throw usageStop('--view is for sessions of the agent, not of pawl ask.');
+  if (kind === 'ask') return (await import('../ask/ask-show.js')).showRun(sessionId, at, flags);
+  const tell = flags.request ? showRequest : showConversation;
+  const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);
+  writeOut(safe`${shown}\n`);
+  return exitCodes.done;
+};

@@ -1,0 +1,170 @@
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { WrittenRule } from '../../agent/policy/rules.js';
+import { describeRule } from '../../agent/policy/user-rules.js';
+import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { attributeOf, flagName } from '../../config/flag-names.js';
+import { loadConfig, type PlacedFault } from '../../config/load.js';
+import { type Given, type Layers, type Resolved, refusedOf, resolve } from '../../config/resolve.js';
+import type { Setting, Value } from '../../config/setting.js';
+import { settings } from '../../config/table.js';
+import { showValue } from '../../config/value.js';
+import { readRegularSync } from '../../files/regular-file.js';
+import { DEFAULT_MODEL, keyVariables, providers } from '../../providers/provider-table.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+
+/** Applies configuration files and environment variables: their values are added to the flags. */
+
+/** Settings without a flag, and values of provider variables from the user's file. */
+export type Configured = {
+  readonly maxRetries?: string;
+  readonly retryMs?: string;
+  readonly reasoningSummaries?: string;
+  readonly firstByteMs?: string;
+  readonly silenceMs?: string;
+  readonly cellMs?: string;
+  /** Names of variables, separated by commas. */
+  readonly passEnv?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Rules from the user's file, and those of the project's file that ask or deny. */
+  readonly writtenRules?: readonly WrittenRule[];
+};
+
+const faultLines = (faults: readonly PlacedFault[]): string =>
+  faults.map(({ where, text }) => `${where}: ${text}`).join('\n');
+
+type Flags = Readonly<Record<string, unknown>>;
+
+const givenByFlags = (flags: Flags): readonly Given[] =>
+  settings.flatMap((setting): Given[] => {
+    const flag = flagName(setting);
+    const value = flags[attributeOf(setting)];
+    if (flag === null || value === undefined) return [];
+    return [{ setting, value: value as Value, origin: { layer: 'flag', flag } }]; // the parser returns text or a boolean
+  });
+
+/** Keys that a profile sets. A profile flag overrides the user's file and variables, but not the project's file. */
+const profiled = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
+
+const withProfile = (layers: Layers, flags: Flags): Layers => {
+  if (flags.profile === undefined) return layers;
+  const without = (list: readonly Given[]): readonly Given[] =>
+    list.filter(({ setting }) => !profiled.test(setting.key));
+  return { ...layers, user: without(layers.user), environment: without(layers.environment) };
+};
+
+export type Consulted = {
+  readonly resolved: readonly Resolved[];
+  readonly files: readonly string[];
+  readonly faults: readonly PlacedFault[];
+  readonly rules: readonly WrittenRule[];
+  readonly refused: readonly WrittenRule[];
+};
+
+/** Loads all settings for a workspace: values, their sources, and faults in the files. */
+export const consult = async (
+  workspace: string,
+  environment: ProcessEnvironment,
+  flags: Flags,
+): Promise<Consulted> => {
+  const { layers, ...others } = await loadConfig(workspace, environment);
+  const all = withProfile({ ...layers, flags: givenByFlags(flags) }, flags);
+  return { resolved: resolve(all, DEFAULT_MODEL), ...others };
+};
+
+const KEY_BYTES_MAX = 64 * 1024;
+
+const wholePath = (file: string): string =>
+  file.startsWith('~/') ? path.join(process.env.HOME || homedir(), file.slice(2)) : file;
+
+/** Reads an API key from a file. Error messages never contain the file's content. */
+const readKey = (file: string): string => {
+  const whole = wholePath(file);
+  const stop = (why: string): Stop =>
+    new Stop(exitCodes.configuration, 'configuration', `The key in ${file} can't be used: ${why}`);
+  const loaded = readRegularSync(whole, KEY_BYTES_MAX);
+  if (loaded.kind === 'absent') throw stop(`there is no file ${whole}.`);
+  if (loaded.kind === 'folder') throw stop(`${whole} is a folder.`);
+  if (loaded.kind === 'unusable') throw stop(`${loaded.why}.`);
+  if ((loaded.status.mode & 0o077) !== 0)
+    throw stop(`others may read it. Make it yours alone: chmod 600 ${whole}`);
+  const key = loaded.bytes.toString('utf8').trim();
+  if (/^\S+$/.test(key)) return key;
+  throw stop('it holds nothing, or more than one word. It is to hold the key alone.');
+};
+
+const asText = (value: Value): string => String(value);
+
+/** Values from the user's file for provider variables that the environment does not set. */
+export const variablesOf = (
+  resolved: readonly Resolved[],
+  environment: ProcessEnvironment,
+): Record<string, string> => {
+  const found: Record<string, string> = {};
+  for (const { name, keyVariables, urlVariable } of providers) {
+    const written = (key: string): Value | null =>
+      resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
+    const [url, file] = [written('base_url'), written('api_key_file')];
+    if (url !== null && !environment[urlVariable]) found[urlVariable] = asText(url);
+    const isSet = keyVariables.some((variable) => environment[variable]);
+    if (file !== null && !isSet) found[keyVariables[0]] = readKey(asText(file));
+  }
+  return found;
+};
+
+/** The variables that hold API keys. */
+export const keysIn = (variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => keyVariables.includes(name)));
+
+const isGivenByFlag = (setting: Setting, flags: Flags): boolean => flags[attributeOf(setting)] !== undefined;
+
+/** A setting in the form of a flag. `false` is left out like a missing flag, except for `auto_commit`, which has `--no-`. */
+const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
+  if (value === null) return [];
+  const name = attributeOf(setting);
+  if (typeof value !== 'boolean') return [[name, asText(value)]];
+  return value || setting.key === 'auto_commit' ? [[name, value]] : [];
+};
+
+export type GivenOptions = {
+  /** `ask` also takes the settings whose key begins with `ask.`. */
+  readonly command: 'run' | 'ask';
+  /** A resumed session keeps its frozen settings. */
+  readonly resumed: boolean;
+  /** Called for each setting of the project's file that is ignored. */
+  readonly warn: (text: string) => void;
+};
+
+const commandOf = ({ key }: Setting): string => (key.startsWith('ask.') ? 'ask' : 'run');
+
+const wantedIn = ({ command, resumed }: GivenOptions, { setting }: Resolved): boolean => {
+  if (setting.key.startsWith('providers.')) return false;
+  const fits = commandOf(setting) === 'run' || command === 'ask';
+  return fits && !(resumed && setting.frozen);
+};
+
+/** The flags, completed from files and variables. Throws a `Stop` if any of those is faulty. */
+export const withConfig = async <F extends Flags>(
+  flags: F,
+  workspace: string,
+  asked: GivenOptions,
+): Promise<F & Configured> => {
+  const given = { ...flags };
+  const { resolved, faults, rules, refused } = await consult(workspace, process.env, given);
+  if (faults.length > 0)
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      `The configuration is faulty.\n${faultLines(faults)}`,
+    );
+  for (const { key, value, origin, why } of refusedOf(resolved)) {
+    const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
+    asked.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
+  }
+  for (const rule of refused)
+    asked.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
+  const open = resolved.filter((one) => wantedIn(asked, one) && !isGivenByFlag(one.setting, given));
+  const filled = Object.fromEntries(open.flatMap(asFlag));
+  const variables = variablesOf(resolved, process.env);
+  return { ...filled, ...given, variables, writtenRules: rules } as F & Configured; // each added attribute has the name and form of a flag
+};

@@ -1,0 +1,63 @@
+import type { Command } from 'commander';
+import { writeResult } from '../../terminal/write.js';
+import type { DoctorFlags } from '../doctor/doctor.js';
+import { exitCodes } from '../exit-codes.js';
+import type { End } from '../sessions/reading-commands.js';
+import { type ConfigFlags, configFlags } from './config-flags.js';
+import type { PolicyFlags } from './explain-policy.js';
+
+/** Adds the commands for the setup: `config`, `doctor`, `policy`, `completion`. */
+export const addSurroundings = (program: Command, end: End): void => {
+  const config = program.command('config').description('every setting, and who says so');
+  for (const [flag, meaning] of configFlags) config.option(flag, meaning);
+  config.action(async (own: ConfigFlags, command: Command) =>
+    end(
+      await (await import('./config-command.js')).showConfig({
+        ...command.optsWithGlobals<ConfigFlags>(),
+        ...own,
+      }),
+    ),
+  );
+  program
+    .command('doctor')
+    .description('look at everything around the agent; each fault with its repair')
+    .option('--online', 'ask the provider’s server too')
+    .option('--model <provider/name>', 'the model that is meant')
+    .option('--workspace <folder>', 'the folder that is meant (default: this one)')
+    .option('--json', 'as JSON')
+    .action(async (own: DoctorFlags, command: Command) =>
+      end(
+        await (await import('../doctor/doctor.js')).runDoctor({
+          ...command.optsWithGlobals<DoctorFlags>(),
+          ...own,
+        }),
+      ),
+    );
+  program
+    .command('policy [explain] [command]')
+    .description('which rule decides about a command, why, and where it would run; nothing is run')
+    .option('--needs <what>', 'as if the command had to leave the sandbox for: network or outside')
+    .option('--preset <name>', 'plan, careful (default), auto or ci')
+    .option('--sandbox <level>', 'workspace, workspace+net, read-only or off')
+    .option('--workspace <folder>', 'the folder that is meant (default: this one)')
+    .option('--json', 'as JSON')
+    .action(async (what: string | undefined, text: string | undefined, own: PolicyFlags, command: Command) =>
+      end(
+        await (await import('./explain-policy.js')).explainPolicy(what, text, {
+          ...command.optsWithGlobals<PolicyFlags>(),
+          ...own,
+        }),
+      ),
+    );
+  program
+    .command('completion <shell>')
+    .description('a script that completes commands and flags in bash, zsh or fish')
+    .action(async (shell: string) => {
+      const [{ completionScript }, { describeProgram }] = await Promise.all([
+        import('../completion.js'),
+        import('../command-metadata.js'),
+      ]);
+      writeResult(completionScript(shell, describeProgram(program)));
+      end(exitCodes.done);
+    });
+};

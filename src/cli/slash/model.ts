@@ -1,0 +1,52 @@
+import type { Prices } from '../../agent/values/usage.js';
+import { factsOf, knownModels, modelsLike } from '../../models/catalogue.js';
+import type { ModelFacts } from '../../ports/model.js';
+import { formatTokens } from '../../terminal/print.js';
+import { makeSafe, safe } from '../../terminal/safe-text.js';
+import { type Command, type CommandContext, NotNow } from './command-context.js';
+
+/** `/model`: shows or changes the model. */
+
+const priceText = (prices: Prices | null): string =>
+  prices === null ? 'price unknown' : `$${prices.input} in, $${prices.output} out`;
+
+const aboutFacts = ({ windowTokens, prices }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
+  `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
+
+/**
+ * Lets the user pick one of the models; null if none was picked. The current model is shown with the session's window,
+ * which may differ from the catalogue's.
+ */
+const choose = async ({ view }: CommandContext, ids: readonly string[]): Promise<string | null> => {
+  const { model, windowTokens } = view.state.session.settings;
+  const choices = ids.map((id) => {
+    const facts = factsOf(id);
+    const about =
+      id === model ? `${aboutFacts({ ...facts, windowTokens })} · answers now` : aboutFacts(facts);
+    return { text: id, about };
+  });
+  return ids[(await view.pick('Model (dollars per million tokens):', choices)) ?? -1] ?? null;
+};
+
+/** The model id that the words name: `provider/name` as it is, otherwise a choice of models whose ids contain the words. */
+const wanted = async (context: CommandContext, words: string): Promise<string | null> => {
+  const before = context.view.state.session.settings.model;
+  if (words.includes('/')) return words;
+  const like = words === '' ? [...new Set([before, ...knownModels()])] : modelsLike(words);
+  if (like.length === 0)
+    throw new NotNow(
+      `'${words}' is no model: write provider/name, for example ${before}. /model lists them.`,
+    );
+  return choose(context, like);
+};
+
+export const model: Command = async (context, words) => {
+  const { view, session } = context;
+  const before = view.state.session.settings.model;
+  const chosen = await wanted(context, words);
+  if (chosen === null)
+    return view.print(safe`  ${makeSafe(before)} answers. Another one: /model PROVIDER/NAME`);
+  if (chosen === before) return view.print(safe`  ${makeSafe(before)} answers already.`);
+  const now = await session.useModel(chosen);
+  view.print(safe`  ${makeSafe(now.id)} answers from the next call on\n  ${makeSafe(aboutFacts(now.facts))}`);
+};

@@ -1,0 +1,77 @@
+import { existsSync, lstatSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import { isOwnOrSystem } from './ownership.js';
+
+/**
+ * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.
+ *
+ * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the agent of everybody
+ *    below. Git does the same. Root does not count as another user, nor does the user who called sudo, nor the owner of
+ *    the workspace, whose files are read anyway.
+ * 2. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
+ */
+
+export type RepositoryFolders = {
+  /** The workspace first, the folder with `.git` last; only the workspace if there is no repository. */
+  readonly folders: readonly string[];
+  /** The last of them, if it holds `.git`. */
+  readonly top: string | null;
+  /** The folder of another user at which the walk to a repository ended (rules 1 and 2); otherwise null. */
+  readonly foreign: string | null;
+};
+
+const statusOf = (place: string): Stats | null => {
+  try {
+    return lstatSync(place);
+  } catch {
+    return null; // absent, or not ours to see
+  }
+};
+
+/** The user who became root by sudo. */
+const callerOfRoot = (): number | null => {
+  const caller = Number(process.env.SUDO_UID);
+  return process.geteuid?.() === 0 && process.env.SUDO_UID !== undefined && Number.isInteger(caller)
+    ? caller
+    : null;
+};
+
+type Trust = (status: Pick<Stats, 'uid'>) => boolean;
+
+const trustAt = (workspace: string): Trust => {
+  const owner = statSync(workspace, { throwIfNoEntry: false })?.uid;
+  const caller = callerOfRoot();
+  return ({ uid }) => isOwnOrSystem({ uid }) || uid === owner || uid === caller;
+};
+
+/**
+ * Whether a file above the workspace belongs to another user, so that it must not be read. Files in the workspace may
+ * always be read.
+ */
+export const isOfOtherUser = (place: string, workspace: string): boolean => {
+  const status = statusOf(place);
+  if (status === null || path.dirname(place) === workspace) return false;
+  return !trustAt(workspace)(status);
+};
+
+/** `workspace` is a real path. */
+export const repositoryFolders = (workspace: string): RepositoryFolders => {
+  const trusts = trustAt(workspace);
+  const folders: string[] = [];
+  let foreign: string | null = null;
+  for (let folder = workspace; ; folder = path.dirname(folder)) {
+    const own = statusOf(folder);
+    const mark = existsSync(path.join(folder, '.git')) ? statusOf(path.join(folder, '.git')) : null;
+    const isForeign =
+      folder !== workspace && [own, mark].some((status) => status !== null && !trusts(status));
+    if (isForeign) foreign ??= folder;
+    if (foreign === null) folders.push(folder);
+    if (mark !== null && foreign === null) return { folders, top: folder, foreign: null };
+    if (mark !== null) return { folders: [workspace], top: null, foreign };
+    if (path.dirname(folder) === folder) return { folders: [workspace], top: null, foreign: null };
+  }
+};
+
+/** A sentence about `foreign`, for the user. */
+export const foreignFolder = (foreign: string): string =>
+  `${foreign} belongs to another user, so the repository, instructions and settings there are not used.`;

@@ -1,0 +1,187 @@
+import { type FileHandle, stat } from 'node:fs/promises';
+import { openRegular } from '../files/regular-file.js';
+import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
+import type { MachineTypes } from '../ports/machine-types.js';
+import { fileBlobs } from './blobs.js';
+import { openFileJournal, readEntries } from './file-journal.js';
+import { encodeHeader } from './format/line-codec.js';
+import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './journal-error.js';
+import {
+  isSessionId,
+  journalPath,
+  lockPath,
+  makeFolder,
+  sessionsFolder,
+  writeWhole,
+} from './journal-paths.js';
+import type { JournaledMachine } from './journaled-machine.js';
+import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
+import { type InspectableStore, inspectFile, replayFile } from './read/inspect.js';
+import { listSessions } from './read/list-sessions.js';
+import { agentMachine } from './read/replay.js';
+import { copyEntries } from './write/fork-header.js';
+import { acquireLock, type Lock } from './write/lock.js';
+import { recover } from './write/recover-file.js';
+
+type Place<M extends MachineTypes> = {
+  readonly folder: string;
+  readonly checkEvery: number;
+  readonly machine: JournaledMachine<M>;
+};
+
+const isThere = async (path: string): Promise<boolean> => {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw cannotRead(path, error);
+  }
+};
+
+/** Path of an existing session's journal. */
+const findJournal = async (folder: string, sessionId: string): Promise<string> => {
+  const path = journalPath(folder, sessionId);
+  if (!isSessionId(sessionId) || !(await isThere(path))) throw notFound(path, sessionId);
+  return path;
+};
+
+/** Runs `work` while holding the lock; releases the lock if it fails. */
+const withLock = async <T>(path: string, lock: Lock, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    // Report the first failure. If the lock file stays, the next opener finds that its process is dead.
+    await lock.release().catch(() => undefined);
+    throw cannotWrite(path, error);
+  }
+};
+
+/** Locks a new session's id; rejects if the session exists. */
+const claim = async (
+  folder: string,
+  sessionId: string,
+): Promise<{ readonly path: string; readonly lock: Lock }> => {
+  const path = journalPath(folder, sessionId);
+  if (!isSessionId(sessionId)) {
+    const rule =
+      'An id is made of letters, digits, dots, dashes and underscores, and begins with a letter or digit';
+    throw new JournalError('cannotWrite', path, `"${sessionId}" cannot be the id of a session. ${rule}.`);
+  }
+  try {
+    await makeFolder(sessionsFolder(folder));
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+  const lock = await acquireLock(lockPath(folder, sessionId));
+  return withLock(path, lock, async () => {
+    if (await isThere(path)) throw exists(path, sessionId);
+    return { path, lock };
+  });
+};
+
+const closingOnFailure = async <T>(handle: FileHandle, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+};
+
+const create = async <M extends MachineTypes>(
+  { folder, checkEvery, machine }: Place<M>,
+  header: Header<M>,
+): Promise<Journal<M>> => {
+  const { path, lock } = await claim(folder, header.sessionId);
+  return withLock(path, lock, async () => {
+    const { bytes, crc } = encodeHeader(header);
+    await writeWhole(path, `${path}.new`, [bytes]);
+    const { file: handle } = await openRegular(path, { access: 'change' });
+    const fold = beginFold(header, machine);
+    const blobs = fileBlobs(folder);
+    return openFileJournal({ path, handle, lock, header, blobs, checkEvery, crc, size: bytes.length, fold });
+  });
+};
+
+const openSession = async <M extends MachineTypes>(
+  { folder, checkEvery, machine }: Place<M>,
+  sessionId: string,
+): Promise<OpenJournal<M>> => {
+  const path = await findJournal(folder, sessionId);
+  const lock = await acquireLock(lockPath(folder, sessionId));
+  return withLock(path, lock, async () => {
+    const { file: handle } = await openRegular(path, { access: 'change' });
+    const { tornTail, ...found } = await closingOnFailure(handle, () =>
+      recover(handle, path, sessionId, machine),
+    );
+    const blobs = fileBlobs(folder);
+    const journal = openFileJournal({ path, handle, lock, blobs, checkEvery, ...found });
+    return { journal, state: found.fold.state, tornTail };
+  });
+};
+
+const peek = async <M extends MachineTypes>(
+  { folder, machine }: Place<M>,
+  sessionId: string,
+): ReturnType<JournalStore<M>['peek']> => {
+  const path = await findJournal(folder, sessionId);
+  const { header, damage, seq, state, mismatches } = await replayFile(machine, path, {});
+  if (damage !== null) throw damage;
+  refuseMismatch(path, { mismatches, machine }, header);
+  return { header, seq, state };
+};
+
+const fork = async (
+  folder: string,
+  sessionId: string,
+  seq: number,
+  newSessionId: string,
+  createdAt: number,
+) => {
+  const source = await findJournal(folder, sessionId);
+  const { path, lock } = await claim(folder, newSessionId);
+  await withLock(path, lock, () =>
+    writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt)),
+  );
+  await lock.release();
+};
+
+async function* read<M extends MachineTypes>(
+  { folder, machine }: Place<M>,
+  sessionId: string,
+  from = 1,
+): AsyncGenerator<Entry<M>, undefined> {
+  yield* readEntries<M>(machine.kind, await findJournal(folder, sessionId), from);
+}
+
+export type FileJournalOptions = { readonly folder: string; readonly checkEvery?: number };
+
+/**
+ * Stores the sessions of one machine as files under `folder`, which is created on first use (see journal-paths.ts).
+ *
+ * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
+ */
+export const fileJournalsOf = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  { folder, checkEvery = CHECK_EVERY }: FileJournalOptions,
+): InspectableStore<M> => {
+  const place = { folder, checkEvery, machine };
+  return {
+    blobs: fileBlobs(folder),
+    create: (header) => create(place, header),
+    open: (sessionId) => openSession(place, sessionId),
+    peek: (sessionId) => peek(place, sessionId),
+    fork: (sessionId, seq, newSessionId, createdAt) => fork(folder, sessionId, seq, newSessionId, createdAt),
+    read: (sessionId, from) => read(place, sessionId, from),
+    list: () => listSessions(folder),
+    inspect: async (sessionId) => inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
+    replay: async (sessionId, options = {}) =>
+      replayFile(machine, await findJournal(folder, sessionId), options),
+  };
+};
+
+/** Stores the agent's sessions as files under `folder`. */
+export const fileJournals = (
+  options: FileJournalOptions & { readonly machine?: JournaledMachine },
+): InspectableStore => fileJournalsOf(options.machine ?? agentMachine, options);

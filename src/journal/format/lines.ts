@@ -1,0 +1,62 @@
+import type { FileHandle } from 'node:fs/promises';
+
+export const NEWLINE = 0x0a;
+
+/** Consecutive lines in `bytes`, from `start` on. */
+export type Lines = {
+  readonly bytes: Buffer;
+  readonly start: number;
+  /** End of each line: the offset of its line feed, or the end of the file. */
+  readonly ends: readonly number[];
+  /** `no` for a last line without a line feed; such a line comes alone. */
+  readonly ended: 'yes' | 'no';
+};
+
+/** Splits off the first line. */
+export const splitFirst = (lines: Lines): { readonly first: Buffer; readonly rest: Lines } => {
+  const [end = lines.start, ...ends] = lines.ends;
+  return { first: lines.bytes.subarray(lines.start, end), rest: { ...lines, start: end + 1, ends } };
+};
+
+/** Splits lines into pieces of at most `count` lines; without lines it yields one empty piece. */
+export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefined> {
+  let [start, index] = [lines.start, 0];
+  do {
+    const ends = lines.ends.slice(index, index + count);
+    yield { ...lines, start, ends };
+    start = (ends.at(-1) ?? start) + 1;
+    index += count;
+  } while (index < lines.ends.length);
+}
+
+/**
+ * Splits a file into lines, block by block, up to byte `end`. Memory is bounded by about one block and one line.
+ *
+ * A line longer than a block is read in growing pieces, so that its beginning is not copied for every block.
+ */
+export async function* readLines(
+  handle: FileHandle,
+  end: number,
+  blockBytes: number,
+): AsyncGenerator<Lines, undefined> {
+  let begun: Buffer = Buffer.alloc(0);
+  for (let position = 0; position < end; ) {
+    const wanted = Math.min(Math.max(blockBytes, begun.length), end - position);
+    const bytes = Buffer.allocUnsafe(begun.length + wanted);
+    begun.copy(bytes);
+    const { bytesRead } = await handle.read(bytes, begun.length, wanted, position);
+    if (bytesRead === 0) break;
+    position += bytesRead;
+    const filled = begun.length + bytesRead;
+    const ends: number[] = [];
+    for (
+      let stop = bytes.indexOf(NEWLINE, begun.length);
+      stop >= 0 && stop < filled;
+      stop = bytes.indexOf(NEWLINE, stop + 1)
+    )
+      ends.push(stop);
+    begun = bytes.subarray((ends.at(-1) ?? -1) + 1, filled);
+    if (ends.length > 0) yield { bytes, start: 0, ends, ended: 'yes' };
+  }
+  if (begun.length > 0) yield { bytes: begun, start: 0, ends: [begun.length], ended: 'no' };
+}

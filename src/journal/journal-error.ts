@@ -1,0 +1,145 @@
+import type { MachineTypes } from '../ports/machine-types.js';
+
+/**
+ * Kinds of journal errors, classified where they happen.
+ *
+ * `locked`: another writer has the session open. `damaged`: the file differs from what was written. `newerVersion`:
+ * a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists already. `outOfRange`: no such seq.
+ * `otherMachine`: the session belongs to another machine. `cannotRead`, `cannotWrite`: the operating system refused.
+ */
+export type JournalErrorKind =
+  | 'locked'
+  | 'damaged'
+  | 'newerVersion'
+  | 'notFound'
+  | 'exists'
+  | 'outOfRange'
+  | 'otherMachine'
+  | 'cannotRead'
+  | 'cannotWrite';
+
+/** Position of damage: the line of the file (the header is line 1), and the seq of the last good entry before it. */
+export type JournalPlace = { readonly line: number; readonly seq: number };
+
+export class JournalError extends Error {
+  override readonly name = 'JournalError';
+  readonly kind: JournalErrorKind;
+  /** Path of the file, or `memory:ID` for a journal in memory. */
+  readonly path: string;
+  /** Set only for `damaged`. */
+  readonly place: JournalPlace | null;
+
+  constructor(
+    kind: JournalErrorKind,
+    path: string,
+    message: string,
+    place: JournalPlace | null = null,
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.kind = kind;
+    this.path = path;
+    this.place = place;
+  }
+}
+
+/** The code of an operating system error, like ENOENT; empty for other errors. */
+export const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const repairs: Readonly<Record<string, string>> = {
+  ENOSPC: 'The disk is full: free some space',
+  EDQUOT: 'The disk quota is used up: free some space',
+  EROFS: 'The file system is read-only: make it writable, or set XDG_STATE_HOME to a folder that is',
+  EACCES: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
+  EPERM: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
+  EIO: "The disk reports a fault: look at the system's log",
+};
+
+/** True for a JournalError or a bug, false for an error of the operating system. */
+const isOurs = (error: unknown): error is Error => error instanceof Error && codeOf(error) === '';
+
+/** Turns a refused write into a JournalError that says what to do; returns other errors unchanged. */
+export const cannotWrite = (path: string, error: unknown): Error => {
+  if (isOurs(error)) return error;
+  const repair = repairs[codeOf(error)] ?? 'Repair that';
+  const text = `Cannot write ${path}: ${textOf(error)}. ${repair}, then open the session again.`;
+  return new JournalError('cannotWrite', path, text, null, error);
+};
+
+/** Turns a refused read into a JournalError; returns other errors unchanged. */
+export const cannotRead = (path: string, error: unknown): Error => {
+  if (isOurs(error)) return error;
+  const text = `Cannot read ${path}: ${textOf(error)}. Check the disk and the permissions of the file.`;
+  return new JournalError('cannotRead', path, text, null, error);
+};
+
+export const notFound = (path: string, sessionId: string): JournalError =>
+  new JournalError(
+    'notFound',
+    path,
+    `There is no session "${sessionId}" (looked for ${path}). List the sessions that exist, and take an id from there.`,
+  );
+
+export const exists = (path: string, sessionId: string): JournalError =>
+  new JournalError('exists', path, `Session "${sessionId}" exists already (${path}). Take another id.`);
+
+/** The error for a damaged journal: its message says where the damage is and which entries are still good. */
+export const damaged = (path: string, place: JournalPlace, why: string): JournalError =>
+  new JournalError(
+    'damaged',
+    path,
+    `The journal ${path} is damaged at line ${place.line}: ${why}. ` +
+      (place.line === 1
+        ? 'Nothing of it can be trusted: restore the file from a backup.'
+        : `Entries up to seq ${place.seq} are good: fork the session at ${place.seq} to go on from there.`),
+    place,
+  );
+
+/** The error for a journal that was copied or renamed by hand: two writers of one session would use different locks. */
+export const misnamed = (path: string, sessionId: string): JournalError =>
+  new JournalError(
+    'damaged',
+    path,
+    `The journal ${path} is that of session "${sessionId}", copied or renamed by hand. Rename it back, or fork ` +
+      `"${sessionId}" to get a second session.`,
+    { line: 1, seq: 0 },
+  );
+
+export const newerVersion = (path: string, version: number): JournalError =>
+  new JournalError(
+    'newerVersion',
+    path,
+    `The journal ${path} has format version ${version}; this Pawl reads up to version 1. It was left untouched: ` +
+      'update Pawl to open it.',
+  );
+
+const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string, how: string]>> = {
+  agent: ["a session of the agent's", 'pawl --resume'],
+  ask: ['a run of code mode', 'pawl ask --resume'],
+};
+
+export const otherMachine = (path: string, sessionId: string, kind: MachineTypes['kind']): JournalError => {
+  const [what, how] = machineNames[kind];
+  return new JournalError(
+    'otherMachine',
+    path,
+    `Session "${sessionId}" is ${what}. To go on with it: ${how} ${sessionId}`,
+  );
+};
+
+export const outOfRange = (path: string, seq: number, last: number): JournalError =>
+  new JournalError(
+    'outOfRange',
+    path,
+    `There is no entry ${seq} in ${path}: it holds entries 1 to ${last}. Choose a whole number from 0 to ${last}.`,
+  );
+
+export const closed = (path: string): JournalError =>
+  new JournalError(
+    'cannotWrite',
+    path,
+    `The journal ${path} is closed. Open the session again to write to it.`,
+  );

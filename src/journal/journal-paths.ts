@@ -1,0 +1,89 @@
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { codeOf } from './journal-error.js';
+
+/**
+ * Paths under the state folder.
+ *
+ * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
+ * sessions/ID.lock          the process that has it open
+ * sessions/ID/              pictures that the user pasted into the session, as files
+ * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions
+ *
+ * Files are created with mode 0600, folders with 0700.
+ */
+export const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+const SUFFIX = '.jsonl';
+
+export const sessionsFolder = (folder: string): string => join(folder, 'sessions');
+export const journalPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}${SUFFIX}`);
+export const lockPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}.lock`);
+export const pastedFolder = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), sessionId);
+export const blobPath = (folder: string, sha256: string): string =>
+  join(folder, 'blobs', sha256.slice(0, 2), sha256);
+
+/** Ids become file names, so they have no separators and no leading dot. */
+export const isSessionId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text);
+
+/** The session id in a journal's file name; undefined for other files. */
+export const sessionIdOf = (fileName: string): string | undefined => {
+  const sessionId = fileName.endsWith(SUFFIX) ? fileName.slice(0, -SUFFIX.length) : '';
+  return isSessionId(sessionId) ? sessionId : undefined;
+};
+
+/** Makes the names in a folder durable. */
+export const syncFolder = async (folder: string): Promise<void> => {
+  // Windows can't open a folder; there NTFS journals file names itself.
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/**
+ * Creates a folder and its missing parents, durably. (mkdir's own `recursive` fails with a misleading ENOENT on a
+ * read-only file system.)
+ */
+export const makeFolder = async (folder: string): Promise<void> => {
+  try {
+    await mkdir(folder, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return;
+    if (codeOf(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
+    await makeFolder(dirname(folder));
+    return makeFolder(folder);
+  }
+  await syncFolder(dirname(folder));
+};
+
+/**
+ * Writes a file atomically, also across a power loss: written as `draft`, synced, renamed. Replaces an existing file at
+ * `path`.
+ */
+export const writeWhole = async (
+  path: string,
+  draft: string,
+  pieces: AsyncIterable<Buffer> | Iterable<Buffer>,
+): Promise<void> => {
+  try {
+    const handle = await open(draft, 'w', FILE_MODE);
+    try {
+      for await (const piece of pieces) await handle.appendFile(piece);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+};

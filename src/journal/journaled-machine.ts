@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import type { Edge } from '../machine-kit/kernel/step.js';
+import type { Header } from '../ports/journal.js';
+import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
+import type { Stepped } from '../ports/session.js';
+
+/** The parts of a machine that its journals need. */
+export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
+  readonly kind: M['kind'];
+  initialState(settings: M['settings']): M['state'];
+  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
+  /** Hash of the machine's edges, written into the headers of new journals. */
+  readonly fingerprint: string;
+  /** True if nothing happens until the user acts. A state check is written for every such state. */
+  isAtRest(state: M['state']): boolean;
+  /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
+  createCheck(): (state: M['state']) => string;
+};
+
+/** The machine's fingerprint for headers: a hash of its edges. */
+export const fingerprintOf = (arrows: readonly Edge[]): string =>
+  createHash('sha256').update(JSON.stringify(arrows)).digest('hex').slice(0, 16);
+
+/** The machine of a journal. Journals of the agent have no `kind`. */
+export const kindOf = <M extends MachineTypes>(header: Header<M>): MachineTypes['kind'] =>
+  header.kind ?? 'agent';

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../ports/journal.js';
+import type { MachineTypes } from '../ports/machine-types.js';
+import type { Recorded } from './format/line-codec.js';
+import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
+import type { JournaledMachine } from './journaled-machine.js';
+import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords, replayWith } from './read/fold.js';
+import type { InspectableStore } from './read/inspect.js';
+import { summarise, titleOf } from './read/list-sessions.js';
+import { readFrozen } from './read/prompt-blobs.js';
+import { agentMachine } from './read/replay.js';
+import { forkHeader } from './write/fork-header.js';
+
+type Session<M extends MachineTypes> = {
+  readonly header: Header<M>;
+  readonly records: Recorded<M>[];
+  writer: 'none' | 'open';
+};
+
+const pathOf = (sessionId: string): string => `memory:${sessionId}`;
+
+/** Copies a value as a file would: plain JSON that shares nothing with the original. */
+const copyJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T; // safe: events and headers are plain JSON
+
+const memoryBlobs = (): Blobs => {
+  const texts = new Map<string, string>();
+  return {
+    put: async (text) => {
+      const sha256 = createHash('sha256').update(text).digest('hex');
+      texts.set(sha256, text);
+      return sha256;
+    },
+    get: async (sha256) => texts.get(sha256),
+  };
+};
+
+async function* entriesFrom<M extends MachineTypes>(
+  records: readonly Recorded<M>[],
+  from: number,
+): AsyncGenerator<Entry<M>, undefined> {
+  const end = records.length;
+  for (let seq = Math.max(1, from); seq <= end; seq++) {
+    const recorded = records[seq - 1];
+    if (recorded !== undefined) yield recorded.entry;
+  }
+}
+
+const openMemoryJournal = <M extends MachineTypes>(
+  session: Session<M>,
+  blobs: Blobs,
+  checkEvery: number,
+  fold: Fold<M>,
+): Journal<M> => {
+  session.writer = 'open';
+  let isOpen = true;
+  const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
+    if (!isOpen) throw closed(pathOf(session.header.sessionId));
+    for (const { event, state } of drafts) {
+      const seq = session.records.length + 1;
+      const check = checkOf(fold, seq, state, checkEvery);
+      session.records.push({ entry: { seq, event: copyJson(event) }, check });
+    }
+  };
+  return {
+    header: session.header,
+    get seq() {
+      return session.records.length;
+    },
+    append,
+    read: (from = 1) => entriesFrom(session.records, from),
+    blobs,
+    frozen: () => readFrozen(pathOf(session.header.sessionId), session.header, blobs),
+    close: async () => {
+      if (isOpen) session.writer = 'none';
+      isOpen = false;
+    },
+  };
+};
+
+const locked = (sessionId: string): JournalError =>
+  new JournalError(
+    'locked',
+    pathOf(sessionId),
+    `The session is open in process ${process.pid} (this one). Close that journal first.`,
+  );
+
+/** The sessions of one store. */
+class Sessions<M extends MachineTypes> {
+  readonly #byId = new Map<string, Session<M>>();
+
+  find(sessionId: string): Session<M> {
+    const session = this.#byId.get(sessionId);
+    if (session === undefined) throw notFound(pathOf(sessionId), sessionId);
+    return session;
+  }
+
+  add(header: Header<M>, records: Recorded<M>[]): Session<M> {
+    const { sessionId } = header;
+    if (this.#byId.has(sessionId)) throw exists(pathOf(sessionId), sessionId);
+    const session: Session<M> = { header, records, writer: 'none' };
+    this.#byId.set(sessionId, session);
+    return session;
+  }
+
+  fork(sessionId: string, seq: number, newSessionId: string, createdAt: number): void {
+    const { header, records } = this.find(sessionId);
+    if (!Number.isInteger(seq) || seq < 0 || seq > records.length) {
+      throw outOfRange(pathOf(sessionId), seq, records.length);
+    }
+    this.add(forkHeader(header, seq, newSessionId, createdAt), records.slice(0, seq));
+  }
+
+  newestFirst(): readonly SessionInfo[] {
+    return [...this.#byId.values()]
+      .map(({ header, records }) => {
+        const changedAt = records.at(-1)?.entry.event.at ?? header.createdAt;
+        return summarise(header.sessionId, header, titleOf(header, records) ?? '', changedAt);
+      })
+      .sort((left, right) => right.changedAt - left.changedAt);
+  }
+}
+
+/** The `inspect` result for a journal in memory, which is never torn or damaged. */
+const lookAt = <M extends MachineTypes>(sessionId: string, header: Header<M>) => ({
+  path: pathOf(sessionId),
+  header,
+  damage: null,
+  tornBytes: 0,
+});
+
+const foldSession = <M extends MachineTypes>(
+  { header, records }: Session<M>,
+  machine: JournaledMachine<M>,
+): Fold<M> => foldRecords(pathOf(header.sessionId), header, records, machine);
+
+/** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
+export const memoryJournalsOf = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
+): InspectableStore<M> => {
+  const sessions = new Sessions<M>();
+  const blobs = memoryBlobs();
+  return {
+    blobs,
+    create: async (header) =>
+      openMemoryJournal(sessions.add(copyJson(header), []), blobs, checkEvery, beginFold(header, machine)),
+    open: async (sessionId) => {
+      const session = sessions.find(sessionId);
+      if (session.writer === 'open') throw locked(sessionId);
+      const fold = foldSession(session, machine);
+      return {
+        journal: openMemoryJournal(session, blobs, checkEvery, fold),
+        state: fold.state,
+        tornTail: null,
+      };
+    },
+    peek: async (sessionId) => {
+      const session = sessions.find(sessionId);
+      const { seq, state } = foldSession(session, machine);
+      return { header: session.header, seq, state };
+    },
+    fork: async (sessionId, seq, newSessionId, createdAt) =>
+      sessions.fork(sessionId, seq, newSessionId, createdAt),
+    async *read(sessionId, from = 1) {
+      yield* entriesFrom(sessions.find(sessionId).records, from);
+    },
+    async *list() {
+      yield* sessions.newestFirst();
+    },
+    inspect: async (sessionId) => {
+      const { header, records } = sessions.find(sessionId);
+      return { ...lookAt(sessionId, header), records: [...records] };
+    },
+    replay: async (sessionId, options) => {
+      const { header, records } = sessions.find(sessionId);
+      return { ...lookAt(sessionId, header), ...(await replayWith(machine, header, records, options)) };
+    },
+  };
+};
+
+/** Stores the agent's sessions in memory. */
+export const memoryJournals = (
+  options: { readonly checkEvery?: number; readonly machine?: JournaledMachine } = {},
+): InspectableStore => memoryJournalsOf(options.machine ?? agentMachine, options);

@@ -1,0 +1,142 @@
+import type { Header } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import type { Recorded } from '../format/line-codec.js';
+import { JournalError } from '../journal-error.js';
+import type { JournaledMachine } from '../journaled-machine.js';
+import { type JournalStep, stepEntry } from './steps.js';
+
+/** A state check is written every CHECK_EVERY entries, and at rest. */
+export const CHECK_EVERY = 64;
+
+/** A recorded state check that differs from the fold's state. */
+type Mismatch = { readonly seq: number; readonly recorded: string; readonly computed: string };
+
+/** The running fold of a journal: state and counts after the entries so far. */
+export type Fold<M extends MachineTypes> = {
+  readonly machine: JournaledMachine<M>;
+  state: M['state'];
+  seq: number;
+  /** Number of checks compared. */
+  checks: number;
+  readonly mismatches: Mismatch[];
+  /** Hashes states incrementally; the journal's writer continues with the same function. */
+  readonly check: (state: M['state']) => string;
+};
+
+export const beginFold = <M extends MachineTypes>(
+  header: Header<M>,
+  machine: JournaledMachine<M>,
+): Fold<M> => ({
+  machine,
+  state: machine.initialState(header.settings),
+  seq: 0,
+  checks: 0,
+  mismatches: [],
+  check: machine.createCheck(),
+});
+
+/** The state check of entry `seq`, if it is due: every `every` entries, and at rest. */
+export const checkOf = <M extends MachineTypes>(
+  { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
+  seq: number,
+  state: M['state'],
+  every: number,
+): string | null => (seq % every === 0 || machine.isAtRest(state) ? check(state) : null);
+
+/** Applies one entry, and compares its check if it has one. */
+const foldEntry = <M extends MachineTypes>(fold: Fold<M>, { entry, check }: Recorded<M>): JournalStep<M> => {
+  const stepped = stepEntry(fold.machine, fold.state, entry);
+  fold.state = stepped.state;
+  fold.seq = entry.seq;
+  if (check !== null) {
+    const computed = fold.check(stepped.state);
+    fold.checks += 1;
+    if (computed !== check) fold.mismatches.push({ seq: entry.seq, recorded: check, computed });
+  }
+  return stepped;
+};
+
+/** The seq to stop at, and a visitor of every step. */
+export type ReplayOptions<M extends MachineTypes> = {
+  readonly at?: number;
+  readonly visit?: (step: JournalStep<M>) => void;
+};
+
+/** Applies entries up to `at`; returns `enough` if there is an entry after it. */
+export const foldOn = <M extends MachineTypes>(
+  fold: Fold<M>,
+  records: Iterable<Recorded<M>>,
+  { at = Number.POSITIVE_INFINITY, visit }: ReplayOptions<M>,
+): 'more' | 'enough' => {
+  for (const recorded of records) {
+    if (recorded.entry.seq > at) return 'enough';
+    const stepped = foldEntry(fold, recorded);
+    visit?.(stepped);
+  }
+  return 'more';
+};
+
+/** Folds records; throws `damaged` at the first state that differs from its recorded check. */
+export const foldRecords = <M extends MachineTypes>(
+  path: string,
+  header: Header<M>,
+  records: readonly Recorded<M>[],
+  machine: JournaledMachine<M>,
+): Fold<M> => {
+  const fold = beginFold(header, machine);
+  foldOn(fold, records, {});
+  refuseMismatch(path, fold, header);
+  return fold;
+};
+
+/** Throws `damaged` if a state differed from its recorded check. */
+export const refuseMismatch = <M extends MachineTypes>(
+  path: string,
+  { mismatches: [wrong], machine }: Pick<Replay<M>, 'mismatches'> & Pick<Fold<M>, 'machine'>,
+  header: Header<M>,
+): void => {
+  if (wrong !== undefined) throw explainMismatch(path, wrong, header.machine, machine.fingerprint);
+};
+
+/** The error for a replay that reached another state: its meaning, and what to do. */
+const explainMismatch = (path: string, { seq }: Mismatch, written: string, current: string): JournalError =>
+  new JournalError(
+    'damaged',
+    path,
+    `Replaying ${path} leads to another state at seq ${seq} than was recorded there. ` +
+      (written === current
+        ? 'The machine is the same, so the file was edited, or this Pawl was changed.'
+        : `The machine has changed since (it was ${written}, now it is ${current}): open the session with the Pawl that wrote it.`),
+  );
+
+export type Replay<M extends MachineTypes> = {
+  readonly state: M['state'];
+  readonly seq: number;
+  /** Number of checks compared; all matched if there are no mismatches. */
+  readonly checks: number;
+  readonly mismatches: readonly Mismatch[];
+};
+
+export const replayOf = <M extends MachineTypes>({ state, seq, checks, mismatches }: Fold<M>): Replay<M> => ({
+  state,
+  seq,
+  checks,
+  mismatches,
+});
+
+/**
+ * Folds entries without performing any action; returns the state and the result of its checks.
+ *
+ * Stops after entry `at`; calls `visit` with every step.
+ */
+export const replayWith = async <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  header: Header<M>,
+  records: AsyncIterable<Recorded<M>> | Iterable<Recorded<M>>,
+  options: ReplayOptions<M> = {},
+): Promise<Replay<M>> => {
+  const fold = beginFold(header, machine);
+  if (Symbol.iterator in records) foldOn(fold, records, options);
+  else for await (const recorded of records) if (foldOn(fold, [recorded], options) === 'enough') break;
+  return replayOf(fold);
+};

@@ -1,0 +1,86 @@
+import { openRegular } from '../../files/regular-file.js';
+import type { Header, JournalStore } from '../../ports/journal.js';
+import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
+import type { Recorded } from '../format/line-codec.js';
+import { cannotRead, type JournalError } from '../journal-error.js';
+import type { JournaledMachine } from '../journaled-machine.js';
+import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';
+import { JournalScan } from './scan.js';
+
+/** A journal as it is on disk, read without the lock and without changing anything. */
+type Look<M extends MachineTypes> = {
+  readonly path: string;
+  readonly header: Header<M>;
+  /** The damage; null if the journal is good as far as it was read. */
+  readonly damage: JournalError | null;
+  /** Bytes after the last complete line. The next opening cuts them off, unless a writer is just completing them. */
+  readonly tornBytes: number;
+};
+
+/** A journal with all its entries, up to the end or the damage. */
+export type Inspection<M extends MachineTypes = AgentTypes> = Look<M> & {
+  readonly records: readonly Recorded<M>[];
+};
+
+/** A journal with the fold of its entries, up to the end, the damage or the requested seq. */
+export type StoredReplay<M extends MachineTypes = AgentTypes> = Look<M> & Replay<M>;
+
+/** A store that can also read a journal as it is on disk, for replay and verification. */
+export type InspectableStore<M extends MachineTypes = AgentTypes> = JournalStore<M> & {
+  inspect(sessionId: string): Promise<Inspection<M>>;
+  /** Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any size. */
+  replay(sessionId: string, options?: ReplayOptions<M>): Promise<StoredReplay<M>>;
+};
+
+type Take<M extends MachineTypes> = (records: readonly Recorded<M>[]) => 'more' | 'enough';
+
+/** Rejects with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`. */
+const lookAt = async <M extends MachineTypes>(
+  kind: M['kind'],
+  path: string,
+  begin: (header: Header<M>) => Take<M>,
+): Promise<Look<M>> => {
+  try {
+    const { file, status } = await openRegular(path);
+    try {
+      const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
+      const take = begin(scan.header);
+      for await (const records of scan.records()) if (take(records) === 'enough') break;
+      const { header, ending } = scan;
+      const damage = ending.kind === 'damaged' ? ending.error : null;
+      return { path, header, damage, tornBytes: ending.kind === 'torn' ? ending.bytes : 0 };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw cannotRead(path, error);
+  }
+};
+
+/** Rejects with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`. */
+export const inspectFile = async <M extends MachineTypes>(
+  kind: M['kind'],
+  path: string,
+): Promise<Inspection<M>> => {
+  const all: Recorded<M>[] = [];
+  const take: Take<M> = (records) => {
+    for (const recorded of records) all.push(recorded);
+    return 'more';
+  };
+  return { ...(await lookAt(kind, path, () => take)), records: all };
+};
+
+/** Rejects as `inspectFile` does; mismatches are part of the result. */
+export const replayFile = async <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  path: string,
+  options: ReplayOptions<M>,
+): Promise<StoredReplay<M>> => {
+  let fold: Fold<M> | undefined;
+  const look = await lookAt<M>(machine.kind, path, (header) => {
+    const begun = beginFold(header, machine);
+    fold = begun;
+    return (records) => foldOn(begun, records, options);
+  });
+  return { ...look, ...replayOf(fold ?? beginFold(look.header, machine)) };
+};

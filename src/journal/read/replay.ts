@@ -1,0 +1,24 @@
+import { agent, initialState } from '../../agent/machine.js';
+import type { Header } from '../../ports/journal.js';
+import type { AgentTypes } from '../../ports/machine-types.js';
+import type { Recorded } from '../format/line-codec.js';
+import { fingerprintOf, type JournaledMachine } from '../journaled-machine.js';
+import { type Replay, type ReplayOptions, replayWith } from './fold.js';
+import { createStateCheck } from './state-check.js';
+
+export const agentMachine: JournaledMachine = {
+  kind: 'agent',
+  initialState,
+  // events in a journal were validated when they were written
+  step: agent.stepUnchecked,
+  fingerprint: fingerprintOf(agent.edges),
+  isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
+  createCheck: createStateCheck,
+};
+
+/** Folds an agent session's entries without performing any action; returns the state and the result of its checks. */
+export const replay = (
+  header: Header,
+  records: AsyncIterable<Recorded> | Iterable<Recorded>,
+  options: ReplayOptions<AgentTypes> & { readonly machine?: JournaledMachine } = {},
+): Promise<Replay<AgentTypes>> => replayWith(options.machine ?? agentMachine, header, records, options);

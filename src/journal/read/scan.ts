@@ -1,0 +1,138 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { Header } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import { decodeRecords } from '../format/decode-batch.js';
+import { decodeHeader, decodeRecord, type Recorded } from '../format/line-codec.js';
+import { type Lines, piecesOf, readLines, splitFirst } from '../format/lines.js';
+import { damaged, type JournalError, newerVersion, otherMachine } from '../journal-error.js';
+import { kindOf } from '../journaled-machine.js';
+
+/** Read block size, and lines decoded per batch. A batch stays in memory until it is folded. */
+const BLOCK_BYTES = 1 << 20;
+const LINES_AT_ONCE = 256;
+
+/**
+ * How a journal ends. `whole`: as it was written. `unended`: the last entry is complete, only its line feed is missing.
+ * `torn`: the last line is incomplete, so its write was never confirmed as durable. `damaged`: a line that was complete
+ * has changed; nothing after it can be trusted.
+ */
+export type ScanEnding =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'unended' }
+  | { readonly kind: 'torn'; readonly bytes: number }
+  | { readonly kind: 'damaged'; readonly error: JournalError };
+
+/**
+ * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
+ *
+ * 1. `records` yields verified entries only: checksums, order and seq are right, from the header on.
+ * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is the last one, has
+ *    no line feed and is not a complete line with bytes added: a line that was complete is never cut off.
+ */
+export class JournalScan<M extends MachineTypes> {
+  readonly header: Header<M>;
+  /** seq, checksum, line number and end offset of the last good line. */
+  seq = 0;
+  crc: number;
+  line = 1;
+  size: number;
+  ending: ScanEnding;
+  readonly #path: string;
+  readonly #first: Lines;
+  readonly #rest: AsyncGenerator<Lines, undefined>;
+
+  private constructor(
+    path: string,
+    head: { readonly header: Header<M>; readonly crc: number },
+    first: Lines,
+    rest: AsyncGenerator<Lines, undefined>,
+  ) {
+    this.#path = path;
+    this.header = head.header;
+    this.crc = head.crc;
+    this.#first = first;
+    this.#rest = rest;
+    this.size = first.start - (first.ended === 'yes' ? 0 : 1);
+    this.ending = { kind: first.ended === 'yes' ? 'whole' : 'unended' };
+  }
+
+  /** Starts a scan of any machine's journal: reads the header. Throws `damaged` at line 1, or `newerVersion`. */
+  static begin(
+    handle: FileHandle,
+    path: string,
+    end: number,
+    blockBytes = BLOCK_BYTES,
+  ): Promise<JournalScan<MachineTypes>> {
+    return JournalScan.#begin<MachineTypes>(handle, path, end, blockBytes);
+  }
+
+  /** Starts a scan of one machine's journal; also throws `otherMachine`. */
+  static async beginOf<M extends MachineTypes>(
+    kind: M['kind'],
+    handle: FileHandle,
+    path: string,
+    end: number,
+  ): Promise<JournalScan<M>> {
+    const scan = await JournalScan.#begin<M>(handle, path, end, BLOCK_BYTES);
+    const found = kindOf(scan.header);
+    if (found !== kind) throw otherMachine(path, scan.header.sessionId, found);
+    return scan;
+  }
+
+  static async #begin<M extends MachineTypes>(
+    handle: FileHandle,
+    path: string,
+    end: number,
+    blockBytes: number,
+  ): Promise<JournalScan<M>> {
+    const blocks = readLines(handle, end, blockBytes);
+    const block = await blocks.next();
+    if (block.done === true) throw damaged(path, { line: 1, seq: 0 }, 'it is empty');
+    const { first, rest } = splitFirst(block.value);
+    const decoded = decodeHeader<M>(first);
+    switch (decoded.kind) {
+      case 'newer':
+        throw newerVersion(path, decoded.version);
+      case 'bad':
+        throw damaged(path, { line: 1, seq: 0 }, decoded.why);
+      case 'header':
+        return new JournalScan(path, decoded, rest, blocks);
+      default:
+        return decoded satisfies never;
+    }
+  }
+
+  /** The entries in order, in batches. */
+  async *records(): AsyncGenerator<readonly Recorded<M>[], undefined> {
+    yield* this.#decodeAll(this.#first);
+    for await (const lines of this.#rest) yield* this.#decodeAll(lines);
+  }
+
+  *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
+    for (const piece of piecesOf(lines, LINES_AT_ONCE)) {
+      if (this.ending.kind === 'whole') yield this.#decode(piece);
+    }
+  }
+
+  #decode(lines: Lines): readonly Recorded<M>[] {
+    const { records, crc, bad } = decodeRecords<M>(lines, this.crc, this.seq + 1);
+    const end = lines.ends[records.length - 1];
+    this.crc = crc;
+    this.seq += records.length;
+    this.line += records.length;
+    if (end !== undefined) this.size += end - lines.start + (lines.ended === 'yes' ? 1 : 0);
+    if (bad !== null) this.ending = this.#judge(lines, records.length, bad);
+    else if (lines.ended === 'no') this.ending = { kind: 'unended' };
+    return records;
+  }
+
+  /** How the journal ends, given that the line at `index` is bad. */
+  #judge({ bytes, start, ends, ended }: Lines, index: number, why: string): ScanEnding {
+    const place = { line: this.line + 1, seq: this.seq };
+    if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };
+    const line = bytes.subarray((ends[index - 1] ?? start - 1) + 1, ends[index]);
+    const shorter = decodeRecord(line.subarray(0, -1), this.crc, this.seq + 1);
+    if (shorter.kind === 'bad') return { kind: 'torn', bytes: line.length };
+    return { kind: 'damaged', error: damaged(this.#path, place, 'the line feed at its end was overwritten') };
+  }
+}

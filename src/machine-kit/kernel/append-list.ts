@@ -1,0 +1,70 @@
+/**
+ * An append-only list. Each list is a view: a shared buffer and a length.
+ *
+ * 1. Appending to the newest view is O(1) and shares everything; older views stay valid.
+ * 2. Appending to an older view starts a new segment that points at its parent: a fork is O(1), too.
+ * 3. The buffer is private, so nothing can write to it or freeze it: a view is a value.
+ */
+export class AppendList<T> {
+  readonly #parent: AppendList<T> | undefined;
+  readonly #base: number;
+  readonly #buffer: T[];
+  readonly length: number;
+
+  private constructor(parent: AppendList<T> | undefined, base: number, buffer: T[], length: number) {
+    this.#parent = parent;
+    this.#base = base;
+    this.#buffer = buffer;
+    this.length = length;
+  }
+
+  static empty<T>(): AppendList<T> {
+    return new AppendList<T>(undefined, 0, [], 0);
+  }
+
+  static from<T>(items: readonly T[]): AppendList<T> {
+    return new AppendList<T>(undefined, 0, items.slice(), items.length);
+  }
+
+  append(item: T): AppendList<T> {
+    const own = this.length - this.#base;
+    if (this.#buffer.length === own) {
+      this.#buffer.push(item);
+      return new AppendList(this.#parent, this.#base, this.#buffer, this.length + 1);
+    }
+    return new AppendList<T>(this, this.length, [item], this.length + 1);
+  }
+
+  /** The item at `index` (from 0), or undefined outside the view. */
+  at(index: number): T | undefined {
+    if (index >= this.length) return undefined;
+    let log: AppendList<T> = this;
+    while (index < log.#base && log.#parent !== undefined) log = log.#parent;
+    return log.#buffer[index - log.#base];
+  }
+
+  /** Whether `older` is a prefix of this view, by identity of the buffer. */
+  continues(older: AppendList<T>): boolean {
+    let log: AppendList<T> | undefined = this;
+    while (log !== undefined && log.#buffer !== older.#buffer) log = log.#parent;
+    return log !== undefined && older.length <= log.length;
+  }
+
+  /** The items from `start` (default 0) in order, as a fresh array. */
+  toArray(start = 0): T[] {
+    const items = new Array<T>(Math.max(0, this.length - start));
+    let end = this.length;
+    for (let log: AppendList<T> | undefined = this; log !== undefined; log = log.#parent) {
+      for (let index = Math.max(start, log.#base); index < end; index++) {
+        items[index - start] = log.#buffer[index - log.#base] as T; // inside the view by rule 1
+      }
+      end = log.#base;
+    }
+    return items;
+  }
+
+  /** JSON of a view is the JSON of its items. */
+  toJSON(): T[] {
+    return this.toArray();
+  }
+}

@@ -1,0 +1,71 @@
+import type { Edge, MachineDescription } from './step.js';
+
+/** Diagrams and tables of a machine, all made from its list of edges. */
+
+const labelsMax = 4;
+
+/** Label of one edge: its event, else its guard; empty for an edge that has neither and does nothing. */
+const wordOf = ({ event, when, then }: Edge): string => {
+  if (event !== null) return event;
+  if (when !== '') return `[${when}]`;
+  return then === '' ? '' : 'otherwise';
+};
+
+/** Label of the line between two states. */
+const labelOf = (edges: readonly Edge[]): string => {
+  const words = [...new Set(edges.map(wordOf))].filter((word) => word !== '');
+  if (words.length <= labelsMax) return words.join(', ');
+  return `${words.slice(0, labelsMax - 1).join(', ')}, … ${words.length - labelsMax + 1} more`;
+};
+
+/** Draws a Mermaid state diagram: one line per pair of states, without the edges that stay. */
+export const mermaid = (machine: MachineDescription): string => {
+  const pairs = groupEdges(machine.edges);
+  const lines = ['stateDiagram-v2', `  [*] --> ${machine.initial}`];
+  for (const [line, edges] of pairs) {
+    const label = labelOf(edges);
+    lines.push(`  ${line}${label === '' ? '' : `: ${label}`}`);
+  }
+  for (const end of machine.ends) lines.push(`  ${end} --> [*]`);
+  if (machine.transient.length > 0)
+    lines.push('  classDef passed stroke-dasharray: 4 4', `  class ${machine.transient.join(',')} passed`);
+  return lines.join('\n');
+};
+
+/** Groups the edges between the same two states under `From --> To`. */
+const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]> => {
+  const groups = new Map<string, Edge[]>();
+  for (const edge of edges) {
+    if (edge.kind === 'stay') continue;
+    const line = `${edge.from} --> ${edge.to}`;
+    const group = groups.get(line);
+    if (group === undefined) groups.set(line, [edge]);
+    else group.push(edge);
+  }
+  return groups;
+};
+
+/** One row per edge, in the order of trial; then the ignored pairs with their reasons. */
+export const markdownTable = (machine: MachineDescription): string => {
+  const rows = machine.edges.map((edge) => {
+    const to = edge.kind === 'stay' ? 'stays' : edge.to;
+    return `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} |`;
+  });
+  const ignored = machine.ignored.map(
+    (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
+  );
+  const arrows = ['| in | event | when | goes to | does |', '|---|---|---|---|---|', ...rows];
+  if (ignored.length === 0) return arrows.join('\n');
+  return [...arrows, '', '| in | event | ignored as | because |', '|---|---|---|---|', ...ignored].join('\n');
+};
+
+/** The edges as plain JSON, with the names and their one-line documentation. */
+export const edgesJson = (machine: MachineDescription) => ({
+  states: machine.states,
+  events: machine.events,
+  initial: machine.initial,
+  transient: machine.transient,
+  ends: machine.ends,
+  edges: machine.edges,
+  ignored: machine.ignored,
+});

@@ -1,0 +1,102 @@
+import { VERSION } from '../../base/version.js';
+import { pageWords, shorten } from './error-page-text.js';
+import { watchLines } from './event-lines.js';
+import { type Exchange, exchangeOf } from './exchange.js';
+import { LeanReadable } from './lean-streams.js';
+import type { LeanFetch, LeanResponse } from './node-fetch.js';
+
+/**
+ * The `fetch` that the providers' packages get.
+ *
+ * 1. It sends our user agent, and asks for an uncompressed answer.
+ * 2. A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
+ *    too: a key is sent only to the address that the user named.
+ * 3. Lines of the stream that packages skip are reported to the exchange of the request (exchange.ts).
+ */
+
+const USER_AGENT = `pawl/${VERSION}`;
+
+/** Characters of an unexpected body that are read. */
+const ODD_BYTES_MAX = 65_536;
+/** An answer that is no reply; error-kinds.ts reads its `type`. */
+const oddAnswer = (message: string): Error => Object.assign(new Error(message), { type: 'odd_answer' });
+
+const failureOf = (text: string): Error => {
+  if (text.startsWith('<'))
+    return oddAnswer(`it answered with a page: "${pageWords(text)}". Look at the address, and at the proxy`);
+  // JSON with an error is classified like the body of a failed request.
+  if (/"error"\s*:/.test(text)) return Object.assign(new Error(shorten(text)), { responseBody: text });
+  return oddAnswer(`it answered with no stream of events: ${shorten(text)}`);
+};
+
+const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
+/** Length of the longest beginning of an event. */
+const START_MAX = 8;
+
+type Start = 'unknown' | 'events' | 'odd';
+
+const startOf = (text: string): Start => {
+  const begun = text.trimStart();
+  if (EVENT_START.test(begun)) return 'events';
+  return begun.length < START_MAX && !/^[<{[]/.test(begun) ? 'unknown' : 'odd';
+};
+
+/** Passes the body on under rules 2 and 3. A body that ends before its kind is known is left to the package. */
+const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): LeanReadable<Uint8Array> => {
+  const watch = told === undefined ? null : watchLines(told);
+  const decoder = new TextDecoder();
+  let start: Start = 'unknown';
+  let text = '';
+  const readOdd = async (): Promise<Error> => {
+    for await (const bytes of body) {
+      text += decoder.decode(bytes, { stream: true });
+      if (text.length > ODD_BYTES_MAX) break;
+    }
+    return failureOf(text.trimStart());
+  };
+  return new LeanReadable<Uint8Array>({
+    async pull(controller) {
+      const result = body.takeNow() ?? (await body.read());
+      if (result.done) {
+        watch?.(null);
+        return controller.close();
+      }
+      if (start === 'unknown') {
+        text += decoder.decode(result.value, { stream: true });
+        start = startOf(text);
+      }
+      if (start === 'odd') return controller.error(await readOdd());
+      watch?.(result.value);
+      controller.enqueue(result.value);
+    },
+    cancel: (reason) => body.cancel(reason),
+  });
+};
+
+const redirected = (status: number, to: string | null): Error =>
+  Object.assign(
+    new Error(`it redirects (${status}) to ${to ?? 'another place'}. Give that address, if it is right`),
+    { type: 'redirected' },
+  );
+
+const receive = (response: LeanResponse, told: Exchange | undefined): LeanResponse => {
+  const { status, headers } = response;
+  if (status >= 300 && status < 400) {
+    response.body.cancel().catch(() => undefined); // nobody reads this body, so its failure changes nothing
+    throw redirected(status, headers.get('location'));
+  }
+  return response.ok ? { ...response, body: inspect(response.body, told) } : response;
+};
+
+export const providerFetch =
+  (fetch: LeanFetch): LeanFetch =>
+  async (url, sent = {}) => {
+    const told = exchangeOf(sent.signal);
+    const { body } = sent;
+    const headers = { ...sent.headers, 'user-agent': USER_AGENT, 'accept-encoding': 'identity' };
+    const edited = body === undefined || told?.editBody === undefined ? body : told.editBody(body);
+    return receive(
+      await fetch(url, { ...sent, headers, ...(edited === undefined ? {} : { body: edited }) }),
+      told,
+    );
+  };

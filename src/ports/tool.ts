@@ -1,0 +1,99 @@
+import type { CallFacts, CallOutcome, CallPreview, CallTraits } from '../agent/call.js';
+import type { JsonObject } from '../agent/message.js';
+import type { CommandLevel } from '../agent/policy/call-level.js';
+import type { Remaining } from '../agent/values/limit.js';
+import type { Blobs } from './journal.js';
+import type { ToolDeclaration } from './model.js';
+
+/** Interface between the runtime and a tool. Types only. */
+
+export type Judgement =
+  | {
+      readonly kind: 'ok';
+      readonly input: JsonObject;
+      readonly facts: CallFacts;
+      /** Overrides the tool's deadline. */
+      readonly deadlineMs?: number;
+      /** One line for the user: the command, the file, the pattern. If absent, it is derived from the input. */
+      readonly title?: string;
+    }
+  | InvalidInput;
+
+export type InvalidInput = { readonly kind: 'invalid'; readonly field: string; readonly why: string };
+
+/** Hashes of the files that tools showed to the model, by real path. One per session. */
+export type FileMemory = {
+  /** sha256 of the file's bytes when it was last read or written by a tool. */
+  get(path: string): string | undefined;
+  set(path: string, sha256: string): void;
+};
+
+/** A command that runs in the background; it ends with the session. */
+export type Job = {
+  readonly jobId: string;
+  readonly command: string;
+  status(): string;
+  output(): string;
+  kill(): Promise<void>;
+};
+
+export type Jobs = {
+  /** Registers a job under the next id (`job-1`, ...). */
+  add(start: (jobId: string) => Job): Job;
+  get(jobId: string): Job | undefined;
+  list(): readonly Job[];
+};
+
+export type ToolContext = {
+  /** Real absolute path. */
+  readonly workspace: string;
+  readonly callId: string;
+  /** The real paths that policy approved. Don't touch a path that resolves to another one by now. */
+  readonly paths: readonly string[];
+  /** The hosts that policy approved. Don't follow redirects to other hosts. */
+  readonly hosts: readonly string[];
+  /** Sandbox level for commands of this call: the session's level, plus permissions granted to the call. */
+  readonly sandbox: CommandLevel;
+  /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
+  readonly signal: AbortSignal;
+  /** Aborted after the grace period: end at once, leave no process. */
+  readonly force: AbortSignal;
+  readonly files: FileMemory;
+  readonly jobs: Jobs;
+  readonly blobs: Blobs;
+  /** The rest of the session's limits. A call that uses models must not spend more. */
+  left(): { readonly usd: Remaining; readonly tokens: Remaining };
+  /** Live output for display. */
+  progress(text: string): void;
+};
+
+/** Context of a preview. It can read the file memory but not change it. */
+export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
+  readonly files: Pick<FileMemory, 'get'>;
+};
+
+/**
+ * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text as a blob. A line in
+ * square brackets is the tool's note about its output: shown only with the full output, or if the call failed.
+ */
+export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'>;
+
+/** sha256 of one file before and after a change; `after` is absent if the call changes nothing, or if it is unknown. */
+export type FileHashes = { readonly before: string; readonly after?: string };
+
+export type Tool = ToolDeclaration & {
+  readonly traits: CallTraits;
+  /** Validates the input and collects the facts that policy needs. Changes nothing. */
+  judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
+  /**
+   * Computes the planned change before the user is asked. If it finds that the call can't work, the call ends without a
+   * question. Changes nothing.
+   */
+  preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
+  /** For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes nothing. */
+  before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
+  /** Text of a successful call that is kept verbatim when compaction replaces the messages around it. */
+  keep?(input: JsonObject): string;
+  /** Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool. */
+  run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
+};

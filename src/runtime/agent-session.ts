@@ -1,0 +1,173 @@
+import type { Action } from '../agent/action.js';
+import type { Event } from '../agent/event.js';
+import { step } from '../agent/machine.js';
+import type { Settings } from '../agent/settings.js';
+import type { State } from '../agent/state.js';
+import type { Journal } from '../ports/journal.js';
+import type { AgentTypes } from '../ports/machine-types.js';
+import type { Input } from '../ports/session.js';
+import type { Job } from '../ports/tool.js';
+import { attempt } from './attempt.js';
+import { checkInput } from './check-input.js';
+import type { Equipment } from './dependencies.js';
+import { JournaledSession, type MachineAdapter, notOpen } from './journaled-session.js';
+import { ModelCalls } from './model/model-call.js';
+import { createCompactions } from './model/summary-request.js';
+import { type Performers, perform, prepare } from './perform.js';
+import type { Post } from './posted-event.js';
+import { interruptedHook, recoverCalls, runningCalls } from './recovery.js';
+import { createTimers } from './timers.js';
+import { HookRuns } from './tools/hook-run.js';
+import { Previews } from './tools/preview.js';
+import { ToolRuns } from './tools/tool-run.js';
+
+const isVolatile = (event: Event): boolean =>
+  event.type === 'TextDelta' ||
+  event.type === 'ReasoningDelta' ||
+  event.type === 'ToolCallDelta' ||
+  event.type === 'ToolProgress';
+
+/**
+ * Text is kept, merged, of one reply at a time: between two requests there is always another event
+ * (docs/rules.md#merged-text).
+ */
+const keepText = (kept: Event | null, event: Event): Event | null => {
+  if (event.type !== 'TextDelta') return kept;
+  return { ...event, text: (kept?.type === 'TextDelta' ? kept.text : '') + event.text };
+};
+
+/** The agent's deltas are volatile; a group waits for the ToolStarted of the calls that it starts. */
+export const agentAdapter: MachineAdapter<AgentTypes> = {
+  step,
+  isVolatile,
+  keep: keepText,
+  holds: (next, kept) =>
+    next.type === 'LlmCompleted' && kept.type === 'TextDelta' && next.requestId === kept.requestId,
+  startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
+};
+
+/** In such a state nothing happens until the user acts. */
+const isIdle = ({ name }: State): boolean =>
+  name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
+
+/** A session of the agent while it is open in this process. It ends after the machine's Shutdown, or with an error. */
+export class AgentSession extends JournaledSession<AgentTypes> {
+  readonly #journal: Journal;
+  readonly #opened: State;
+  readonly #equipment: Equipment;
+  readonly #report: (fault: Error) => void;
+  readonly #performers: Performers;
+
+  constructor(journal: Journal, opened: State, equipment: Equipment, report: (fault: Error) => void) {
+    super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
+    this.#journal = journal;
+    this.#opened = opened;
+    this.#equipment = equipment;
+    this.#report = report;
+    const post: Post = (event, applied) => this.post(event, applied);
+    const session = (): State['session'] => this.state.session;
+    const tools = new ToolRuns(equipment, journal.blobs, session, post);
+    const remember = (): ReturnType<typeof tools.remember> => tools.remember();
+    this.#performers = {
+      models: new ModelCalls(equipment, journal.blobs, post),
+      compactions: createCompactions(equipment, post),
+      tools,
+      previews: new Previews(equipment, session, remember, post),
+      hooks: new HookRuns(equipment, journal, remember, post),
+      timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
+      shutDown: () => void this.end(null),
+    };
+  }
+
+  protected prepare(action: Action, state: State): readonly string[] {
+    return prepare(action, state, this.#performers);
+  }
+
+  protected perform(action: Action, state: State): void {
+    perform(action, state, this.#performers);
+  }
+
+  /** The commands that the session has started in the background, the oldest first. */
+  get jobs(): readonly Job[] {
+    return this.#equipment.jobs.list();
+  }
+
+  /** Durable and applied when it resolves. Rejects with a TypeError for input that is no event of a user. */
+  async send(given: Input): Promise<{ readonly seq: number }> {
+    const input = checkInput(given);
+    return this.submit(
+      input.type === 'SettingsChanged' ? { ...input, ...this.#changeSettings(input.patch) } : input,
+    );
+  }
+
+  /** Resolves when nothing happens until the user acts; rejects with what stopped the session. */
+  async idle(): Promise<State> {
+    if (this.fault !== null) await this.ended;
+    if (isIdle(this.state)) return this.state;
+    return new Promise((resolve, reject) => {
+      const unwatch = this.watch(({ state }) => {
+        if (!isIdle(state)) return;
+        unwatch();
+        resolve(state);
+      });
+      this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
+    });
+  }
+
+  /** Shuts the session down if it still runs; resolves when it has ended. */
+  async close(): Promise<void> {
+    if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
+    await this.ended;
+  }
+
+  /**
+   * Goes on with a session that was opened again. New settings come first, so that nothing starts under the old ones;
+   * after a clean end nothing starts, and settings can't change before the session is open.
+   */
+  async resume(patch: Partial<Settings>): Promise<void> {
+    const epoch = this.#opened.session.epoch + 1;
+    const wasClosed = this.#opened.name === 'ShuttingDown';
+    const change = (): void => {
+      if (Object.keys(patch).length > 0) this.post(this.#changeSettings(patch));
+    };
+    if (!wasClosed) change();
+    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }) => this.#recover(state));
+    if (wasClosed) change();
+    await resumed;
+  }
+
+  /** Another model comes with its prices; throws if it is not connected. */
+  #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
+    if (patch.model === undefined) return { type: 'SettingsChanged', patch };
+    return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
+  }
+
+  #recover(resumed: State): void {
+    recoverCalls(runningCalls(this.#opened, resumed), this.#journal, this.#performers.tools);
+    const hookId = interruptedHook(resumed);
+    if (hookId !== null) this.post({ type: 'HookFailed', hookId, message: 'interrupted' });
+  }
+
+  /**
+   * Waits at most a grace time: for tools, which were ended by force, and for replies that were cut off, whose usage is
+   * still to be journaled.
+   */
+  protected async stopAll(): Promise<void> {
+    const { models, compactions, timers, tools, previews, hooks } = this.#performers;
+    timers.cancelAll();
+    const { clock, jobs } = this.#equipment;
+    let cancel = (): void => undefined;
+    const timeIsUp = new Promise<void>((resolve) => {
+      cancel = clock.after(this.state.session.settings.graceMs, resolve);
+    });
+    const stopped = Promise.all([models, compactions, tools, previews, hooks].map((runs) => runs.stopAll()));
+    await Promise.race([stopped, timeIsUp]);
+    cancel();
+    for (const job of jobs.list()) {
+      const killed = await attempt(() => job.kill());
+      if (killed.kind === 'fault') this.#report(killed.fault);
+    }
+    const closed = await attempt(() => this.#equipment.close?.());
+    if (closed.kind === 'fault') this.#report(closed.fault);
+  }
+}

@@ -1,0 +1,198 @@
+import { initialState } from '../agent/machine.js';
+import type { Settings } from '../agent/settings.js';
+import type { Clock } from '../ports/clock.js';
+import type { FrozenPrompt, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
+import type { ToolDeclaration } from '../ports/model.js';
+import type { NewSession, Runtime } from '../ports/runtime.js';
+import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
+import type { Job, Tool } from '../ports/tool.js';
+import { AgentSession } from './agent-session.js';
+import { attempt } from './attempt.js';
+import { checkSettings } from './check-input.js';
+import type { Equipment, SessionDependencies } from './dependencies.js';
+import { notOpen } from './journaled-session.js';
+import { NO_REDACTOR, redactJobs } from './tools/redaction.js';
+
+export type RuntimeDependencies = {
+  readonly journals: JournalStore;
+  readonly clock: Clock;
+  /** Hash of the machine's edges, for the headers of new journals. */
+  readonly machine: string;
+  /** What a session of these settings works with; called once whenever a session is created or opened. */
+  equip(settings: Settings): Promise<SessionDependencies>;
+  newSessionId(): string;
+  /** A number from 0 to 1. */
+  random(): number;
+  /** Told of faults that stop nothing: a watcher that threw, a background job that could not be killed. */
+  report(fault: Error): void;
+};
+
+/** Asked before every model call of the session; it lives as long as the process that gave it. */
+type Stopping = { readonly stoppingPolicy?: StoppingPolicy };
+
+export type Opening = Stopping & {
+  readonly watcher?: Watcher;
+  /** Settings that change from now on, given the settings from before. */
+  readonly patch?: (settings: Settings) => Partial<Settings>;
+};
+
+/** The runtime inside one process, with the sessions that are open in it. */
+export type LocalRuntime = Omit<Runtime, 'create'> & {
+  create(session: NewSession & Stopping): Promise<string>;
+  /** Opens a session again and goes on where it was; tells what was cut off if the journal's last line was torn. */
+  open(sessionId: string, opening?: Opening): Promise<Pick<OpenJournal, 'tornTail'>>;
+  /** The session itself; throws if it is not open in this process. */
+  find(sessionId: string): AgentSession;
+  /** The commands that the session has started in the background, the oldest first. */
+  jobs(sessionId: string): readonly Job[];
+  /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
+  ended(sessionId: string): Promise<void>;
+};
+
+const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
+  name,
+  description,
+  inputSchema,
+});
+
+class OpenSessions implements LocalRuntime {
+  readonly #needs: RuntimeDependencies;
+  readonly #open = new Map<string, AgentSession>();
+
+  constructor(needs: RuntimeDependencies) {
+    this.#needs = needs;
+  }
+
+  async create({ settings, instructions, stoppingPolicy }: NewSession & Stopping): Promise<string> {
+    const { journals, clock, machine, report } = this.#needs;
+    checkSettings(settings);
+    const needs = await this.#needs.equip(settings);
+    const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
+    // first, so that no header is ever durable without what it names
+    const [instructionsHash, toolsHash] = await Promise.all([
+      journals.blobs.put(frozen.instructions),
+      journals.blobs.put(frozen.tools),
+    ]);
+    const sessionId = this.#needs.newSessionId();
+    const header: Header = {
+      version: 1,
+      sessionId,
+      createdAt: clock.now(),
+      workspace: settings.workspace,
+      parent: null,
+      machine,
+      settings,
+      instructions: instructionsHash,
+      tools: toolsHash,
+      prices: needs.model(settings.model).facts.prices,
+    };
+    const journal = await journals.create(header);
+    this.#start(
+      new AgentSession(journal, initialState(settings), this.#gather(needs, frozen, stoppingPolicy), report),
+    );
+    return sessionId;
+  }
+
+  async open(
+    sessionId: string,
+    { watcher, patch, stoppingPolicy }: Opening = {},
+  ): Promise<Pick<OpenJournal, 'tornTail'>> {
+    const { journal, state, tornTail } = await this.#needs.journals.open(sessionId);
+    const prepared = await attempt(async () => {
+      const changes = patch?.(state.session.settings) ?? {};
+      checkSettings(changes);
+      const needs = await this.#needs.equip({ ...state.session.settings, ...changes });
+      return { changes, equipment: this.#gather(needs, await journal.frozen(), stoppingPolicy) };
+    });
+    if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
+    const { changes, equipment } = prepared.value;
+    const session = new AgentSession(journal, state, equipment, this.#needs.report);
+    if (watcher !== undefined) session.watch(watcher);
+    this.#start(session);
+    await session.resume(changes);
+    return { tornTail };
+  }
+
+  async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
+    return this.find(sessionId).send(input);
+  }
+
+  read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
+    return this.#open.get(sessionId)?.read(from) ?? this.#needs.journals.read(sessionId, from);
+  }
+
+  watch(sessionId: string, watcher: Watcher): () => void {
+    return this.find(sessionId).watch(watcher);
+  }
+
+  async state(sessionId: string): ReturnType<Runtime['state']> {
+    const open = this.#open.get(sessionId);
+    if (open === undefined) return this.#needs.journals.peek(sessionId);
+    const { header, seq, state } = open;
+    return { header, seq, state };
+  }
+
+  async fork(sessionId: string, seq: number): Promise<string> {
+    const newSessionId = this.#needs.newSessionId();
+    await this.#needs.journals.fork(sessionId, seq, newSessionId, this.#needs.clock.now());
+    return newSessionId;
+  }
+
+  list(): ReturnType<Runtime['list']> {
+    return this.#needs.journals.list();
+  }
+
+  async close(sessionId: string): Promise<void> {
+    await this.find(sessionId).close();
+  }
+
+  jobs(sessionId: string): readonly Job[] {
+    return this.find(sessionId).jobs;
+  }
+
+  ended(sessionId: string): Promise<void> {
+    return this.find(sessionId).ended;
+  }
+
+  find(sessionId: string): AgentSession {
+    const open = this.#open.get(sessionId);
+    if (open === undefined) throw notOpen(sessionId);
+    return open;
+  }
+
+  #start(session: AgentSession): void {
+    const { sessionId } = session.header;
+    this.#open.set(sessionId, session);
+    const forget = (): void => void this.#open.delete(sessionId);
+    session.ended.then(forget, forget);
+  }
+
+  #gather(
+    needs: SessionDependencies,
+    { instructions, tools }: FrozenPrompt,
+    stoppingPolicy?: StoppingPolicy,
+  ): Equipment {
+    const { clock, random } = this.#needs;
+    const redactor = needs.redactor ?? NO_REDACTOR;
+    return {
+      ...needs,
+      redactor,
+      jobs: redactJobs(redactor, needs.jobs),
+      tools: new Map(needs.tools.map((tool) => [tool.name, tool])),
+      instructions,
+      declarations: JSON.parse(tools) as readonly ToolDeclaration[], // found by its hash, so it is what `create` wrote
+      clock,
+      random,
+      stoppingPolicy: stoppingPolicy ?? null,
+    };
+  }
+
+  /** The first failure is the one to report; the journal is let go of as well as it can be. */
+  async #giveUp(journal: Journal, fault: Error): Promise<never> {
+    await attempt(() => journal.close());
+    throw fault;
+  }
+}
+
+/** A runtime that drives any number of sessions in this process. */
+export const createRuntime = (needs: RuntimeDependencies): LocalRuntime => new OpenSessions(needs);

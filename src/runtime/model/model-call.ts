@@ -1,0 +1,174 @@
+import type { JudgedCall } from '../../agent/call.js';
+import type { AssistantPart, Message } from '../../agent/message.js';
+import type { Settings } from '../../agent/settings.js';
+import type { SessionData, State } from '../../agent/state.js';
+import { requestMessages } from '../../agent/values/request-messages.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { Model, ModelRequest, RawCall } from '../../ports/model.js';
+import { attempt } from '../attempt.js';
+import type { Equipment } from '../dependencies.js';
+import type { Post } from '../posted-event.js';
+import { judgeCall } from '../tools/judge.js';
+import { createJoiner } from './join-deltas.js';
+import { priceUsage, UNKNOWN_USAGE } from './price.js';
+import { OpenRequests, type ReplyEnding, readStream, type Streamed } from './read-stream.js';
+import { showsImages, withImages } from './request-images.js';
+
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+
+const keyOf = (piece: Streamed): string =>
+  piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
+
+const postDelta = (post: Post, requestId: string, key: string, text: string): void => {
+  if (key === 'text') post({ type: 'TextDelta', requestId, text });
+  else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
+  else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
+};
+
+/** The part as it is stored; a call gets its parsed input from its judgement. */
+const storePart = (
+  part: Completed['parts'][number],
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): AssistantPart => {
+  if (part.type !== 'call') return part;
+  const { callId, tool, metadata } = part;
+  const { input = {}, rawInput } = judged.get(part) ?? {};
+  return {
+    type: 'call',
+    callId,
+    tool,
+    input,
+    ...(rawInput === undefined ? {} : { rawInput }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+};
+
+const isEmptyText = (part: Completed['parts'][number]): boolean =>
+  part.type === 'text' && part.text === '' && part.metadata === undefined;
+
+const storeParts = (reply: Completed, judged: ReadonlyMap<RawCall, JudgedCall>): readonly AssistantPart[] =>
+  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
+
+const effortOf = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
+  effort === 'auto' ? {} : { effort };
+
+/** Performs SendLlmRequest and AbortLlmRequest. */
+export class ModelCalls {
+  readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
+  readonly #post: Post;
+  readonly #requests = new OpenRequests();
+  /** Requests that wait for the user's stopping policy, or for their pictures. */
+  readonly #asking = new Set<string>();
+
+  constructor(equipment: Equipment, blobs: Blobs, post: Post) {
+    this.#equipment = equipment;
+    this.#blobs = blobs;
+    this.#post = post;
+  }
+
+  /** Sends the first `length` messages of the conversation; what comes of it is posted under `requestId`. */
+  send(requestId: string, length: number, state: State): void {
+    const { session } = state;
+    const conversing = attempt(async () => {
+      this.#asking.add(requestId);
+      const why = await this.#askPolicy(state);
+      const model = this.#equipment.model(session.settings.model);
+      const plain = requestMessages(session.conversation, length, model.id);
+      const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
+      // deleted by an abort: nobody waits for this call any more
+      if (!this.#asking.delete(requestId)) return;
+      if (why === null) await this.#converse(requestId, model, messages, session);
+      else this.#post({ type: 'PolicyStopped', requestId, why });
+    }).then((sent) => {
+      if (sent.kind === 'done') return;
+      this.#asking.delete(requestId);
+      const message = `the request could not be made: ${sent.fault.message}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      this.#post({ type: 'LlmFailed', requestId, error, usage: null, jitter: this.#equipment.random() });
+    });
+    this.#requests.hold(conversing);
+  }
+
+  /** Why the user's stopping policy holds the call back, or null. One that can't be asked holds it back, too. */
+  async #askPolicy(state: State): Promise<string | null> {
+    if (state.session.settings.userPolicy === 'none') return null;
+    const { stoppingPolicy } = this.#equipment;
+    if (stoppingPolicy === null)
+      return 'the stopping policy of this session is not connected: open it with one';
+    const asked = await attempt(() => stoppingPolicy(state));
+    if (asked.kind === 'fault') return `the stopping policy failed: ${asked.fault.message}`;
+    const why: unknown = asked.value; // a program's own function may answer anything
+    if (why === null || typeof why === 'string') return why;
+    return 'the stopping policy failed: it answered neither null nor a sentence';
+  }
+
+  abort(requestId: string): void {
+    this.#asking.delete(requestId);
+    this.#requests.abort(requestId);
+  }
+
+  /** Aborts every request; resolves when the last has said what it cost. */
+  stopAll(): Promise<void> {
+    this.#asking.clear();
+    return this.#requests.stopAll();
+  }
+
+  async #converse(
+    requestId: string,
+    model: Model,
+    messages: readonly Message[],
+    session: SessionData,
+  ): Promise<void> {
+    const { settings } = session;
+    const joiner = createJoiner(this.#equipment.clock, (key, text) =>
+      postDelta(this.#post, requestId, key, text),
+    );
+    const reading = readStream({
+      model,
+      request: {
+        instructions: this.#equipment.instructions,
+        tools: this.#equipment.declarations,
+        ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
+        ...effortOf(settings),
+        messages,
+      },
+      clock: this.#equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: (piece) => joiner.add(keyOf(piece), piece.text),
+      onLateUsage: (tokens) =>
+        this.#post({
+          type: 'UsageReported',
+          usageId: requestId,
+          usage: priceUsage(tokens, model.facts.prices),
+        }),
+      onBadUsage: (fault) =>
+        this.#post({ type: 'UsageReported', usageId: requestId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await this.#requests.follow(requestId, reading);
+    if (ending.type === 'aborted') return joiner.drop();
+    joiner.flush();
+    if (ending.type === 'failed') this.#fail(requestId, ending, model);
+    else await this.#complete(requestId, ending, model, settings.workspace);
+  }
+
+  #fail(requestId: string, ending: Extract<ReplyEnding, { readonly type: 'failed' }>, model: Model): void {
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
+    const jitter = this.#equipment.random();
+    this.#post({ type: 'LlmFailed', requestId, error: ending.error, usage, jitter });
+  }
+
+  async #complete(requestId: string, reply: Completed, model: Model, workspace: string): Promise<void> {
+    const { tools, redactor } = this.#equipment;
+    const judged = new Map<RawCall, JudgedCall>();
+    for (const part of reply.parts) {
+      if (part.type === 'call') judged.set(part, await judgeCall(part, tools, workspace, redactor));
+    }
+    const { stopReason } = reply;
+    const cut = stopReason !== 'end' && stopReason !== 'toolUse';
+    const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
+    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    this.#post({ type: 'LlmCompleted', requestId, message, calls: [...judged.values()], stopReason, usage });
+  }
+}

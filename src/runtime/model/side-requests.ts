@@ -1,0 +1,86 @@
+import { sessionLimit } from '../../agent/moves/budget.js';
+import type { SessionData } from '../../agent/state.js';
+import type { Usage } from '../../agent/values/usage.js';
+import type { TokenUsage } from '../../ports/model.js';
+import { attempt } from '../attempt.js';
+import type { Equipment } from '../dependencies.js';
+import { priceUsage, sumUsage, UNKNOWN_USAGE } from './price.js';
+import { type OpenRequest, readStream, textOf } from './read-stream.js';
+
+/** How long a text may take. */
+const TEXT_MS = 20_000;
+
+/**
+ * Short texts from the session's model, aside from the conversation, for one phase of the hooks.
+ *
+ * 1. The caller gets the text, or null if it was late or cut off, or if the session has reached its limit.
+ * 2. The total usage is known when the last request has ended, whether its text came in time or not.
+ */
+export class SideRequests {
+  readonly #equipment: Equipment;
+  readonly #session: SessionData;
+  readonly #asked = new Set<OpenRequest>();
+  #used: Usage | null = null;
+  #faults = new Set<string>();
+  #over = false;
+
+  constructor(equipment: Equipment, session: SessionData) {
+    this.#equipment = equipment;
+    this.#session = session;
+  }
+
+  async write(instructions: string, text: string): Promise<string | null> {
+    const written = await attempt(() => this.#ask(instructions, text));
+    // a model that can't be asked writes nothing: what the text was for has a substitute
+    return written.kind === 'done' ? written.value : null;
+  }
+
+  /** Ends what still runs, and asks for nothing more. */
+  end(): void {
+    this.#over = true;
+    for (const reading of this.#asked) reading.abort();
+  }
+
+  /** Rule 2; null if nothing was used. */
+  async used(): Promise<Usage | null> {
+    await Promise.all([...this.#asked].map(({ silent }) => silent));
+    return this.#used;
+  }
+
+  /** What is to be said of usage that can't be counted; empty if there is nothing. */
+  get faults(): readonly string[] {
+    return [...this.#faults];
+  }
+
+  async #ask(instructions: string, text: string): Promise<string | null> {
+    if (this.#over || sessionLimit(this.#session) !== null) return null;
+    const { clock } = this.#equipment;
+    const model = this.#equipment.model(this.#session.settings.model);
+    const book = (tokens: TokenUsage): void => {
+      this.#used = sumUsage(this.#used, priceUsage(tokens, model.facts.prices));
+    };
+    const reading = readStream({
+      model,
+      request: {
+        instructions,
+        tools: [],
+        messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text }] }],
+      },
+      // there is one deadline for the whole
+      ...{ clock, firstByteMs: 0, silenceMs: 0 },
+      onPiece: () => undefined,
+      onLateUsage: book,
+      onBadUsage: (why) => {
+        this.#used = sumUsage(this.#used, UNKNOWN_USAGE);
+        this.#faults.add(why);
+      },
+    });
+    this.#asked.add(reading);
+    const cancel = clock.after(TEXT_MS, reading.abort);
+    const ending = await reading.ended;
+    cancel();
+    if (ending.type === 'aborted') return null;
+    if (ending.usage !== null) book(ending.usage);
+    return ending.type === 'completed' && ending.stopReason === 'end' ? textOf(ending) : null;
+  }
+}

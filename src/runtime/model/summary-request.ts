@@ -1,0 +1,142 @@
+import type { Action } from '../../agent/action.js';
+import { estimateTokens, messagesOf } from '../../agent/conversation.js';
+import type { Message, UserMessage } from '../../agent/message.js';
+import type { State } from '../../agent/state.js';
+import { requestMessages } from '../../agent/values/request-messages.js';
+import type { Model } from '../../ports/model.js';
+import { attempt } from '../attempt.js';
+import type { Equipment } from '../dependencies.js';
+import type { Post } from '../posted-event.js';
+import { fitMessages } from './fit-window.js';
+import { type KeepingNeeds, withKept } from './preserved-context.js';
+import { priceUsage, UNKNOWN_USAGE } from './price.js';
+import { OpenRequests, type ReplyEnding, readStream, textOf } from './read-stream.js';
+import { withoutImages } from './request-images.js';
+
+type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
+
+export type Compactions = {
+  /** Asks for a summary of the first `length` messages. */
+  start(task: Start, state: State): void;
+  abort(compactionId: string): void;
+  /** Aborts every call; resolves when the last has said what it cost. */
+  stopAll(): Promise<void>;
+};
+
+/** The messages with the request for the summary at the end, roles still alternating. */
+const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
+  const last = messages.at(-1);
+  const ask = { type: 'text', origin: 'note', text } as const;
+  const asking: UserMessage = { role: 'user', parts: last?.role === 'user' ? [...last.parts, ask] : [ask] };
+  return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
+};
+
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+
+/** The reason why a reply is no usable summary, or null. Tool calls in it are not run. */
+const findLack = (reply: Completed): string | null => {
+  const { stopReason } = reply;
+  if (stopReason !== 'end' && stopReason !== 'toolUse')
+    return `it stopped with "${stopReason}" before its end`;
+  return textOf(reply) === '' ? 'its reply holds no text' : null;
+};
+
+const CHARACTERS_PER_TOKEN = 4;
+/** Share of the window that a summary may need at most. */
+const SUMMARY_SHARE = 1 / 8;
+/** Of the user's words that stay as they are. */
+const KEPT_BYTES_MAX = 8_192;
+/** No model's window is thought to be smaller. */
+const WINDOW_TOKENS_MIN = 4_000;
+/** Upper bound for measured tokens per estimated token; anything above it is not text. */
+const TOKENS_PER_ESTIMATED_MAX = 2;
+
+/**
+ * Estimated tokens that the messages of the request may have. The estimate is set right by what the conversation was
+ * measured to have; a window that the provider has just refused to be as large as it was thought is thought half as large.
+ */
+const roomFor = (state: State, model: Model, besides: string): number => {
+  const { settings, conversation, contextTokens } = state.session;
+  const refused =
+    state.name === 'Compacting' && state.mode.kind === 'overflow' && contextTokens < settings.windowTokens;
+  const windowTokens = refused ? Math.max(WINDOW_TOKENS_MIN, contextTokens / 2) : settings.windowTokens;
+  const besidesTokens = besides.length / CHARACTERS_PER_TOKEN;
+  const estimated = estimateTokens(messagesOf(conversation)) + besidesTokens;
+  const tokensPerEstimated = Math.min(TOKENS_PER_ESTIMATED_MAX, Math.max(1, contextTokens / estimated));
+  const summaryTokens = Math.min(model.facts.outputTokensMax, windowTokens * SUMMARY_SHARE);
+  return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
+};
+
+const keepingNeeds = (state: State, { tools }: Equipment): KeepingNeeds => {
+  const windowBytes = state.session.settings.windowTokens * CHARACTERS_PER_TOKEN;
+  return {
+    tools: tools.values(),
+    turn: state.name === 'Compacting' && state.mode.kind !== 'idle' ? 'running' : 'over',
+    limitBytes: Math.min(KEPT_BYTES_MAX, windowBytes * SUMMARY_SHARE),
+  };
+};
+
+/**
+ * Performs StartCompaction and AbortCompaction: one model call. Instructions and tools are those of every request:
+ * providers refuse calls and results without the tools that they belong to, and what both begin with is read from the
+ * provider's cache.
+ */
+export const createCompactions = (equipment: Equipment, post: Post): Compactions => {
+  const requests = new OpenRequests();
+
+  const summarise = async ({ compactionId, length, instructions }: Start, state: State): Promise<void> => {
+    const { settings, conversation } = state.session;
+    const model = equipment.model(settings.model);
+    const { prices } = model.facts;
+    const ask = equipment.compactionInstructions(instructions ?? null);
+    const replaced = withoutImages(requestMessages(conversation, length, model.id));
+    const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+    const messages = fitMessages(replaced, roomFor(state, model, besides));
+    const reading = readStream({
+      model,
+      request: {
+        instructions: equipment.instructions,
+        tools: equipment.declarations,
+        toolChoice: 'none',
+        messages: askForSummary(messages, ask),
+      },
+      clock: equipment.clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (tokens) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+      onBadUsage: (fault) =>
+        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+    });
+    const ending = await requests.follow(compactionId, reading);
+    if (ending.type === 'aborted') return;
+    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    if (ending.type === 'failed') {
+      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage });
+      return;
+    }
+    const lack = findLack(ending);
+    if (lack !== null) {
+      const message = `${model.id} wrote no summary: ${lack}`;
+      post({ type: 'CompactionFailed', compactionId, message, usage });
+    } else {
+      const summary = withKept(textOf(ending), replaced, keepingNeeds(state, equipment));
+      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE });
+    }
+  };
+
+  return {
+    start(task, state) {
+      const { compactionId } = task;
+      const summarising = attempt(() => summarise(task, state)).then((done) => {
+        if (done.kind === 'done') return;
+        const message = `the summary could not be asked for: ${done.fault.message}`;
+        post({ type: 'CompactionFailed', compactionId, message, usage: null });
+      });
+      requests.hold(summarising);
+    },
+    abort: (compactionId) => requests.abort(compactionId),
+    stopAll: () => requests.stopAll(),
+  };
+};

@@ -1,0 +1,13 @@
+import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
+import type { Stepped } from '../ports/session.js';
+
+type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
+
+/** An event on its way to the loop, which stamps its time. */
+export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
+
+/** Called when the event is durable and applied. `accepted`: the machine's state changed by it. */
+export type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
+
+/** Puts an event into the session's queue. Ignored after the session has ended: then nothing may be acted on. */
+export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, applied?: Applied<M>) => void;

@@ -1,0 +1,101 @@
+import { homedir } from 'node:os';
+import type { CallFacts, CallTraits, JudgedCall } from '../../agent/call.js';
+import type { JsonObject } from '../../agent/message.js';
+import { markSensitivePaths } from '../../agent/policy/paths/sensitive-paths.js';
+import { shortTitle } from '../../agent/values/call-title.js';
+import { type JsonLimits, parseBounded } from '../../base/bounded-json.js';
+import type { RawCall } from '../../ports/model.js';
+import type { Judgement, Tool } from '../../ports/tool.js';
+import type { Redactor } from '../../secrets/redactor.js';
+import { attempt } from '../attempt.js';
+import { takeJudgement } from '../check-input.js';
+import { NO_REDACTOR, redactJudgement, refusePlaceholder } from './redaction.js';
+import { cutText } from './truncate-output.js';
+
+/**
+ * Judges calls before the reply enters the journal (docs/rules.md#judged-calls). Text that is no JSON object is never
+ * repaired.
+ */
+
+const QUOTED_BYTES = 400;
+const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
+/** Of a call that can never start. */
+const NO_TRAITS: CallTraits = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 0 };
+
+/** No tool needs more; what sums states and writes them recurses through the input of a call. */
+const INPUT_LIMITS: JsonLimits = { depthMax: 100, charactersMax: 8_000_000 };
+
+type Input =
+  | { readonly kind: 'object'; readonly input: JsonObject }
+  | { readonly kind: 'invalid'; readonly rawInput: string; readonly why: string };
+
+const quote = (rawInput: string): string => {
+  const cut = cutText(rawInput, QUOTED_BYTES);
+  return cut === null ? rawInput : `${cut.head} … ${cut.tail}`;
+};
+
+/** The input as the object it should be. Text that is too long is not kept either. */
+const parseInput = (rawInput: string): Input => {
+  if (rawInput.trim() === '') return { kind: 'object', input: {} };
+  const parsed = parseBounded(rawInput, INPUT_LIMITS);
+  const invalid = (fault: string, kept = rawInput): Input => ({
+    kind: 'invalid',
+    rawInput: kept,
+    why: `the arguments were ${fault}: ${quote(rawInput)}`,
+  });
+  if (parsed.kind === 'ok') {
+    const { value } = parsed;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid('not valid JSON');
+    return { kind: 'object', input: value as JsonObject }; // it was parsed, so it holds nothing but JSON
+  }
+  const { depthMax, charactersMax } = INPUT_LIMITS;
+  if (parsed.why === 'tooDeep') return invalid(`nested deeper than ${depthMax} levels`);
+  if (parsed.why === 'tooLong') return invalid(`longer than ${charactersMax} characters`, quote(rawInput));
+  return invalid('not valid JSON');
+};
+
+const judgeInput = async (
+  tool: Tool,
+  input: JsonObject,
+  workspace: string,
+  redactor: Redactor,
+): Promise<Judgement> => {
+  const refused = refusePlaceholder(redactor, input);
+  if (refused !== null) return refused;
+  const judged = await attempt(() => tool.judge(input, workspace));
+  if (judged.kind === 'done') return redactJudgement(redactor, takeJudgement(judged.value));
+  return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${judged.fault.message}` };
+};
+
+/** One call with everything the machine needs to decide about it. */
+export const judgeCall = async (
+  raw: RawCall,
+  tools: ReadonlyMap<string, Tool>,
+  workspace: string,
+  redactor: Redactor = NO_REDACTOR,
+): Promise<JudgedCall> => {
+  const named = { callId: raw.callId, tool: raw.tool };
+  const tool = tools.get(raw.tool);
+  const parsed = parseInput(raw.rawInput);
+  const asWritten =
+    parsed.kind === 'invalid' ? { input: {}, rawInput: parsed.rawInput } : { input: parsed.input };
+  if (tool === undefined) {
+    const verdict = { kind: 'noSuchTool', known: [...tools.keys()] } as const;
+    return { ...named, ...asWritten, verdict, traits: NO_TRAITS, facts: NO_FACTS };
+  }
+  if (parsed.kind === 'invalid') {
+    const verdict = { kind: 'invalid', field: 'input', why: parsed.why } as const;
+    return { ...named, ...asWritten, verdict, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { input } = parsed;
+  const judgement = await judgeInput(tool, input, workspace, redactor);
+  if (judgement.kind === 'invalid') {
+    return { ...named, input, verdict: judgement, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
+  const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
+  const traits = { ...tool.traits, deadlineMs, ...previews };
+  const placed = markSensitivePaths(facts, workspace, homedir());
+  const titled = title === undefined ? {} : { title: shortTitle(title) };
+  return { ...named, input: judgement.input, verdict: { kind: 'ok' }, traits, facts: placed, ...titled };
+};

@@ -1,0 +1,121 @@
+import type { CallPreview } from '../../agent/call.js';
+import type { JsonObject } from '../../agent/message.js';
+import type { HookReport } from '../../ports/hooks.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { Job, Jobs, Judgement, ToolOutcome } from '../../ports/tool.js';
+import { createRedactor, type Redacted, type Redactor, redactionNote } from '../../secrets/redactor.js';
+import type { Joiner } from '../model/join-deltas.js';
+
+/**
+ * Where what tools return enters the runtime: values of secrets are replaced before anything is journaled, shown or
+ * sent.
+ */
+
+/** Of a session in which nothing is secret. */
+export const NO_REDACTOR: Redactor = createRedactor([]);
+
+const together = (all: readonly Redacted[]): Pick<Redacted, 'count' | 'names'> => ({
+  count: all.reduce((sum, { count }) => sum + count, 0),
+  names: [...new Set(all.flatMap(({ names }) => names))],
+});
+
+/** The outcome without values, with a note behind its text if there were any. */
+export const redactOutcome = (redactor: Redactor, outcome: ToolOutcome): ToolOutcome => {
+  if (redactor.isIdle) return outcome;
+  const text = redactor.redact(outcome.text);
+  const diff = outcome.diff === undefined ? null : redactor.redact(outcome.diff);
+  const summary = outcome.summary === undefined ? null : redactor.redact(outcome.summary);
+  const both = together([text, diff, summary].filter((part) => part !== null));
+  if (both.count === 0) return outcome;
+  const noted = `${text.text}${text.text === '' || text.text.endsWith('\n') ? '' : '\n'}${redactionNote(both)}`;
+  return {
+    ...{ ...outcome, text: noted },
+    ...(diff === null ? {} : { diff: diff.text }),
+    ...(summary === null ? {} : { summary: summary.text }),
+  };
+};
+
+export const redactPreview = (redactor: Redactor, preview: CallPreview): CallPreview => {
+  if (redactor.isIdle) return preview;
+  switch (preview.kind) {
+    case 'change':
+      return { ...preview, diff: redactor.clean(preview.diff) };
+    case 'refused':
+      return { ...preview, text: redactor.clean(preview.text) };
+    case 'none':
+      return preview;
+    default:
+      return preview satisfies never;
+  }
+};
+
+export const redactReport = (redactor: Redactor, report: HookReport): HookReport => {
+  if (redactor.isIdle) return report;
+  const commits = report.commits.map((one) => ({ ...one, subject: redactor.clean(one.subject) }));
+  return { ...report, commits, note: redactor.clean(report.note), warning: redactor.clean(report.warning) };
+};
+
+/** Blobs in which tools keep no values. */
+export const redactBlobs = (redactor: Redactor, blobs: Blobs): Blobs =>
+  redactor.isIdle
+    ? blobs
+    : { put: (text) => blobs.put(redactor.clean(text)), get: (sha256) => blobs.get(sha256) };
+
+/** Jobs whose output is read without values. */
+export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
+  if (redactor.isIdle) return jobs;
+  const redacted = (job: Job): Job => ({
+    jobId: job.jobId,
+    command: job.command,
+    status: () => job.status(),
+    output: () => redactor.clean(job.output()),
+    kill: () => job.kill(),
+  });
+  return {
+    add: (start) => redacted(jobs.add(start)),
+    get(jobId) {
+      const job = jobs.get(jobId);
+      return job === undefined ? undefined : redacted(job);
+    },
+    list: () => jobs.list().map(redacted),
+  };
+};
+
+/** Text under one key that comes in pieces: a value that is split between two of them is found as well. */
+export const redactJoined = (redactor: Redactor, joiner: Joiner, key: string): Joiner => {
+  if (redactor.isIdle) return joiner;
+  const stream = redactor.stream();
+  const give = (text: string): void => {
+    if (text !== '') joiner.add(key, text);
+  };
+  return {
+    add: (_key, text) => give(stream.add(text)),
+    flush() {
+      give(stream.end());
+      joiner.flush();
+    },
+    drop: () => joiner.drop(),
+  };
+};
+
+/** Titles and the reasons of refusals may quote files. */
+export const redactJudgement = (redactor: Redactor, judgement: Judgement): Judgement => {
+  if (redactor.isIdle) return judgement;
+  if (judgement.kind === 'invalid') return { ...judgement, why: redactor.clean(judgement.why) };
+  return judgement.title === undefined ? judgement : { ...judgement, title: redactor.clean(judgement.title) };
+};
+
+/**
+ * Refuses an input that has one of our placeholders: what was read does not stand in the file, so that it would be
+ * written into it, or not be found there. Null of any other input.
+ */
+export const refusePlaceholder = (redactor: Redactor, input: JsonObject): Judgement | null => {
+  if (redactor.isIdle) return null;
+  for (const [field, value] of Object.entries(input)) {
+    const placeholder = redactor.placeholderIn(typeof value === 'string' ? value : JSON.stringify(value));
+    if (placeholder === null) continue;
+    const why = `it has ${placeholder}, which stands in results for a secret that is not shown: the file has something else there. Leave that line as it is and change only others, or read the value from where it is kept when the program runs.`;
+    return { kind: 'invalid', field, why };
+  }
+  return null;
+};

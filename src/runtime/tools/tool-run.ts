@@ -1,0 +1,300 @@
+import type { JudgedCall } from '../../agent/call.js';
+import { remainingIn } from '../../agent/moves/budget.js';
+import { spendingId } from '../../agent/moves/common/count-usage.js';
+import { levelOfCall } from '../../agent/policy/call-level.js';
+import type { Settings } from '../../agent/settings.js';
+import type { SessionData } from '../../agent/state.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { FileHashes, FileMemory, Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import { attempt } from '../attempt.js';
+import { takeHashes, takeOutcome, uncountable } from '../check-input.js';
+import type { Equipment } from '../dependencies.js';
+import { createJoiner, type Joiner } from '../model/join-deltas.js';
+import { UNKNOWN_USAGE } from '../model/price.js';
+import type { Applied, Post } from '../posted-event.js';
+import { lookAfter, lookBefore } from './look-before-call.js';
+import { redactBlobs, redactJoined, redactOutcome } from './redaction.js';
+import { cutOutcome } from './truncate-output.js';
+import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
+
+/**
+ * Tool calls in flight: performs ExecuteTools and CancelTools.
+ *
+ * 1. The effect begins when its ToolStarted is durable and the machine has accepted it, never before.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force): the machine has settled it.
+ * 3. A tool that ignores its deadline is given up after two grace times, so that the batch always ends.
+ * 4. What a call saw of files is journaled with its end. No tool of a session that was opened again runs before the
+ *    session remembers what earlier calls saw.
+ */
+
+type Run = {
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  readonly joiner: Joiner;
+  /** By real path: what this call read or wrote. */
+  readonly seen: Map<string, string>;
+  readonly gaveUp: Promise<ToolOutcome>;
+  giveUp(outcome: ToolOutcome): void;
+  /** What the hooks must know of the world before it; null of a call that they need not know. */
+  looked: Promise<void> | null;
+  /** Ends the watch over its deadline. */
+  stopWatching: () => void;
+  /** True if the machine no longer needs the outcome. */
+  forgotten: boolean;
+};
+
+/** Looks at a call that was running when the session ended: its outcome, or null to run it again. */
+export type Recover = (
+  look: () => Promise<FileHashes | undefined>,
+  files: FileMemory,
+) => Promise<ToolOutcome | null>;
+
+/** Fills the session's memory of files. Never rejects. */
+export type Recall = (files: FileMemory) => Promise<void>;
+
+// only this file aborts, with one of the two reasons
+const reasonOf = (run: Run): DeadlineReason => run.signal.signal.reason as DeadlineReason;
+
+/** Only the user or the end of a turn comes before a call has begun: its own deadline counts from its beginning. */
+const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
+
+const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
+export class ToolRuns {
+  readonly #equipment: Equipment;
+  readonly #blobs: Blobs;
+  readonly #session: () => SessionData;
+  readonly #post: Post;
+  readonly #runs = new Map<string, Run>();
+  readonly #returning = new Set<Promise<void>>();
+  #recalling: Promise<void> | null = null;
+  #recall: Recall | null = null;
+  #closing = false;
+
+  /** The session is asked for whenever it matters, since it changes. */
+  constructor(equipment: Equipment, blobs: Blobs, session: () => SessionData, post: Post) {
+    this.#equipment = equipment;
+    this.#blobs = redactBlobs(equipment.redactor, blobs);
+    this.#session = session;
+    this.#post = post;
+  }
+
+  /**
+   * Posts ToolStarted, now or later, and runs the call as soon as that is durable. A call that is on its way is not
+   * started twice.
+   */
+  prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
+    if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
+    const run = this.#add(batchId, call);
+    run.looked = lookBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
+    const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
+    if (call.traits.effect !== 'probeable') {
+      this.#post(started, this.#begin(run));
+      return 'posted';
+    }
+    void this.#look(run).then((hashes) => this.#post({ ...started, ...hashes }, this.#begin(run)));
+    return 'later';
+  }
+
+  /** Rule 4: the first tool that runs loads, once, the file hashes from before the session was resumed. */
+  recallWith(recall: Recall): void {
+    this.#recall = recall;
+  }
+
+  /** Settles a call that was started before the session was resumed. */
+  recover(batchId: string, call: JudgedCall, judge: Recover): void {
+    const run = this.#add(batchId, call);
+    void this.#recover(run, judge);
+  }
+
+  /** With `force` the machine has settled the calls: they end at once and nothing more is posted of them. */
+  cancel(batchId: string, callIds: readonly string[], force: boolean): void {
+    for (const callId of callIds) {
+      const run = this.#runs.get(keyOf(batchId, callId));
+      if (run !== undefined) this.#stop(run, force);
+    }
+  }
+
+  /** Ends everything by force; resolves when the last tool has returned. */
+  async stopAll(): Promise<void> {
+    this.#closing = true;
+    for (const run of this.#runs.values()) this.#stop(run, true);
+    await Promise.all(this.#returning);
+  }
+
+  #add(batchId: string, call: JudgedCall): Run {
+    const { callId } = call;
+    let giveUp: (outcome: ToolOutcome) => void = () => undefined;
+    const gaveUp = new Promise<ToolOutcome>((resolve) => {
+      giveUp = resolve;
+    });
+    const show = (_key: string, text: string): void =>
+      this.#post({ type: 'ToolProgress', batchId, callId, text });
+    const { clock, redactor } = this.#equipment;
+    const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
+    const abortions = { signal: new AbortController(), force: new AbortController() };
+    const run: Run = {
+      ...{ batchId, call, joiner, gaveUp, giveUp, seen: new Map() },
+      ...abortions,
+      stopWatching: () => undefined,
+      looked: null,
+      forgotten: false,
+    };
+    this.#runs.set(keyOf(batchId, callId), run);
+    return run;
+  }
+
+  #drop(run: Run): void {
+    const key = keyOf(run.batchId, run.call.callId);
+    if (this.#runs.get(key) === run) this.#runs.delete(key);
+  }
+
+  #stop(run: Run, force: boolean): void {
+    if (!run.signal.signal.aborted) run.signal.abort('cancelled');
+    if (!force) return;
+    run.forgotten = true;
+    run.stopWatching();
+    run.joiner.drop();
+    run.force.abort('cancelled');
+  }
+
+  /** The session's memory; what is set in it is noted for the end of the call. */
+  #filesOf(run: Run): FileMemory {
+    const { files } = this.#equipment;
+    return {
+      get: (path) => files.get(path),
+      set: (path, sha256) => {
+        if (typeof path !== 'string' || typeof sha256 !== 'string')
+          throw new TypeError(
+            'files.set takes the real path of a file and the sha256 of its bytes, as texts',
+          );
+        files.set(path, sha256);
+        run.seen.set(path, sha256);
+      },
+    };
+  }
+
+  #contextOf(run: Run): ToolContext {
+    return {
+      workspace: this.#settings().workspace,
+      sandbox: levelOfCall(this.#settings().sandbox, run.call.facts.needs),
+      callId: run.call.callId,
+      paths: run.call.facts.paths,
+      hosts: run.call.facts.hosts,
+      signal: run.signal.signal,
+      force: run.force.signal,
+      files: this.#filesOf(run),
+      jobs: this.#equipment.jobs,
+      blobs: this.#blobs,
+      left: () => remainingIn(this.#session()),
+      progress: (text) => {
+        if (!run.forgotten && typeof text === 'string') run.joiner.add('progress', text);
+      },
+    };
+  }
+
+  async #look(run: Run): Promise<FileHashes | undefined> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool?.before === undefined) return undefined;
+    const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
+    // without a hash nothing is lost: the run itself reports what is wrong, and recovery takes it for unknown
+    return looked.kind === 'done' ? takeHashes(looked.value) : undefined;
+  }
+
+  /** Rule 1: what the loop calls once ToolStarted is durable. */
+  #begin(run: Run): Applied {
+    return (_stepped, accepted) => {
+      if (accepted) void this.#finish(run);
+      else this.#drop(run);
+    };
+  }
+
+  async #recover(run: Run, judge: Recover): Promise<void> {
+    await this.remember();
+    const outcome = await judge(() => this.#look(run), this.#filesOf(run));
+    if (outcome !== null) return this.#report(run, outcome);
+    run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    await this.#finish(run);
+  }
+
+  /** Rule 4. */
+  async remember(): Promise<void> {
+    if (this.#recall === null) return;
+    this.#recalling ??= this.#recall(this.#equipment.files);
+    await this.#recalling;
+  }
+
+  async #finish(run: Run): Promise<void> {
+    if (this.#recall !== null) await this.remember();
+    if (run.looked !== null) await run.looked;
+    run.stopWatching = watchDeadline(run, this.#equipment.clock, this.#settings().graceMs);
+    const outcome = await this.#outcomeOf(run);
+    run.stopWatching();
+    await this.#report(run, outcome);
+  }
+
+  async #outcomeOf(run: Run): Promise<ToolOutcome> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
+    const performed = this.#perform(run, tool).finally(
+      () => this.#closing || lookAfter(this.#equipment.hooks, this.#settings(), run),
+    );
+    const returned: Promise<void> = performed.then(() => void this.#returning.delete(returned));
+    this.#returning.add(returned);
+    const first = await Promise.race([performed, run.gaveUp]);
+    void performed.then((late) => {
+      if (late !== first) this.#countLate(run, late);
+    });
+    return first;
+  }
+
+  /** Runs the tool; an error becomes an outcome. */
+  async #perform(run: Run, tool: Tool): Promise<ToolOutcome> {
+    if (run.signal.signal.aborted) return NEVER_RAN;
+    const ran = await attempt(() => tool.run(run.call.input, this.#contextOf(run)));
+    if (ran.kind === 'done') return this.#take(run, ran.value);
+    const status = run.signal.signal.aborted ? reasonOf(run) : 'failed';
+    return { status, text: `the tool itself failed: ${ran.fault.message}` };
+  }
+
+  /** Validates the outcome; reports usage that can't be counted. */
+  #take({ batchId, call }: Run, returned: unknown): ToolOutcome {
+    const { outcome, usageFault } = takeOutcome(returned);
+    if (usageFault === null) return outcome;
+    const usageId = spendingId(batchId, call.callId);
+    const fault = uncountable(`the tool ${call.tool}`, usageFault);
+    this.#post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault });
+    return outcome;
+  }
+
+  /** A call that was given up has spent all the same. */
+  #countLate({ batchId, call }: Run, { usage }: ToolOutcome): void {
+    if (usage === undefined) return;
+    this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
+  }
+
+  #settings(): Settings {
+    return this.#session().settings;
+  }
+
+  /** Rule 2. */
+  async #report(run: Run, outcome: ToolOutcome): Promise<void> {
+    const { batchId, call } = run;
+    const cut = run.forgotten
+      ? outcome
+      : await cutOutcome(
+          redactOutcome(this.#equipment.redactor, outcome),
+          this.#settings().outputCutBytes,
+          this.#blobs,
+        );
+    this.#drop(run);
+    if (run.forgotten) return this.#countLate(run, outcome);
+    run.joiner.flush();
+    run.forgotten = true;
+    const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
+    const whole = seen.length === 0 ? cut : { ...cut, seen };
+    this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
+  }
+}

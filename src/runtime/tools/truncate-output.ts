@@ -1,0 +1,64 @@
+import type { CallOutcome } from '../../agent/call.js';
+import { groupDigits } from '../../base/group-digits.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { ToolOutcome } from '../../ports/tool.js';
+import { attempt } from '../attempt.js';
+
+/** Cutting long output: head and tail stay, and a line between them says what is missing. */
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** The nearest beginning of a character at or before `index`. */
+const beforeCharacter = (bytes: Buffer, index: number): number => {
+  let at = index;
+  while (at > 0 && isContinuation(bytes[at])) at -= 1;
+  return at;
+};
+
+/** The nearest beginning of a character at or after `index`. */
+const afterCharacter = (bytes: Buffer, index: number): number => {
+  let at = index;
+  while (at < bytes.length && isContinuation(bytes[at])) at += 1;
+  return at;
+};
+
+export type Cut = { readonly head: string; readonly tail: string; readonly leftOutBytes: number };
+
+/** Head and tail of about half the limit each, split between characters; null if the text is within the limit. */
+export const cutText = (text: string, limitBytes: number): Cut | null => {
+  if (text.length * 3 <= limitBytes || Buffer.byteLength(text) <= limitBytes) return null;
+  const bytes = Buffer.from(text);
+  const headEnd = beforeCharacter(bytes, Math.ceil(limitBytes / 2));
+  const tailStart = afterCharacter(bytes, bytes.length - Math.floor(limitBytes / 2));
+  return {
+    head: bytes.toString('utf8', 0, headEnd),
+    tail: bytes.toString('utf8', tailStart),
+    leftOutBytes: tailStart - headEnd,
+  };
+};
+
+/** The cut text with the line that tells the model what it does not see. `kept` says where the whole text is. */
+const showCut = (cut: Cut, kept: string): string =>
+  `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${kept} …\n${cut.tail}`;
+
+/** The outcome with its text cut to the limit; the whole text becomes a blob before the event names it. */
+export const cutOutcome = async (
+  outcome: ToolOutcome,
+  limitBytes: number,
+  blobs: Blobs,
+): Promise<CallOutcome> => {
+  const diffCut = outcome.diff === undefined ? null : cutText(outcome.diff, limitBytes);
+  const diff = diffCut === null ? {} : { diff: showCut(diffCut, 'this is for display only') };
+  const cut = cutText(outcome.text, limitBytes);
+  if (cut === null) return { ...outcome, ...diff };
+  const kept = await attempt(() => blobs.put(outcome.text));
+  if (kept.kind === 'fault') {
+    return {
+      ...outcome,
+      ...diff,
+      text: showCut(cut, `the whole output could not be kept: ${kept.fault.message}`),
+    };
+  }
+  const text = showCut(cut, `the whole output can be read as blob:${kept.value}`);
+  return { ...outcome, ...diff, text, blob: kept.value };
+};

@@ -1,0 +1,2 @@
+/** A command can't be fenced. `message` gives the reason, for people and for the model. */
+export class SandboxRefusal extends Error {}

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import type { Node, Parser } from 'web-tree-sitter';
+
+/**
+ * Finds the starts of commands with a published grammar of bash (tree-sitter-bash, as WebAssembly). Our own reading of
+ * a text counts only if the two agree.
+ */
+
+/**
+ * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the files come from
+ * packages.
+ */
+const FOLDERS = ['./shell/', '../shell/'];
+const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
+const SOURCES = [
+  'web-tree-sitter',
+  'web-tree-sitter/web-tree-sitter.wasm',
+  'tree-sitter-bash/tree-sitter-bash.wasm',
+];
+
+const require = createRequire(import.meta.url);
+
+const locate = (): readonly string[] => {
+  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find((place) =>
+    existsSync(path.join(place, FILES[0])),
+  );
+  return folder === undefined
+    ? SOURCES.map((name) => require.resolve(name))
+    : FILES.map((name) => path.join(folder, name));
+};
+
+/**
+ * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer. Without it a command is still
+ * read in 20 µs. A module keeps the flags with which it was compiled.
+ */
+const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
+  setFlagsFromString('--liftoff-only');
+  try {
+    return await work();
+  } finally {
+    setFlagsFromString('--no-liftoff-only');
+  }
+};
+
+const load = async (): Promise<Parser> => {
+  const [code = '', runtime = '', bash = ''] = locate();
+  // Our own dependency, pinned: its types are those of the version that is bundled.
+  const { Language, Parser } = require(code) as typeof import('web-tree-sitter');
+  const [runtimeBytes, bashBytes] = await Promise.all([readFile(runtime), readFile(bash)]);
+  const language = await withoutOptimizer(async () => {
+    await Parser.init({ wasmBinary: runtimeBytes });
+    return Language.load(new Uint8Array(bashBytes));
+  });
+  const parser = new Parser();
+  parser.setLanguage(language);
+  return parser;
+};
+
+let loaded: Promise<Parser> | undefined;
+
+/** Nodes beside `command_name` that run a builtin. `[` is a command, `[[` is not. */
+const isCommand = ({ type, firstChild }: Node): boolean =>
+  type === 'declaration_command' ||
+  type === 'unset_command' ||
+  (type === 'test_command' && firstChild?.type === '[');
+
+export type CommandStarts =
+  | { readonly kind: 'starts'; readonly at: ReadonlySet<number> }
+  | { readonly kind: 'error'; readonly why: string };
+
+/** Time limit for one text, in ms. */
+const PARSE_MS = 250;
+
+const collect = (root: Node): ReadonlySet<number> => {
+  const starts = new Set<number>();
+  const open = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node.type === 'command_name' || isCommand(node)) starts.add(node.startIndex);
+    for (const child of node.children) if (child !== null) open.push(child);
+  }
+  return starts;
+};
+
+/** Offsets in the text at which commands begin. The first call loads the grammar. */
+export const commandStarts = async (text: string): Promise<CommandStarts> => {
+  loaded ??= load();
+  const parser = await loaded;
+  const until = performance.now() + PARSE_MS;
+  const tree = parser.parse(text, null, { progressCallback: () => performance.now() > until });
+  if (tree === null) {
+    parser.reset();
+    return { kind: 'error', why: 'the shell grammar takes too long to read it' };
+  }
+  try {
+    if (tree.rootNode.hasError) return { kind: 'error', why: 'the shell grammar does not understand it' };
+    return { kind: 'starts', at: collect(tree.rootNode) };
+  } finally {
+    tree.delete();
+  }
+};

@@ -1,0 +1,279 @@
+import type { Frame } from '../frame.js';
+import { makeSafe, type Safe, safe } from '../safe-text.js';
+import {
+  type Choice,
+  type CompletionList,
+  type CompletionStem,
+  chosenBy,
+  completed,
+  isSaid,
+  offerRows,
+  ranked,
+  stemAt,
+} from './completion.js';
+import {
+  broken,
+  type Editor,
+  emptyEditor,
+  pasted,
+  pastedAs,
+  sent,
+  shownText,
+  typed,
+  wholeText,
+  withText,
+  withWord,
+} from './editor.js';
+import { editorFrame, movedByRow } from './editor-rows.js';
+import { atEnd, found, type History, historyOf, looked, preceded, remembered } from './history.js';
+import type { Key, Pressed } from './key.js';
+
+/** Source of completions. A later call overtakes an earlier one: only results for the current text are shown. */
+export type Completer = {
+  readonly commands: readonly Choice[];
+  /** Files that fit; rejects or resolves late once `signal` is aborted, and nobody minds. */
+  files(words: string, signal: AbortSignal): Promise<readonly Choice[]>;
+};
+
+/** Request of a key beyond editing the text. */
+export type ComposerResult =
+  | { readonly kind: 'submit'; readonly text: string; readonly shown: string; readonly mode: 'now' | 'later' }
+  /** Paste a picture from the clipboard, which terminals can't do. */
+  | { readonly kind: 'paste' }
+  | { readonly kind: 'none' };
+
+const NONE: ComposerResult = { kind: 'none' };
+
+/** The word that stands for a paste, as `@shot.png` for a path, or null; `before` is what the line holds before it. */
+export type NamePaste = (pasted: string, before: string) => string | null;
+
+type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
+
+/**
+ * The line at which the user types: editor, history, search in it, completion.
+ *
+ * 1. The text leaves by Enter or the user's own editing, or not at all; Up brings back what was sent.
+ * 2. Completion offers; it changes the text only by Tab, or by Enter while the chosen word is another than the typed one.
+ */
+export class Composer {
+  readonly #completer: Completer;
+  readonly #changed: () => void;
+  readonly #namePaste: NamePaste;
+  #editor: Editor = emptyEditor;
+  #history: History = historyOf([]);
+  #offer: CompletionList | null = null;
+  #search: Search | null = null;
+  #asking: AbortController | null = null;
+  #columns = 80;
+
+  /** `changed` is called when something came that no key asked for: a list of files. */
+  constructor(completer: Completer, changed: () => void, namePaste: NamePaste = () => null) {
+    this.#completer = completer;
+    this.#changed = changed;
+    this.#namePaste = namePaste;
+  }
+
+  /** All that was typed, pastes whole. */
+  get text(): string {
+    return wholeText(this.#editor);
+  }
+
+  get isEmpty(): boolean {
+    return this.#editor.text === '';
+  }
+
+  /** A list, or a search, is open: Escape closes it before it means anything else. */
+  get isOpen(): boolean {
+    return this.#offer !== null || this.#search !== null;
+  }
+
+  /** Puts a text there; the one that was there can be had back by undo. */
+  setText(text: string): void {
+    this.#close();
+    this.#editor = withText(this.#editor, text);
+  }
+
+  /** Puts a word where the cursor stands. */
+  putWord(word: string): void {
+    this.#close();
+    this.#editor = withWord(this.#editor, word);
+    this.#history = atEnd(this.#history);
+  }
+
+  /** Texts from before this session. */
+  precede(texts: readonly string[]): void {
+    this.#history = preceded(this.#history, texts);
+  }
+
+  /** Closes what is open; a search puts back what was there before it. */
+  escape(): void {
+    if (this.#search !== null) {
+      this.#editor = this.#search.before;
+      this.#history = atEnd(this.#history);
+    }
+    this.#close();
+  }
+
+  take(pressed: Pressed): ComposerResult {
+    if (pressed.kind === 'paste') {
+      this.#close();
+      this.#paste(pressed.text);
+      return NONE;
+    }
+    const { key } = pressed;
+    if (this.#search !== null && this.#takeAtSearch(this.#search, key)) return NONE;
+    if (this.#offer !== null && this.#takeAtOffer(this.#offer, key)) return NONE;
+    return this.#takeKey(key);
+  }
+
+  frame(columns: number, rowsMax: number, mark: (row: Safe) => Safe): Frame {
+    this.#columns = columns;
+    const drawn = editorFrame(this.#editor, columns, rowsMax);
+    if (this.#search !== null) {
+      const { words, index } = this.#search;
+      const none = index === null && words !== '' ? safe` (nothing found)` : safe``;
+      return {
+        rows: [...drawn.rows, safe`  search: ${makeSafe(words)}${none}`.slice(0, columns - 1)],
+        cursor: drawn.cursor,
+      };
+    }
+    const offered = this.#offer === null ? [] : offerRows(this.#offer, columns, mark);
+    return { rows: [...drawn.rows, ...offered], cursor: drawn.cursor };
+  }
+
+  #close(): void {
+    this.#asking?.abort();
+    this.#asking = null;
+    this.#offer = null;
+    this.#search = null;
+  }
+
+  #paste(text: string): void {
+    const word = this.#namePaste(text, this.#editor.text.slice(0, this.#editor.cursor));
+    this.#editor = word === null ? pasted(this.#editor, text) : pastedAs(this.#editor, text, word);
+    this.#history = atEnd(this.#history);
+  }
+
+  #takeKey(key: Key): ComposerResult {
+    if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
+    if (key.name === 'enter') return this.#enter(key);
+    if (key.name === 'tab') {
+      this.#complete();
+      return NONE;
+    }
+    if (key.name === 'up' || (key.control && key.name === 'p')) this.#move(-1);
+    else if (key.name === 'down' || (key.control && key.name === 'n')) this.#move(1);
+    else if (key.control && key.name === 'r') this.#beginSearch();
+    else this.#edit(key);
+    return NONE;
+  }
+
+  #edit(key: Key): void {
+    const before = this.#editor;
+    this.#editor = typed(before, key);
+    if (this.#editor.text === before.text) {
+      if (this.#editor !== before) this.#close();
+      return;
+    }
+    this.#history = atEnd(this.#history);
+    this.#complete();
+  }
+
+  #enter(key: Key): ComposerResult {
+    const behindBackslash = this.#editor.text[this.#editor.cursor - 1] === '\\';
+    if (key.shift || key.control || (behindBackslash && !key.alt)) {
+      this.#close();
+      this.#editor = broken(this.#editor);
+      return NONE;
+    }
+    this.#close();
+    const text = this.text;
+    const shown = shownText(this.#editor);
+    const { draft, shown: at, texts } = this.#history;
+    this.#history = remembered(this.#history, text);
+    this.#editor = sent(this.#editor);
+    // An older text was sent: the one that was left for it comes back.
+    if (at < texts.length && draft !== '') this.#editor = withText(this.#editor, draft);
+    return { kind: 'submit', text, shown, mode: key.alt ? 'later' : 'now' };
+  }
+
+  /** A row up or down; at the first and last one, through the history. */
+  #move(by: -1 | 1): void {
+    const moved = movedByRow(this.#editor, by, this.#columns);
+    if (moved !== null) {
+      this.#editor = moved;
+      return;
+    }
+    const past = looked(this.#history, by, this.text);
+    if (past === null) return;
+    this.#history = past.history;
+    this.#editor = withText(this.#editor, past.text);
+  }
+
+  #beginSearch(): void {
+    this.#search = { words: '', index: null, before: this.#editor };
+    const { shown, texts } = this.#history;
+    if (shown === texts.length) this.#history = { ...this.#history, draft: this.text };
+  }
+
+  #takeAtOffer(offer: CompletionList, key: Key): boolean {
+    const { text, cursor } = this.#editor;
+    if (key.name === 'up' || key.name === 'down') {
+      this.#offer = chosenBy(offer, key.name === 'up' ? -1 : 1);
+      return true;
+    }
+    const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
+    if (!takes || (key.name === 'enter' && isSaid(text, cursor, offer))) return false;
+    const put = completed(text, cursor, offer);
+    this.#close();
+    this.#editor = withText(this.#editor, put.text, put.cursor);
+    if (put.text[put.cursor - 1] === '/') this.#complete();
+    return true;
+  }
+
+  #takeAtSearch(search: Search, key: Key): boolean {
+    const again = key.control && key.name === 'r';
+    if (key.text === '' && key.name !== 'backspace' && !again) {
+      this.#search = null; // the key means what it always means, to the text that was found
+      return false;
+    }
+    const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
+    const index = found(this.#history, words, again && search.index !== null ? search.index : undefined);
+    const text = index === null ? undefined : this.#history.texts[index];
+    this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
+    if (index !== null && text !== undefined) {
+      this.#history = { ...this.#history, shown: index };
+      this.#editor = withText(this.#editor, text);
+    }
+    return true;
+  }
+
+  /** Looks for what the word before the cursor may become. */
+  #complete(): void {
+    this.#asking?.abort();
+    this.#asking = null;
+    const stem = stemAt(this.#editor.text, this.#editor.cursor);
+    if (stem === null) {
+      this.#offer = null;
+      return;
+    }
+    if (stem.kind === 'command') this.#show(stem, ranked(stem.words, this.#completer.commands));
+    else this.#askFiles(stem);
+  }
+
+  #askFiles(stem: CompletionStem): void {
+    const asking = new AbortController();
+    this.#asking = asking;
+    const shown = (choices: readonly Choice[]): void => {
+      if (asking.signal.aborted) return;
+      this.#show(stem, choices);
+      this.#changed();
+    };
+    // Nothing is lost if files can't be listed: the word is text, and stays.
+    this.#completer.files(stem.words, asking.signal).then(shown, () => shown([]));
+  }
+
+  #show(stem: CompletionStem, choices: readonly Choice[]): void {
+    this.#offer = choices.length === 0 ? null : { stem, choices, chosen: 0 };
+  }
+}

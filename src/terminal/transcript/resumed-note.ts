@@ -1,0 +1,19 @@
+import type { Stepped } from '../../ports/session.js';
+
+/** Says which work a resumed session restarted; empty if it was at rest, and for other steps. */
+export const resumedNote = ({ event, actions, state }: Stepped): string => {
+  if (event.type !== 'Resumed') return '';
+  for (const action of actions) {
+    if (action.type === 'SendLlmRequest')
+      return 'the program ended before the model had answered: the request is sent again';
+    if (action.type === 'StartCompaction')
+      return 'the program ended while the conversation was summarised: it is summarised again';
+    if (action.type === 'RunHook')
+      return 'the program ended after the tools had run: the turn goes on from there';
+    if (action.type === 'ScheduleTimer' && state.name === 'Error')
+      return 'the program ended while it waited to try again: it goes on waiting';
+  }
+  return state.name === 'ExecutingTools'
+    ? 'the program ended while tools ran: the turn goes on from there'
+    : '';
+};

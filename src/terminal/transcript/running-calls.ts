@@ -1,0 +1,82 @@
+import type { State } from '../../agent/state.js';
+import { titleOf } from '../../agent/values/call-title.js';
+import type { Stepped } from '../../ports/session.js';
+import { formatSeconds, harmless, type Look, oneLine, paint } from '../print.js';
+import { makeSafe, type Safe, safe } from '../safe-text.js';
+import { cutLine } from '../width.js';
+import type { JudgedCalls } from './judged-calls.js';
+
+/** The calls that run, each with the last line it wrote. */
+export type RunningCalls = {
+  see(stepped: Stepped): void;
+  rows(state: State, columns: number, now: number): readonly Safe[];
+  /** Time since a call started, or null of one that was not seen to. */
+  tookMs(callId: string, now: number): number | null;
+};
+
+/** Characters of output kept of a running call. */
+const KEPT = 2_000;
+/** More calls than this are only counted. */
+const CALLS_MAX = 8;
+
+const lastLine = (text: string): Safe =>
+  harmless(text)
+    .split('\n')
+    .findLast((line) => line.trim() !== '') ?? safe``;
+
+export const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): RunningCalls => {
+  const startedAt = new Map<string, number>();
+  const output = new Map<string, string>();
+  /** The call that the model is writing. */
+  let written: { readonly tool: string; readonly length: number } | null = null;
+
+  const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {
+    const call = calls.get(callId);
+    if (call === undefined) return [];
+    const began = startedAt.get(callId);
+    const time = began === undefined ? safe`` : formatSeconds(now - began);
+    const tool = makeSafe(call.tool);
+    const title = oneLine(titleOf(call, workspace), columns - tool.length - time.length - 4);
+    const said = lastLine(output.get(callId) ?? '');
+    return [
+      cutLine(
+        safe`${paint(look, 'cyan', safe`▸`)} ${paint(look, 'bold', tool)} ${title} ${paint(look, 'dim', time)}`,
+        columns,
+      ),
+      ...(said === '' ? [] : [paint(look, 'dim', cutLine(safe`    ${said}`, columns))]),
+    ];
+  };
+
+  return {
+    see({ event, state }) {
+      if (event.type === 'ToolCallDelta') {
+        const before = written?.tool === event.tool ? written.length : 0;
+        written = { tool: event.tool, length: before + event.text.length };
+      }
+      if (state.name !== 'CallingLlm') written = null;
+      if (event.type === 'LlmCompleted') {
+        startedAt.clear();
+        output.clear();
+      }
+      if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
+      if (event.type === 'ToolProgress') {
+        output.set(event.callId, ((output.get(event.callId) ?? '') + event.text).slice(-KEPT));
+      }
+    },
+    rows(state, columns, now) {
+      if (written !== null) {
+        const text = safe`▸ ${makeSafe(written.tool)} … ${written.length} characters`;
+        return [paint(look, 'dim', cutLine(text, columns))];
+      }
+      if (state.name !== 'ExecutingTools') return [];
+      const running = state.calls.filter((call) => call.status === 'running' || call.status === 'starting');
+      const left = running.length - CALLS_MAX;
+      const rows = running.slice(0, CALLS_MAX).flatMap((call) => callRows(call.judged.callId, columns, now));
+      return left > 0 ? [...rows, paint(look, 'dim', safe`  … ${left} more`)] : rows;
+    },
+    tookMs(callId, now) {
+      const began = startedAt.get(callId);
+      return began === undefined ? null : now - began;
+    },
+  };
+};

@@ -1,0 +1,283 @@
+import type { Action } from '../../agent/action.js';
+import { describeGrant } from '../../agent/policy/approval-question.js';
+import type { State } from '../../agent/state.js';
+import { titleOf } from '../../agent/values/call-title.js';
+import type { FailureKind } from '../../agent/values/failure-origin.js';
+import type { Stepped } from '../../ports/session.js';
+import { harmless, type Look, oneLine, paint } from '../print.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
+import { isBusy } from '../status.js';
+import type { Style } from '../theme.js';
+import { wrapWords } from '../width.js';
+import { type AnswerStream, createAnswerStream } from './answer-stream.js';
+import { createJudgedCalls, type JudgedCalls, type ToolResult } from './judged-calls.js';
+import { createReasoningRow, type ReasoningRow } from './reasoning-row.js';
+import { resumedNote } from './resumed-note.js';
+import { createRunningCalls, type RunningCalls } from './running-calls.js';
+import { openTodos, todoRows } from './todo-rows.js';
+import { callRows } from './tool-call-row.js';
+import { createTurnSummaries, type TurnSummaries } from './turn-summary.js';
+
+/** Limits on the unfinished part, which is shown from its end so that a delta redraws little. */
+const LIVE_ROWS = 14;
+const LIVE_BYTES = 2_400;
+
+const hints: Readonly<Record<FailureKind, string>> = {
+  rateLimited: 'Too many requests: wait a little, then /retry.',
+  overloaded: 'The provider has too much to do: wait a little, then /retry.',
+  unreachable: 'Look at the network or the base URL, then /retry.',
+  timeout: 'It took too long: /retry.',
+  contextOverflow: 'The conversation is larger than the model can read: /compact, then /retry.',
+  auth: 'A key is set in the shell: end with Ctrl-D, set it, go on with pawl --continue.',
+  badRequest: '/model takes another model; /retry tries again.',
+  quotaExhausted: 'The account has nothing left: fill it up or take another /model, then /retry.',
+  refused: 'Say it in other words.',
+  malformed: '/retry tries again; if it fails again take another /model.',
+  input: 'What you typed was not lost: Up brings it back.',
+  tools: '/retry asks the model again.',
+  compaction: '/compact tries again.',
+};
+
+const hintFor = (state: State): string =>
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'error' ? hints[state.reason.error] : '';
+
+/** The last rows that may be shown at once. */
+const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
+  let bytes = 0;
+  let first = rows.length;
+  while (first > 0 && rows.length - first < LIVE_ROWS) {
+    bytes += Buffer.byteLength(rows[first - 1] ?? '');
+    if (bytes > LIVE_BYTES && first < rows.length) break;
+    first -= 1;
+  }
+  return rows.slice(first);
+};
+
+const SUMMARY_ROWS = 8;
+/** Rows of a call that the next one is set apart from. */
+const LARGE_ROWS = 4;
+const CUT_OFF = '(cut off here)';
+const VOID = '(that reply broke off: what stands above does not count)';
+
+/** Kinds of entries. An empty line separates different kinds, and blocks of an answer. */
+type EntryKind = 'answer' | 'call' | 'note';
+
+/**
+ * What is seen of a session: what is finished goes above, once, and is never changed; what is not can be looked at.
+ *
+ * 1. All text of an answer is printed once: as finished blocks, or when the answer ends.
+ * 2. What was printed of an answer that does not count is said not to count.
+ * 3. `rows` depends on what was seen and on the time alone.
+ */
+export class Transcript {
+  readonly #look: Look;
+  readonly #workspace: string;
+  readonly #calls: JudgedCalls;
+  readonly #running: RunningCalls;
+  readonly #answer: AnswerStream;
+  readonly #thought: ReasoningRow;
+  readonly #turnEnds: TurnSummaries = createTurnSummaries();
+  #state: State | null = null;
+  #last: EntryKind | 'end' = 'end';
+  #batchId = '';
+  /** Text of the running reply has come. */
+  #answers = false;
+  /** UTF-16 units of the running reply that have come, thoughts and calls too. */
+  #streamed = 0;
+  #folded: readonly Safe[] = [];
+  /** The model's latest to-do list. */
+  #list: readonly Safe[] = [];
+  #lines: Safe[] = [];
+
+  constructor(look: Look, workspace: string) {
+    this.#look = look;
+    this.#workspace = workspace;
+    this.#calls = createJudgedCalls(workspace);
+    this.#running = createRunningCalls(look, this.#calls, workspace);
+    this.#answer = createAnswerStream(look);
+    this.#thought = createReasoningRow(look);
+  }
+
+  /** Goes on from a state that came from elsewhere than the steps. */
+  from(state: State): void {
+    this.#state = state;
+    this.#turnEnds.from(state);
+  }
+
+  /** UTF-16 units of the running reply that no usage counts yet. */
+  get streamed(): number {
+    return this.#streamed;
+  }
+
+  /** Lines that are finished by this step, to be printed above; empty for none. */
+  see(stepped: Stepped): Safe {
+    const { event, actions, path } = stepped;
+    this.#lines = [];
+    const before = this.#state;
+    this.#state = stepped.state;
+    this.#count(stepped);
+    this.#calls.see(stepped);
+    this.#running.see(stepped);
+    if (event.type === 'UserInput') this.#last = 'end';
+    if (event.type === 'ReasoningDelta') this.#thought.add(event.text);
+    for (const action of actions) {
+      if (action.type === 'DisplayText') this.#stream(action.text);
+    }
+    const left = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
+    // What had come of a reply when the program was killed is not gone on with: it is asked for again.
+    if (left || event.type === 'Resumed') {
+      this.#endThought();
+      this.#endAnswer(stepped);
+    }
+    const resumed = resumedNote(stepped);
+    if (resumed !== '') this.#say('dim', safe`·`, resumed);
+    for (const action of actions) this.#tell(action, stepped);
+    this.#tellStart(stepped);
+    if (before !== null) this.#tellGrants(before, stepped);
+    this.#tellTurnEnd(stepped);
+    return joinSafe(this.#lines, safe`\n`);
+  }
+
+  /** The unfinished part in rows of at most `columns`, with an empty row below. */
+  rows(columns: number, now: number): readonly Safe[] {
+    if (this.#look.plain === 'yes') return [];
+    const state = this.#state;
+    const running = state === null ? [] : this.#running.rows(state, columns, now);
+    return [
+      ...lastRows([
+        ...this.#apart('note', this.#thought.rows(columns)),
+        ...this.#apart('answer', this.#answer.live(columns)),
+        ...this.#apart('call', running),
+      ]),
+      ...this.#listRows(columns),
+      safe``,
+    ];
+  }
+
+  /** The last calls and thoughts that were folded, in full; empty for none, and after they were given once. */
+  expand(): Safe {
+    const whole = joinSafe(this.#folded, safe`\n`);
+    this.#folded = [];
+    return whole;
+  }
+
+  /** In sight while something goes on. */
+  #listRows(columns: number): readonly Safe[] {
+    if (this.#state === null || !isBusy(this.#state)) return [];
+    const rows = todoRows(this.#look, this.#list, columns);
+    return rows.length === 0 ? [] : [safe``, ...rows];
+  }
+
+  #apart(kind: EntryKind, rows: readonly Safe[]): readonly Safe[] {
+    const near = kind === this.#last && kind !== 'answer';
+    return rows.length === 0 || near ? rows : [safe``, ...rows];
+  }
+
+  #put(kind: EntryKind, rows: readonly Safe[]): void {
+    this.#lines.push(...this.#apart(kind, rows));
+    if (rows.length > 0) this.#last = kind;
+  }
+
+  #say(style: Style, mark: Safe, said: string): void {
+    const rows = wrapWords(harmless(said), this.#look.columns - 2);
+    this.#put(
+      'note',
+      rows.map((row, index) => paint(this.#look, style, safe`${index === 0 ? mark : safe` `} ${row}`)),
+    );
+  }
+
+  #stream(text: string): void {
+    this.#endThought();
+    this.#answers = true;
+    for (const block of this.#answer.add(text)) this.#put('answer', block);
+  }
+
+  #endThought(): void {
+    const ended = this.#thought.end();
+    if (ended === null) return;
+    this.#folded = ended.whole;
+    this.#put('note', [ended.row]);
+  }
+
+  #endAnswer({ event, actions }: Stepped): void {
+    if (!this.#answers) return;
+    this.#answers = false;
+    if (actions.some((action) => action.type === 'RetractPartial')) {
+      if (this.#answer.drop() === 'yes') this.#say('dim', safe`·`, VOID);
+      return;
+    }
+    for (const block of this.#answer.finish()) this.#put('answer', block);
+    if (event.type !== 'LlmCompleted') this.#say('dim', safe`·`, CUT_OFF);
+  }
+
+  #tell(action: Action, stepped: Stepped): void {
+    if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
+    if (action.type === 'DisplayWarning') this.#say('yellow', safe`!`, action.text);
+    // What waits stands in the status.
+    if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
+      for (const line of action.text.split('\n')) this.#say('dim', safe`·`, line);
+      if (action.summary !== undefined) this.#summarise(action.summary);
+    }
+    if (action.type !== 'DisplayError') return;
+    this.#say('red', safe`!`, action.text);
+    const hint = hintFor(stepped.state);
+    if (hint !== '') this.#say('dim', safe` `, hint);
+  }
+
+  /** The beginning of what stands for the messages from now on; the rest can be had in full. */
+  #summarise(summary: string): void {
+    const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
+    const left = rows.length - SUMMARY_ROWS;
+    const shown = left > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${left} more`] : rows;
+    const quoted = (all: readonly Safe[]) => all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
+    this.#put('note', quoted(shown));
+    this.#folded = left > 0 ? quoted(rows) : [];
+  }
+
+  #fold(result: ToolResult, { event }: Stepped): void {
+    const { callId, batchId } = result;
+    if (this.#batchId !== batchId) this.#folded = [];
+    this.#batchId = batchId;
+    const call = this.#calls.get(callId);
+    if (call?.traits.shown === 'list' && result.status === 'ok') this.#list = openTodos(result.text);
+    const title = this.#calls.title(result);
+    const tookMs = this.#running.tookMs(callId, event.at);
+    const { rows, whole } = callRows(result, { call, title, tookMs }, this.#look);
+    this.#put('call', rows);
+    // What stands below a large one is set apart.
+    if (rows.length > LARGE_ROWS) this.#last = 'end';
+    this.#folded = [...this.#folded, ...whole];
+  }
+
+  #count({ event, actions, state }: Stepped): void {
+    const delta =
+      event.type === 'TextDelta' || event.type === 'ReasoningDelta' || event.type === 'ToolCallDelta';
+    if (delta) this.#streamed += event.text.length;
+    if (state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest'))
+      this.#streamed = 0;
+  }
+
+  /** Prints the grants that an answer added. */
+  #tellGrants(before: State, { event, state: { session } }: Stepped): void {
+    if (event.type !== 'ApprovalAnswered') return;
+    for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
+      const text = `· allowed (/permissions takes it back): ${describeGrant(grant, this.#workspace)}`;
+      this.#put('note', [paint(this.#look, 'dim', oneLine(text, this.#look.columns - 1))]);
+    }
+  }
+
+  #tellTurnEnd(stepped: Stepped): void {
+    const line = this.#turnEnds.see(stepped);
+    // To a screen reader a rule says nothing.
+    if (line === null || this.#look.plain === 'yes') return;
+    this.#lines.push(safe``, paint(this.#look, 'dim', line));
+    this.#last = 'end';
+  }
+
+  /** In a plain terminal the start of a call is a line. */
+  #tellStart({ event }: Stepped): void {
+    if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
+    const call = this.#calls.get(event.callId);
+    if (call !== undefined) this.#put('call', [makeSafe(`▸ ${call.tool} ${titleOf(call, this.#workspace)}`)]);
+  }
+}

@@ -1,0 +1,115 @@
+import type { JsonSchema } from '@valibot/to-json-schema';
+import { toJsonSchema } from '@valibot/to-json-schema';
+import type { BaseIssue, GenericSchema, InferOutput } from 'valibot';
+import { safeParse } from 'valibot';
+import type { CallPreview, CallTraits } from '../agent/call.js';
+import type { JsonObject } from '../agent/message.js';
+import type {
+  FileHashes,
+  InvalidInput,
+  Judgement,
+  PreviewContext,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../ports/tool.js';
+import { showPath } from './files/paths.js';
+import { IGNORED_FIELDS, type ReadShape } from './input-shapes.js';
+
+/** Tools from one schema of their input: the model reads it, the judge checks it, the code is typed by it. */
+
+type Checked<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidInput;
+
+/** `edits[0].oldText`; `input` where the whole is meant. */
+const fieldOf = (issue: BaseIssue<unknown>): string => {
+  let field = '';
+  for (const { key } of issue.path ?? []) {
+    if (typeof key === 'number') field += `[${key}]`;
+    else field += field === '' ? String(key) : `.${String(key)}`;
+  }
+  return field === '' ? 'input' : field;
+};
+
+const whyOf = (issue: BaseIssue<unknown>): string => {
+  if (issue.kind === 'schema' && issue.expected === 'never') return 'is not a field of this tool';
+  if (issue.kind === 'schema' && issue.received === 'undefined') return 'is missing';
+  if (issue.kind === 'schema') return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
+  return issue.message;
+};
+
+/** Input as the schema has it, or the first field that is wrong. Fields that the schema does not know are refused. */
+const checkInput = <Schema extends GenericSchema>(
+  schema: Schema,
+  input: unknown,
+): Checked<InferOutput<Schema>> => {
+  const parsed = safeParse(schema, input, { abortEarly: true });
+  if (parsed.success) return { kind: 'ok', value: parsed.output };
+  const [issue] = parsed.issues;
+  return { kind: 'invalid', field: fieldOf(issue), why: whyOf(issue) };
+};
+
+const withoutDialect = (schema: JsonSchema): JsonObject => {
+  const { $schema: _, ...rest } = schema;
+  return rest as JsonObject; // a JSON schema made from a schema without functions is JSON
+};
+
+export type ToolParts<Schema extends GenericSchema> = {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: Schema;
+  readonly traits: CallTraits;
+  /** Reads the input of other agents' tools as that of this one, before anything else looks at it. */
+  readonly shape?: ReadShape;
+  judge(
+    input: InferOutput<Schema>,
+    workspace: string,
+  ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input' | 'title'> | InvalidInput>;
+  /** What the call is about, in one line for people. `paths` are the judged ones, relative to the workspace where they lie in it. */
+  title(input: InferOutput<Schema>, paths: readonly string[]): string;
+  preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
+  before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  keep?(input: InferOutput<Schema>): string;
+  run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
+};
+
+/** The input without the fields that every tool ignores. */
+const withoutIgnored = (input: JsonObject): JsonObject =>
+  IGNORED_FIELDS.some((name) => Object.hasOwn(input, name))
+    ? Object.fromEntries(Object.entries(input).filter(([name]) => !IGNORED_FIELDS.includes(name)))
+    : input;
+
+/** A tool from its parts: each part gets input that has passed the schema. */
+export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
+  const { name, description, schema, traits, shape, preview, before, keep } = parts;
+  const checked = (input: JsonObject): InferOutput<Schema> => {
+    const result = checkInput(schema, withoutIgnored(input));
+    if (result.kind === 'ok') return result.value;
+    throw new TypeError(
+      `${name} was started with input that its judge refuses: ${result.field} ${result.why}`,
+    );
+  };
+  let inputSchema: JsonObject | undefined;
+  return {
+    name,
+    description,
+    traits,
+    get inputSchema() {
+      inputSchema ??= withoutDialect(toJsonSchema(schema, { errorMode: 'throw' }));
+      return inputSchema;
+    },
+    async judge(input, workspace) {
+      const read = shape?.(input) ?? ({ kind: 'ok', value: input } as const);
+      if (read.kind === 'invalid') return read;
+      const result = checkInput(schema, withoutIgnored(read.value));
+      if (result.kind === 'invalid') return result;
+      const judgement = await parts.judge(result.value, workspace);
+      if (judgement.kind === 'invalid') return judgement;
+      const paths = judgement.facts.paths.map((real) => showPath(real, workspace));
+      return { ...judgement, input: read.value, title: parts.title(result.value, paths) };
+    },
+    ...(preview === undefined ? {} : { preview: async (input, context) => preview(checked(input), context) }),
+    ...(before === undefined ? {} : { before: (input, context) => before(checked(input), context) }),
+    ...(keep === undefined ? {} : { keep: (input) => keep(checked(input)) }),
+    run: async (input, context) => parts.run(checked(input), context),
+  };
+};

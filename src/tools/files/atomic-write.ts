@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { type HeldFolder, holdOrMakeFolder, mayWrite } from '../../files/open-folder.js';
+import { systemFault } from '../../files/regular-file.js';
+import { hashLoaded, loadIn } from './file-text.js';
+
+/**
+ * Replacing a file as a whole.
+ *
+ * 1. A reader sees the old bytes or the new ones, never a mixture; after a failure, the old ones.
+ * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
+ * 3. The folder is held while it is worked in: a symlink that somebody puts in its way leads neither the new bytes nor
+ *    a temporary file elsewhere. The file still has the hash that was expected, and the folder is still in place,
+ *    looked at just before the change.
+ */
+
+export type WriteOutcome =
+  | { readonly kind: 'written' }
+  | { readonly kind: 'changedMeanwhile' }
+  | { readonly kind: 'elsewhere' }
+  | { readonly kind: 'failed'; readonly why: string };
+
+type Kept = { readonly mode: number; readonly uid: number; readonly gid: number };
+
+const keptOf = async (place: string): Promise<Kept | null> => {
+  const status = await lstat(place).catch(() => null); // null: a new file, which has nothing to keep
+  return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
+};
+
+const keepOwner = async (file: FileHandle, kept: Kept): Promise<void> => {
+  const made = await file.stat();
+  if (made.uid !== kept.uid || made.gid !== kept.gid) {
+    // Only root may give a file away; for others it becomes theirs, as with any editor that writes this way.
+    await file.chown(kept.uid, kept.gid).catch(() => undefined);
+  }
+  await file.chmod(kept.mode);
+};
+
+const fill = async (temporary: string, bytes: Uint8Array, kept: Kept | null): Promise<void> => {
+  const file = await open(temporary, 'wx', kept === null ? 0o666 : 0o600);
+  try {
+    await file.writeFile(bytes);
+    if (kept !== null) await keepOwner(file, kept);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+};
+
+type Exchange = {
+  readonly folder: HeldFolder;
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** Hash that the file must still have, or ABSENT. */
+  readonly expected: string;
+};
+
+/** Rule 3: puts the new file in place of the old one, if all is as it was. */
+const exchange = async (temporary: string, { folder, name, expected }: Exchange): Promise<WriteOutcome> => {
+  const same = hashLoaded(await loadIn(folder, name)) === expected;
+  const inPlace = await folder.isInPlace();
+  if (same && inPlace) {
+    await rename(temporary, folder.at(name));
+    return { kind: 'written' };
+  }
+  await unlink(temporary).catch(() => undefined); // where the folder itself is gone there is nothing to remove
+  return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
+};
+
+const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
+  const { folder, name, bytes } = work;
+  const temporary = folder.at(`.${name.slice(0, 200)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    const kept = await keptOf(folder.at(name));
+    if (kept !== null && !(await mayWrite(folder.at(name))))
+      return { kind: 'failed', why: 'it is write-protected' };
+    await fill(temporary, bytes, kept);
+    return await exchange(temporary, work);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined); // it may not exist yet; the failure itself is reported
+    throw error;
+  }
+};
+
+/** Writes `bytes` to the real path, which must still hold what has the hash `expected` (ABSENT: nothing). */
+export const replaceFile = async (
+  real: string,
+  bytes: Uint8Array,
+  expected: string,
+): Promise<WriteOutcome> => {
+  const above = path.dirname(real);
+  try {
+    const held = await holdOrMakeFolder(above);
+    if (held.kind === 'elsewhere') return { kind: 'elsewhere' };
+    if (held.kind !== 'held') return { kind: 'failed', why: `${above} is not a folder` };
+    try {
+      return await replaceIn({ folder: held.folder, name: path.basename(real), bytes, expected });
+    } finally {
+      await held.folder.close();
+    }
+  } catch (error) {
+    return { kind: 'failed', why: systemFault(error, real) };
+  }
+};

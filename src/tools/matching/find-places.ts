@@ -1,0 +1,288 @@
+import { type IndentPair, isConsistent } from './indentation.js';
+import { type Comparison, foldTypography, indentOf, keyOf, linesOf, trimEndBlanks } from './lines.js';
+import { numberOccurrences, textOccurrences } from './occurrences.js';
+import type { SearchedFile, ViewKind } from './searched-file.js';
+
+/**
+ * Where a text stands in a file, in steps from strict to tolerant.
+ *
+ * A step that finds one place ends the search, and so does one that finds several: then the text is ambiguous. What is
+ * found is equal to the text but for what the step tolerates; nothing is ever found because it is similar.
+ */
+
+/** Offsets in the file. */
+export type Span = { readonly start: number; readonly end: number };
+
+/** A line as it was given, and as the file has it; the first and the last may be parts of lines. */
+export type LinePair = { readonly given: string; readonly file: string };
+
+export type FoundPart = Span & {
+  readonly pairs: readonly LinePair[];
+  /** The text ends with a line break where the file ends without one. */
+  readonly lacksBreak: boolean;
+  /** It begins behind the indentation of its first line, as the text does; the other lines are indented otherwise. */
+  readonly inside: boolean;
+};
+
+export type Places =
+  | {
+      readonly kind: 'found';
+      /** In order; one, unless the text was given in parts. */
+      readonly parts: readonly FoundPart[];
+    }
+  | { readonly kind: 'missing' }
+  | {
+      readonly kind: 'ambiguous';
+      readonly places: readonly Span[];
+      /** For a text in parts: a part with exactly one place, and whether it is the first. */
+      readonly anchor?: Span & { readonly isFirst: boolean };
+    };
+
+/** More places than this are not looked for, unless all are wanted. */
+const PLACES_MAX = 1_000;
+/** More ways to place the parts of one text than this are too many to be told apart. */
+const WAYS_MAX = 20_000;
+/** Lines whose indentation is compared in one step: only a file of repeated lines has more candidates. */
+const COMPARED_LINES_MAX = 200_000;
+
+const splitsCharacter = (text: string, offset: number): boolean =>
+  /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
+
+const textsOf = (text: string): readonly string[] => linesOf(text).map((line) => line.text);
+
+const partAt = (file: SearchedFile, sought: string, { start, end }: Span): FoundPart => {
+  const given = textsOf(sought);
+  const there = textsOf(file.text.slice(start, end));
+  const lacksBreak = given.length === there.length + 1 && given.at(-1) === '';
+  const pairs = there.map((line, index) => ({ given: given[index] ?? '', file: line }));
+  return { start, end, pairs, lacksBreak, inside: false };
+};
+
+// ---- Anywhere in lines ----
+
+/** A place that would begin between the two characters of a line break begins before both. */
+const withWholeBreak = (text: string, { start, end }: Span): Span =>
+  text[start] === '\n' && text[start - 1] === '\r' ? { start: start - 1, end } : { start, end };
+
+const exactPlaces = ({ text }: SearchedFile, sought: string, most: number): readonly Span[] =>
+  textOccurrences(text, sought, most)
+    .map((start) => withWholeBreak(text, { start, end: start + sought.length }))
+    .filter(({ start, end }) => !splitsCharacter(text, start) && !splitsCharacter(text, end));
+
+/** The text as that view shows it. The last line may be incomplete, so it keeps its blanks. */
+const seenAs = (sought: string, kind: ViewKind): string => {
+  const lines = textsOf(sought).map((line, index, all) => {
+    if (kind === 'endings') return line;
+    const shown = kind === 'typography' ? foldTypography(line) : line;
+    return index === all.length - 1 ? shown : trimEndBlanks(shown);
+  });
+  return lines.join('\n');
+};
+
+const placesInView = (file: SearchedFile, sought: string, kind: ViewKind, most: number): readonly Span[] => {
+  const view = file.view(kind);
+  const seen = seenAs(sought, kind);
+  return textOccurrences(view.text, seen, most)
+    .map((start) => ({ start: view.original(start), end: view.original(start + seen.length) }))
+    .filter(({ start, end }) => !splitsCharacter(file.text, start) && !splitsCharacter(file.text, end));
+};
+
+// ---- Whole lines ----
+
+/** The lines that a part consists of; `closed`: a line break ends it. */
+type Part = { readonly text: string; readonly lines: readonly string[]; readonly closed: boolean };
+
+const partOf = (text: string): Part => {
+  const lines = textsOf(text);
+  const closed = lines.length > 1 && lines.at(-1) === '';
+  return { text, lines: closed ? lines.slice(0, -1) : lines, closed };
+};
+
+/** Lines at which the part begins, from 0, by its keys alone. */
+const startsOf = (file: SearchedFile, part: Part, comparison: Comparison): readonly number[] => {
+  const keys = file.keys(comparison);
+  const sought: number[] = [];
+  for (const line of part.lines) {
+    const number = keys.numberOf(keyOf(line, comparison));
+    if (number === undefined) return [];
+    sought.push(number);
+  }
+  // The empty line behind the last line break is no line of the file.
+  const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
+  return numberOccurrences(keys.numbers.subarray(0, count), sought, PLACES_MAX);
+};
+
+const isEmptyLine = (line: string): boolean => trimEndBlanks(foldTypography(line)) === '';
+
+/** The indentations of lines that are not empty. */
+export const indentPairsOf = (pairs: readonly LinePair[]): readonly IndentPair[] =>
+  pairs
+    .filter(({ given }) => !isEmptyLine(given))
+    .map(({ given, file }) => ({ given: indentOf(given), file: indentOf(file) }));
+
+/**
+ * Whether the first line was copied from behind its indentation: alone it has none, and the others fit one another.
+ */
+const beginsInside = (pairs: readonly LinePair[]): boolean => {
+  const [first, ...rest] = pairs;
+  if (first === undefined || isEmptyLine(first.given) || indentOf(first.given) !== '') return false;
+  const others = indentPairsOf(rest);
+  return others.length > 0 && !isConsistent(indentPairsOf(pairs)) && isConsistent(others);
+};
+
+const placeOf = (file: SearchedFile, part: Part, first: number): FoundPart => {
+  const lines = file.lines.slice(first, first + part.lines.length);
+  const [from, last] = [lines[0], lines.at(-1)];
+  if (from === undefined || last === undefined) throw new RangeError('a part has at least one line');
+  const pairs = lines.map(({ text }, index) => ({ given: part.lines[index] ?? '', file: text }));
+  const inside = beginsInside(pairs);
+  const lead = inside ? indentOf(from.text).length : 0;
+  return {
+    start: from.start + lead,
+    end: part.closed ? last.next : last.end,
+    pairs: pairs.map((pair, index) => (index === 0 ? { ...pair, file: pair.file.slice(lead) } : pair)),
+    lacksBreak: part.closed && last.next === last.end,
+    inside,
+  };
+};
+
+type Candidates = { readonly parts: readonly FoundPart[]; readonly all: boolean };
+
+/** The places of one part; not `all` of them where too many lines would have to be compared. */
+const candidatesOf = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
+  const starts = startsOf(file, part, comparison);
+  if (comparison.indentation === 'exact') {
+    return { parts: starts.map((first) => placeOf(file, part, first)), all: true };
+  }
+  const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
+  const parts = starts
+    .slice(0, most)
+    .map((first) => placeOf(file, part, first))
+    .filter(({ pairs, inside }) => isConsistent(indentPairsOf(inside ? pairs.slice(1) : pairs)));
+  return { parts, all: starts.length <= most };
+};
+
+type Way = readonly FoundPart[];
+
+/** Whether one change of indentation fits all parts. */
+const keepsDepth = (way: Way): boolean =>
+  way.length < 2 ||
+  isConsistent(way.flatMap(({ pairs, inside }) => indentPairsOf(inside ? pairs.slice(1) : pairs)));
+
+/** Every way to choose one place for each part, in the order of the file; null if there are too many to look at. */
+const waysThrough = (
+  candidates: readonly (readonly FoundPart[])[],
+  sameDepth: boolean,
+): readonly Way[] | null => {
+  let ways: readonly Way[] = [[]];
+  for (const places of [...candidates].reverse()) {
+    if (places.length * ways.length > WAYS_MAX) return null;
+    ways = places.flatMap((place) =>
+      ways
+        .filter(([next]) => next === undefined || next.start >= place.end)
+        .map((way) => [place, ...way])
+        .filter((way) => !sameDepth || keepsDepth(way)),
+    );
+  }
+  return ways;
+};
+
+const findLines = (file: SearchedFile, texts: readonly string[], comparison: Comparison): Places => {
+  const parts = texts.map(partOf);
+  if (parts.some(({ lines }) => lines.every(isEmptyLine))) return { kind: 'missing' };
+  const candidates = parts.map((part) => candidatesOf(file, part, comparison));
+  const sameDepth = comparison.indentation === 'ignored';
+  const ways = waysThrough(
+    candidates.map((one) => one.parts),
+    sameDepth,
+  );
+  if (ways?.length === 0) return { kind: 'missing' };
+  const [only, second] = ways ?? [];
+  if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
+    return { kind: 'found', parts: only };
+  const doubtful = candidates.find((one) => one.parts.length > 1 || !one.all);
+  const index = candidates.findIndex((one) => one.parts.length === 1);
+  const anchor = candidates[index]?.parts[0];
+  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
+  return { kind: 'ambiguous', places: doubtful?.parts ?? [], ...known };
+};
+
+// ---- The steps ----
+
+type Step = (file: SearchedFile, sought: string) => Places;
+
+const only = (file: SearchedFile, sought: string, places: readonly Span[]): Places => {
+  const [place, ...others] = places;
+  if (place === undefined) return { kind: 'missing' };
+  if (others.length > 0) return { kind: 'ambiguous', places };
+  return { kind: 'found', parts: [partAt(file, sought, place)] };
+};
+
+const inView =
+  (kind: ViewKind): Step =>
+  (file, sought) =>
+    only(file, sought, placesInView(file, sought, kind, PLACES_MAX));
+
+const byLines =
+  (typography: Comparison['typography'], indentation: Comparison['indentation']): Step =>
+  (file, sought) =>
+    findLines(file, [sought], { typography, indentation });
+
+const STEPS: readonly Step[] = [
+  (file, sought) => only(file, sought, exactPlaces(file, sought, PLACES_MAX)),
+  inView('endings'),
+  inView('blanks'),
+  byLines('exact', 'exact'),
+  byLines('exact', 'ignored'),
+  inView('typography'),
+  byLines('folded', 'exact'),
+  byLines('folded', 'ignored'),
+];
+/** Steps for an oldText with line numbers removed: whole lines only, since a part of a line could match anywhere. */
+const LINE_STEPS: readonly Step[] = STEPS.slice(3).filter((step) => step !== STEPS[5]);
+
+const firstFound = (steps: readonly (() => Places)[]): Places => {
+  for (const step of steps) {
+    const found = step();
+    if (found.kind !== 'missing') return found;
+  }
+  return { kind: 'missing' };
+};
+
+/** Places of a text that is not empty; with `wholeLines` only those made of whole lines. */
+export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places =>
+  firstFound((wholeLines ? LINE_STEPS : STEPS).map((step) => () => step(file, sought)));
+
+/** Places of parts of whole lines in this order, with anything between them. */
+export const findParts = (file: SearchedFile, parts: readonly string[]): Places =>
+  firstFound(
+    (
+      [
+        ['exact', 'exact'],
+        ['exact', 'ignored'],
+        ['folded', 'exact'],
+        ['folded', 'ignored'],
+      ] as const
+    ).map(
+      ([typography, indentation]) =>
+        () =>
+          findLines(file, parts, { typography, indentation }),
+    ),
+  );
+
+/** Every place where the text stands as it is, but for line breaks, none where it would overlap itself. */
+export const findAll = (
+  file: SearchedFile,
+  sought: string,
+): { readonly places: readonly Span[]; readonly first: FoundPart } | null => {
+  const exact = exactPlaces(file, sought, Number.MAX_SAFE_INTEGER);
+  const places = exact.length > 0 ? exact : placesInView(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
+  let end = 0;
+  const apart = places.filter((place) => {
+    const isApart = place.start >= end;
+    if (isApart) end = place.end;
+    return isApart;
+  });
+  const [first] = apart;
+  return first === undefined ? null : { places: apart, first: partAt(file, sought, first) };
+};

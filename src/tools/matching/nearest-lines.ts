@@ -1,0 +1,135 @@
+import { keyOf, linesOf } from './lines.js';
+import type { SearchedFile } from './searched-file.js';
+
+/**
+ * The lines of a file that a text which is not in it most probably means: for a refusal to show, never to be changed.
+ *
+ * Lines of the text that stand in the file vote for where the text would begin, and so do its words; if there are none,
+ * any three characters in a row. Rare ones count more. One pass over the file, and bounded work for each line of the text.
+ */
+
+/** Lines by index, from 0; `last` is the last one. */
+export type NearestLines = { readonly first: number; readonly last: number; readonly votes: number };
+
+const COMPARED = { typography: 'folded', indentation: 'ignored' } as const;
+const WORD = /[\p{L}\p{N}_$]{2,}/gu;
+/** Lines and words that stand in more places say nothing about where. */
+const PLACES_MAX = 64;
+const SOUGHT_LINES_MAX = 2_000;
+const SOUGHT_PARTS_MAX = 4_000;
+/** Characters of a very long line that are compared. */
+const CHARACTERS_MAX = 4_000;
+/** Distance in lines from the best vote, for lines left out or added. */
+const DRIFT_MAX = 20;
+const PART_WEIGHT = 0.3;
+
+/** Sought lines by what they hold, and where in the file that stands. */
+type Sightings = Map<string, { readonly sought: number[]; readonly found: number[]; count: number }>;
+
+const addSought = (sightings: Sightings, key: string, index: number, most: number): void => {
+  const known = sightings.get(key);
+  if (known !== undefined) {
+    if (known.sought.length < PLACES_MAX) known.sought.push(index);
+  } else if (sightings.size < most) sightings.set(key, { sought: [index], found: [], count: 0 });
+};
+
+const addFound = (sightings: Sightings, key: string, index: number): void => {
+  const known = sightings.get(key);
+  if (known === undefined) return;
+  known.count += 1;
+  if (known.found.length < PLACES_MAX) known.found.push(index);
+};
+
+const wordsOf = (line: string): readonly string[] => line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
+
+/** Adds votes for the line at which the text would begin, of what stands in at most so many places. */
+const vote = (
+  votes: Map<number, number>,
+  sightings: Sightings,
+  weigh: (key: string) => number,
+  countMax = PLACES_MAX,
+): void => {
+  for (const [key, { sought, found, count }] of sightings) {
+    if (count === 0 || count > countMax) continue;
+    const weight = weigh(key) / (count * sought.length);
+    for (const at of found) {
+      for (const index of sought) votes.set(at - index, (votes.get(at - index) ?? 0) + weight);
+    }
+  }
+};
+
+const best = (votes: ReadonlyMap<number, number>): readonly [begin: number, votes: number] | null => {
+  let winner: readonly [number, number] | null = null;
+  for (const [begin, count] of votes) {
+    if (winner === null || count > winner[1] || (count === winner[1] && begin < winner[0]))
+      winner = [begin, count];
+  }
+  return winner;
+};
+
+/** The place of a sought line nearest to where it is expected, if it is near at all. */
+const nearTo = (found: readonly number[] | undefined, expected: number): number | null => {
+  let near: number | null = null;
+  for (const at of found ?? []) {
+    if (Math.abs(at - expected) > DRIFT_MAX) continue;
+    if (near === null || Math.abs(at - expected) < Math.abs(near - expected)) near = at;
+  }
+  return near;
+};
+
+/** Every three characters in a row. */
+const triplesOf = (line: string): readonly string[] => {
+  const cut = line.slice(0, CHARACTERS_MAX);
+  return Array.from({ length: Math.max(0, cut.length - 2) }, (_, at) => cut.slice(at, at + 3));
+};
+
+/** Positions in the file of parts of the given lines. */
+const sightingsOf = (
+  sought: readonly string[],
+  file: SearchedFile,
+  partsOf: (line: string) => readonly string[],
+  most: number,
+): Sightings => {
+  const sightings: Sightings = new Map();
+  for (const [index, line] of sought.entries()) {
+    for (const part of partsOf(line)) addSought(sightings, part, index, most);
+  }
+  if (sightings.size === 0) return sightings;
+  for (const [index, { text }] of file.lines.entries()) {
+    for (const part of partsOf(text)) addFound(sightings, part, index);
+  }
+  return sightings;
+};
+
+const wholeOf = (line: string): readonly string[] => {
+  const key = keyOf(line, COMPARED);
+  return key === '' ? [] : [key];
+};
+
+/** The nearest lines; null where nothing of the text is in the file. */
+export const nearestLines = (file: SearchedFile, text: string): NearestLines | null => {
+  const body = linesOf(text.endsWith('\n') ? text.slice(0, -1) : text).slice(0, SOUGHT_LINES_MAX);
+  const sought = body.map((line) => line.text);
+  const wholeLines = sightingsOf(sought, file, wholeOf, SOUGHT_LINES_MAX);
+  const votes = new Map<number, number>();
+  vote(votes, wholeLines, (line) => Math.min(line.length, 40));
+  vote(votes, sightingsOf(sought, file, wordsOf, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
+  if (votes.size === 0)
+    vote(votes, sightingsOf(sought, file, triplesOf, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
+  if (votes.size === 0) vote(votes, wholeLines, (line) => line.length, Number.POSITIVE_INFINITY);
+  const winner = best(votes);
+  if (winner === null) return null;
+  const [begin, count] = winner;
+  const placed = sought.flatMap((line, index) => {
+    const at = nearTo(wholeLines.get(keyOf(line, COMPARED))?.found, begin + index);
+    return at === null ? [] : [{ index, at }];
+  });
+  const [top] = placed;
+  const bottom = placed.at(-1);
+  const first = top === undefined ? begin : top.at - top.index;
+  const last =
+    bottom === undefined ? begin + sought.length - 1 : bottom.at + sought.length - 1 - bottom.index;
+  const end = file.lines.length - 1;
+  const from = Math.min(Math.max(first, 0), end);
+  return { first: from, last: Math.min(Math.max(last, from), end), votes: count };
+};

@@ -1,0 +1,126 @@
+import { StringDecoder } from 'node:string_decoder';
+import { stripVTControlCharacters } from 'node:util';
+
+/**
+ * Output of a command while it runs.
+ *
+ * 1. Memory is bounded: the beginning and the end are kept, what fell out between is counted.
+ * 2. Where it is cut, it is cut between words: half a word would be told as if it were one, and half a secret is not
+ *    known to be one.
+ * 3. Progress is told at once, then at most every PROGRESS_MS, and never more than PROGRESS_CHARACTERS at a time.
+ */
+
+const KEPT_BYTES = 1024 * 1024;
+const PROGRESS_MS = 50;
+const PROGRESS_CHARACTERS = 8_192;
+
+export type CommandOutput = {
+  add(bytes: Buffer): void;
+  /** The kept output, without terminal escapes. */
+  text(): string;
+  /** Tells the last of the progress; nothing is told afterwards. */
+  finish(): void;
+};
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** Without the halves of characters at a cut. */
+const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
+  if (side === 'start') {
+    let at = 0;
+    while (at < 3 && isContinuation(bytes[at])) at += 1;
+    return bytes.subarray(at);
+  }
+  let at = bytes.length;
+  while (at > bytes.length - 3 && isContinuation(bytes[at - 1])) at -= 1;
+  return (bytes[at - 1] ?? 0) >= 0xc0 ? bytes.subarray(0, at - 1) : bytes;
+};
+
+/** Longer words are cut all the same. */
+const WORD_MAX = 4_096;
+
+/** Without the half word at its beginning. */
+const fromWord = (text: string): string => {
+  const blank = text.search(/\s/);
+  return blank > 0 && blank <= WORD_MAX ? text.slice(blank) : text;
+};
+
+/** Without the half word at its end. */
+const toWord = (text: string): string => {
+  const half = /\S*$/.exec(text.slice(-WORD_MAX))?.[0].length ?? 0;
+  return half < WORD_MAX ? text.slice(0, text.length - half) : text;
+};
+
+type Told = { add(bytes: Buffer): void; finish(): void };
+
+const tellProgress = (tell: (text: string) => void): Told => {
+  const decoder = new StringDecoder('utf8');
+  let waiting = '';
+  let timer: NodeJS.Timeout | undefined;
+  let done = false;
+  const flush = (): void => {
+    timer = undefined;
+    if (waiting === '') return;
+    const text =
+      waiting.length > PROGRESS_CHARACTERS ? `…${fromWord(waiting.slice(-PROGRESS_CHARACTERS))}` : waiting;
+    waiting = '';
+    tell(text);
+    timer = setTimeout(flush, PROGRESS_MS);
+  };
+  return {
+    add(bytes) {
+      if (done) return;
+      waiting = (waiting + decoder.write(bytes)).slice(-PROGRESS_CHARACTERS - 1);
+      if (timer === undefined) flush();
+    },
+    finish() {
+      done = true;
+      clearTimeout(timer);
+      flush();
+      clearTimeout(timer);
+    },
+  };
+};
+
+export const createCommandOutput = (tell: (text: string) => void): CommandOutput => {
+  const head: Buffer[] = [];
+  const tail: Buffer[] = [];
+  let headBytes = 0;
+  let tailBytes = 0;
+  let droppedBytes = 0;
+  const told = tellProgress(tell);
+  const addToTail = (bytes: Buffer): void => {
+    tail.push(bytes);
+    tailBytes += bytes.length;
+    for (
+      let first = tail[0];
+      first !== undefined && tailBytes - first.length >= KEPT_BYTES;
+      first = tail[0]
+    ) {
+      tail.shift();
+      tailBytes -= first.length;
+      droppedBytes += first.length;
+    }
+  };
+  return {
+    add(bytes) {
+      const room = KEPT_BYTES - headBytes;
+      if (room > 0) {
+        head.push(bytes.subarray(0, room));
+        headBytes += Math.min(room, bytes.length);
+      }
+      if (bytes.length > room) addToTail(bytes.subarray(Math.max(0, room)));
+      told.add(bytes);
+    },
+    text() {
+      const first = Buffer.concat(head);
+      const last = Buffer.concat(tail);
+      const whole =
+        droppedBytes === 0
+          ? Buffer.concat([first, last]).toString('utf8')
+          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
+      return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
+    },
+    finish: () => told.finish(),
+  };
+};

@@ -1,0 +1,141 @@
+import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { createMarkReader } from '../../launcher/fenced-shell.js';
+import type { ProgramPath } from '../../programs/find-program.js';
+import { startProgram } from '../../programs/start-program.js';
+import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox.js';
+
+/** The process of a command: started by us, or by the launcher. */
+
+export type CommandProcessEnd =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'killed'; readonly signal: string }
+  | { readonly kind: 'notStarted'; readonly why: string };
+
+export type ShellEnd = {
+  /** `again`: it never began, and can be started anew. */
+  readonly how: CommandProcessEnd | { readonly kind: 'again' };
+  /** A process that left the group holds the output open. */
+  readonly heldOpen: boolean;
+  /** A fenced command left processes behind, and none of them runs any more. */
+  readonly leftBehind: boolean;
+};
+
+export type CommandProcess = {
+  /** Null: it could not be started. */
+  readonly pid: number | null;
+  readonly ended: Promise<ShellEnd>;
+  /** It is going to be killed at once. */
+  killing(): void;
+  /** No more output is wanted. */
+  close(): void;
+};
+
+/** How long a shell that has ended may have its output held open, in ms. */
+const HELD_OPEN_MS = 100;
+
+const howItEnded = (code: number | null, signal: NodeJS.Signals | null): CommandProcessEnd =>
+  code === null ? { kind: 'killed', signal: signal ?? 'a signal' } : { kind: 'exited', code };
+
+const whyNotStarted = (error: Error, program: string): CommandProcessEnd => {
+  const missing = 'code' in error && error.code === 'ENOENT';
+  const why = missing
+    ? `${program} or the workspace is missing; install ${program}, or look at the workspace`
+    : error.message;
+  return { kind: 'notStarted', why };
+};
+
+/** Rounds of the event loop in which output that has arrived is read: the last bytes, then the end of the stream. */
+const READING_ROUNDS = 3;
+
+/** Calls back after what has arrived by now was read. A busy program is late for its timers, not only for its streams. */
+const afterReading = (done: () => void, rounds = READING_ROUNDS): void => {
+  setImmediate(() => (rounds === 0 ? done() : afterReading(done, rounds - 1)));
+};
+
+type Ended = Pick<ShellEnd, 'how' | 'heldOpen'>;
+
+/** Resolves when the shell has ended and its output is closed or was waited for. */
+const shellEnd = (child: ChildProcess, program: string): Promise<Ended> =>
+  new Promise((resolve) => {
+    child.once('error', (error) => {
+      if (child.pid === undefined) resolve({ how: whyNotStarted(error, program), heldOpen: false });
+    });
+    child.once('exit', (code, signal) => {
+      const how = howItEnded(code, signal);
+      const patience = setTimeout(() => afterReading(() => resolve({ how, heldOpen: true })), HELD_OPEN_MS);
+      child.once('close', () => {
+        clearTimeout(patience);
+        resolve({ how, heldOpen: false });
+      });
+    });
+  });
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+/** `program`: its name, for people. */
+export const startPrepared = (
+  prepared: PreparedCommand,
+  { program, isFenced }: { readonly program: string; readonly isFenced: boolean },
+  output: (bytes: Buffer) => void,
+): CommandProcess => {
+  const { words, environment, folder, descriptors } = prepared;
+  // bubblewrap or the shell, both found by find-program.ts
+  const child = startProgram(prepared.program as ProgramPath, words, {
+    cwd: folder,
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', ...descriptors],
+    // The streams are what the first three places of `stdio` say.
+  }) as Child;
+  prepared.started();
+  const marks = createMarkReader(output);
+  child.stdout.on('data', output);
+  child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : output);
+  return {
+    pid: child.pid ?? null,
+    ended: shellEnd(child, program).then((end) => ({ ...end, leftBehind: marks.end() })),
+    killing: () => undefined,
+    close() {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    },
+  };
+};
+
+/** The exit code of a shell whose command was killed. */
+const KILLED_CODE = 128 + 9;
+const CUT = '\n[the disk is full: from here on output is missing]\n';
+
+/** Lets it go. */
+export const startWaiting = (
+  waiting: WaitingCommand,
+  due: number | null,
+  output: (bytes: Buffer) => void,
+): CommandProcess => {
+  let isKilled = false;
+  const killed: CommandProcessEnd = { kind: 'killed', signal: 'SIGKILL' };
+  const ended = waiting.ended.then(({ how, leftBehind, isCut }): ShellEnd => {
+    if (isCut) output(Buffer.from(CUT));
+    const end = { heldOpen: false, leftBehind };
+    switch (how.kind) {
+      case 'exited':
+        return { ...end, how: isKilled && how.code === KILLED_CODE ? killed : how };
+      case 'killed':
+        return { ...end, how: killed };
+      case 'neverStarted':
+        return { ...end, how: { kind: 'again' } };
+      default:
+        return how satisfies never;
+    }
+  });
+  waiting.go(due, output);
+  return {
+    ...{ pid: waiting.process.pid, ended },
+    killing() {
+      isKilled = true;
+      waiting.cancelled();
+    },
+    close: () => undefined,
+  };
+};

@@ -1,0 +1,101 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { AUTHOR_PARTS, AUTHOR_VARIABLES, type AuthorPart, ownAuthor } from '../../base/commit-author.js';
+import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { readTextOrEmptySync } from '../../files/regular-file.js';
+import { repositoryFolders } from '../../files/repository-folders.js';
+
+/**
+ * A name for commits where nobody has configured one. Looks at git's files and starts no process; whenever in
+ * doubt, something is configured, and git decides.
+ */
+
+const CONFIG_BYTES_MAX = 1024 * 1024;
+
+// Most are not there, and an error that is made and thrown away costs ten times as much as this question.
+const readOrEmpty = (file: string): string =>
+  existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
+
+/** The folder with the repository's config; worktrees and submodules point to it by a file. */
+const repositoryOf = (workspace: string): string | null => {
+  const top = repositoryFolders(workspace).top ?? workspace;
+  const place = path.join(top, '.git');
+  const status = statSync(place, { throwIfNoEntry: false });
+  if (status === undefined) return null;
+  if (status.isDirectory()) return place;
+  const own = path.resolve(
+    top,
+    readOrEmpty(place)
+      .replace(/^gitdir:\s*/, '')
+      .trim(),
+  );
+  return path.resolve(own, readOrEmpty(path.join(own, 'commondir')).trim());
+};
+
+const configFiles = (environment: ProcessEnvironment, workspace: string): readonly string[] => {
+  const home = environment.HOME ?? '';
+  const global =
+    environment.GIT_CONFIG_GLOBAL === undefined
+      ? [
+          path.join(environment.XDG_CONFIG_HOME || path.join(home, '.config'), 'git/config'),
+          path.join(home, '.gitconfig'),
+        ]
+      : [environment.GIT_CONFIG_GLOBAL];
+  const repository = repositoryOf(workspace);
+  const own = repository === null ? [] : [path.join(repository, 'config')];
+  return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
+};
+
+/** The parts that a config file sets; both if it includes other files, which are not followed. */
+const partsIn = (config: string): readonly AuthorPart[] => {
+  if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
+  const sections = config
+    .split(/^\s*(?=\[)/m)
+    .filter((section) => /^\[\s*(user|author|committer)\s*\]/i.test(section));
+  return AUTHOR_PARTS.filter((part) =>
+    sections.some((section) => new RegExp(`^[^#;]*\\b${part}\\s*=`, 'im').test(section)),
+  );
+};
+
+/** Both parts where the repository can't be looked at: git says itself what is wrong with it. */
+const configuredParts = (environment: ProcessEnvironment, workspace: string): ReadonlySet<AuthorPart> => {
+  try {
+    return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
+  } catch {
+    return new Set(AUTHOR_PARTS); // e.g. `.git` is a circle of links, or a folder above may not be entered
+  }
+};
+
+/** Variables for the parts of an identity that neither the environment nor git's files have. */
+const missingIdentity = (
+  environment: ProcessEnvironment,
+  workspace: string,
+): Readonly<Record<string, string>> => {
+  const set = configuredParts(environment, workspace);
+  const variables: Record<string, string> = {};
+  for (const part of AUTHOR_PARTS) {
+    if (set.has(part)) continue;
+    for (const name of AUTHOR_VARIABLES[part]) {
+      if (environment[name] === undefined) variables[name] = ownAuthor(part);
+    }
+  }
+  return variables;
+};
+
+const NONE: Readonly<Record<string, string>> = {};
+
+/**
+ * A finder for one session. Once an identity was found it looks no more; until then it looks before each command,
+ * since the last one may have configured it. A command that configures one itself is left alone.
+ */
+export const createIdentityFinder = (
+  environment: ProcessEnvironment,
+): ((workspace: string, command: string) => Readonly<Record<string, string>>) => {
+  let found = false;
+  return (workspace, command) => {
+    if (found || /\buser\.(name|email)\b|GIT_CONFIG/.test(command)) return NONE;
+    const missing = missingIdentity(environment, workspace);
+    found = Object.keys(missing).length === 0;
+    return missing;
+  };
+};

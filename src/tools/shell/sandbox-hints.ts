@@ -1,0 +1,119 @@
+import type { CommandLevel } from '../../agent/policy/call-level.js';
+import { INNER_HOME } from '../../sandbox/session/session-folders.js';
+
+/**
+ * What a command failed for lack of in the sandbox, from what it printed, and the way out.
+ *
+ * Programs say these things in words of their own, and some say them for other reasons, too: so a hint is looked for
+ * only where a fenced command failed, and says what holds inside, not that it was the cause.
+ */
+
+export type FailedCommand = {
+  readonly level: CommandLevel;
+  readonly output: string;
+  /** Real path. */
+  readonly workspace: string;
+  /** The user's home folder; empty if it has none. */
+  readonly home: string;
+};
+
+type Hint = {
+  readonly sign: RegExp;
+  /** An extra check where the pattern alone is ambiguous. */
+  readonly when?: (failed: FailedCommand, match: RegExpExecArray) => boolean;
+  readonly text: string;
+};
+
+const OUTSIDE = 'if that is what it needs, ask again with needs: "outside"';
+const NETWORK = 'if that is what it needs, ask again with needs: "network"';
+
+const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
+
+const isIn = (path: string, folder: string): boolean =>
+  folder !== '' && (path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
+
+const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
+
+/** The first that fits counts: the narrow ones come first. */
+const hints: readonly Hint[] = [
+  {
+    sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),
+    text: `git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: new RegExp(
+      `(?:move|remove|rename|unlink|overwrite|replace)\\b[^\\n]*: ${BUSY}|Device or resource busy`,
+    ),
+    text: `.git and files that are run later without a question can't be replaced in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /Read-only file system|\bEROFS\b|readonly database|read-only file system/,
+    when: ({ level }) => level.startsWith('read-only'),
+    text: `the sandbox is read-only now: nothing but /tmp and the home folder can be written`,
+  },
+  {
+    sign: /Read-only file system|\bEROFS\b|read-only file system/,
+    text: `in the sandbox only the workspace, /tmp and a private home folder can be written, and there not what is run later without a question (hooks, CI, editor tasks): ${OUTSIDE}`,
+  },
+  {
+    sign: /Cannot connect to the (?:Docker|Podman)|docker\.sock|podman\.sock|containerd\.sock|connect to the docker API/i,
+    text: `daemons of the machine can't be reached from the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /no new privileges|sudo: (?:effective uid|\/etc\/sudo|unable to|setrlimit|a terminal|a password|error initializing)|su: (?:Authentication failure|cannot set|must be run)|must be suid|setuid/i,
+    text: `no rights can be gained in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:unshare|clone|setns|mount|umount|fusermount3?|pivot_root|bwrap)\b[^\n]*(?:Operation not permitted|permission denied|EPERM|Function not implemented|No permissions)|uid_map|No usable sandbox|user namespaces? (?:is|are) (?:not|disabled)/i,
+    text: `namespaces and mounts can't be made in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /Permission denied \(publickey|Host key verification failed|connection to your authentication agent|gpg(?:-agent)?: [^\n]*(?:No secret key|can't connect)|gpg failed to sign/i,
+    text: `keys and their agents are not visible in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i,
+    when: hasNoNetwork,
+    text: `the sandbox has no network: ${NETWORK}`,
+  },
+  {
+    sign: /(?:ECONNREFUSED|connection refused)/i,
+    when: hasNoNetwork,
+    text: `servers that run outside of the sandbox, for example a database of this machine, can't be reached from it: ${NETWORK}`,
+  },
+  {
+    sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,
+    text: `secrets of the machine and other processes are not visible in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(~?\/[^\s:'"'(),]+)['"']*:? (?:No such file or directory|Permission denied|not found)|(?:ENOENT|EACCES)[^\n]*? '(\/[^']+)'|No such file or directory: '(\/[^']+)'/,
+    when: ({ home, workspace }, match) => {
+      const path = match[1] ?? match[2] ?? match[3] ?? '';
+      const isHome = path.startsWith('~') || isIn(path, INNER_HOME) || isIn(path, home);
+      return isHome && !isIn(path, workspace);
+    },
+    text: `the home folder in the sandbox is a private one with toolchains alone, no settings and no secrets: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:changing ownership|chown|lchown)\b[^\n]*(?:Operation not permitted|Invalid argument|EPERM|EINVAL)/,
+    text: `there is one user only in the sandbox, files can't be given to another: ${OUTSIDE}`,
+  },
+  {
+    sign: /ptrace\b[^\n]*(?:Operation not permitted|EPERM)|perf_event_open|bpf\b[^\n]*Operation not permitted/,
+    text: `tracing of other processes and the kernel is off in the sandbox: ${OUTSIDE}`,
+  },
+];
+
+/** The end of the output is where a program says why it failed. */
+const LOOKED_AT = 8_192;
+
+/** Half a sentence for the model, or null where nothing hints at the sandbox. */
+export const sandboxHint = (failed: FailedCommand): string | null => {
+  if (failed.level === 'off') return null;
+  const output = failed.output.slice(-LOOKED_AT);
+  for (const { sign, when, text } of hints) {
+    const match = sign.exec(output);
+    if (match !== null && (when === undefined || when(failed, match))) return text;
+  }
+  return null;
+};

@@ -1,0 +1,232 @@
+import type { CommandLevel } from '../../agent/policy/call-level.js';
+import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { FENCE_DEPTH, reportingLeftovers } from '../../launcher/fenced-shell.js';
+import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
+import {
+  type CommandSandbox,
+  type PreparedCommand,
+  SandboxRefusal,
+  type WaitingCommand,
+} from '../../sandbox/command-sandbox.js';
+import { type CommandOutput, createCommandOutput } from './command-output.js';
+import {
+  type CommandProcess,
+  type CommandProcessEnd,
+  type ShellEnd,
+  startPrepared,
+  startWaiting,
+} from './command-process.js';
+import {
+  askFencedToEnd,
+  askToEnd,
+  endLeftovers,
+  endTree,
+  type ProcessFamily,
+  type ProcessRoot,
+  rememberFamily,
+  watchOver,
+} from './end-processes.js';
+
+/**
+ * A shell command as a process.
+ *
+ * 1. One process is started, the leader of its own group; it gets no terminal and no input.
+ * 2. It has ended when the shell has: a daemon that holds the output open is waited for a moment, no longer.
+ * 3. After its end nothing of its group runs. If it was stopped, nothing that belongs to it runs at all. Of a fenced
+ *    command nothing runs after its end in any case.
+ * 4. It runs at the level that was ordered, or not at all.
+ */
+
+/** Both outputs into one, so that lines keep their order. */
+const JOINED = 'exec 2>&1; ';
+
+export type CommandEnd = {
+  readonly how: CommandProcessEnd;
+  readonly durationMs: number;
+  /** `ended`: the command left processes behind, which were ended. `detached`: one left the group and lives. */
+  readonly leftovers: 'none' | 'ended' | 'detached';
+  /** Lines for the model: what the sandbox has put aside. */
+  readonly notes: readonly string[];
+};
+
+export type RunningCommand = {
+  readonly output: CommandOutput;
+  readonly ended: Promise<CommandEnd>;
+  /** Asks it to end; when the shell has ended, so does everything else. */
+  stop(): void;
+  /** Ends all of it at once. */
+  kill(): void;
+};
+
+export type CommandRequest = {
+  readonly sandbox: () => Promise<CommandSandbox>;
+  readonly level: CommandLevel;
+  /** The shell, by its name: it is looked for on the PATH of `ownEnvironment`. */
+  readonly program: string;
+  readonly ownEnvironment: ProcessEnvironment;
+  readonly command: string;
+  readonly workspace: string;
+  /** Variables of this command alone. */
+  readonly environment: ProcessEnvironment;
+  readonly marker: string;
+  /** Time limit in ms, or null. The caller enforces it; it is stored for a recovery after a crash. */
+  readonly deadlineMs: number | null;
+  progress(text: string): void;
+};
+
+type Prepared =
+  | { readonly kind: 'ready'; readonly prepared: PreparedCommand }
+  | { readonly kind: 'waiting'; readonly prepared: WaitingCommand }
+  | { readonly kind: 'refused'; readonly why: string };
+
+const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): ProgramPath | string => {
+  const programs = searchPrograms({ environment: ownEnvironment, workspace });
+  const refused = programs.whyNot(program);
+  const why = refused === null ? `is missing; install ${program}` : `is not used: ${refused}`;
+  return programs.find(program) ?? `${program} ${why}`;
+};
+
+/** `quick`: through the launcher, if that can be. */
+type Way = 'quick' | 'direct';
+
+/** Rule 4: whatever goes wrong here, nothing was started. */
+const prepare = async (order: CommandRequest, way: Way): Promise<Prepared> => {
+  const { level, environment, command } = order;
+  const shell = findShell(order);
+  if (!shell.startsWith('/')) return { kind: 'refused', why: shell };
+  const words = ['-c', `${JOINED}${command}`];
+  try {
+    const sandbox = await order.sandbox();
+    if (level !== 'off' && way === 'quick') {
+      const waiting = await sandbox.takeWaiting({ level, environment, program: shell, words });
+      if (waiting !== null) return { kind: 'waiting', prepared: waiting };
+    }
+    const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
+    return { kind: 'ready', prepared: await sandbox.prepare({ level, environment, ...shown }) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { kind: 'refused', why: error instanceof SandboxRefusal ? `the sandbox: ${why}` : why };
+  }
+};
+
+/** A command that was started, and who belonged to it when it was stopped (null: it was not). */
+type Life = {
+  readonly root: ProcessRoot;
+  readonly process: CommandProcess;
+  readonly isFenced: boolean;
+  family: ProcessFamily | null;
+  swept: Promise<void>;
+};
+
+/** Keeps invariant 3 after the shell has ended. */
+const clearUp = async (life: Life, { heldOpen, leftBehind }: ShellEnd): Promise<CommandEnd['leftovers']> => {
+  if (life.family !== null) {
+    await endTree(life.root, life.family);
+    await life.swept;
+    return 'none';
+  }
+  if (life.isFenced) {
+    if (leftBehind) await endTree(life.root);
+    return leftBehind ? 'ended' : 'none';
+  }
+  if (await endLeftovers(life.root)) return 'ended';
+  return heldOpen ? 'detached' : 'none';
+};
+
+/** Bubblewrap's own error, when the command printed nothing because it never started. */
+const startFault = (output: CommandOutput, how: CommandProcessEnd, isFenced: boolean): CommandProcessEnd => {
+  const text = output.text();
+  const isFault = isFenced && how.kind === 'exited' && how.code === 1 && /^bwrap: [^\n]*\n?$/.test(text);
+  return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
+};
+
+class Command {
+  readonly output: CommandOutput;
+  readonly #order: CommandRequest;
+  readonly #startedAt = performance.now();
+  /** Null before it was started and after its end: the pid may be another process's then. */
+  #life: Life | null = null;
+  #isUnwanted = false;
+
+  constructor(order: CommandRequest) {
+    this.#order = order;
+    this.output = createCommandOutput((text) => order.progress(text));
+  }
+
+  /** Asks it to end; before it was started, it is not started. */
+  stop(): void {
+    this.#isUnwanted = true;
+    const life = this.#life;
+    if (life === null || life.family !== null) return;
+    life.family = rememberFamily(life.root);
+    if (life.isFenced) askFencedToEnd(life.root, FENCE_DEPTH);
+    else askToEnd(life.root);
+  }
+
+  kill(): void {
+    this.#isUnwanted = true;
+    const life = this.#life;
+    if (life === null) return;
+    life.family ??= rememberFamily(life.root);
+    life.process.killing();
+    life.swept = endTree(life.root, life.family);
+  }
+
+  async run(way: Way = 'quick'): Promise<CommandEnd> {
+    const ready = await prepare(this.#order, way);
+    if (ready.kind === 'refused') return this.#end({ kind: 'notStarted', why: ready.why });
+    const { prepared } = ready;
+    if (this.#isUnwanted) {
+      if (ready.kind === 'ready') ready.prepared.started();
+      return this.#end({ kind: 'killed', signal: 'SIGTERM' }, 'none', await prepared.finish());
+    }
+    const process = this.#start(ready);
+    const life = this.#begin(process);
+    const release = life === null ? () => undefined : watchOver(life.root);
+    const end = await process.ended;
+    const leftovers = life === null ? 'none' : await clearUp(life, end);
+    this.#life = null;
+    process.close();
+    release();
+    const notes = await prepared.finish();
+    const { how } = end;
+    if (how.kind === 'again') return this.run('direct');
+    return this.#end(startFault(this.output, how, life?.isFenced ?? false), leftovers, notes);
+  }
+
+  #start(ready: Exclude<Prepared, { kind: 'refused' }>): CommandProcess {
+    const { level, program, deadlineMs } = this.#order;
+    const due = deadlineMs === null ? null : Date.now() + deadlineMs;
+    const output = (bytes: Buffer): void => this.output.add(bytes);
+    if (ready.kind === 'waiting') return startWaiting(ready.prepared, due, output);
+    return startPrepared(ready.prepared, { program, isFenced: level !== 'off' }, output);
+  }
+
+  #begin(process: CommandProcess): Life | null {
+    const { marker, level } = this.#order;
+    if (process.pid === null) return null;
+    const root = { pid: process.pid, marker };
+    this.#life = { root, process, isFenced: level !== 'off', family: null, swept: Promise.resolve() };
+    return this.#life;
+  }
+
+  #end(
+    how: CommandProcessEnd,
+    leftovers: CommandEnd['leftovers'] = 'none',
+    notes: readonly string[] = [],
+  ): CommandEnd {
+    this.output.finish();
+    return { how, leftovers, notes, durationMs: performance.now() - this.#startedAt };
+  }
+}
+
+/** Starts it as soon as its sandbox is ready. */
+export const startCommand = (order: CommandRequest): RunningCommand => {
+  const command = new Command(order);
+  return {
+    output: command.output,
+    ended: command.run(),
+    stop: () => command.stop(),
+    kill: () => command.kill(),
+  };
+};

@@ -1,0 +1,108 @@
+import type { JudgedCall } from '../../agent/call.js';
+import type { CallChanges } from '../call-changes.js';
+import { type GitPlace, useRepository } from '../git/git.js';
+import type { Refs } from '../git/refs.js';
+import type { WorktreeSnapshot } from '../worktree-snapshot.js';
+import type { HeadMove, HeadMover } from './commit-notes.js';
+import { filesMade, type HeadChange, headChangeOf, isSameHead } from './head-changes.js';
+
+/** One move of HEAD. */
+type HeadStep = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
+
+/** `before`: the snapshot before the call, if there is one. `noted`: its files are already recorded. */
+type ToNote = {
+  readonly call: JudgedCall;
+  readonly before: WorktreeSnapshot | null;
+  readonly noted: boolean;
+};
+
+/** The refs of a repository before its first commit. */
+export const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
+  ...{ top, gitFolder, head: { ...head, hash: null } },
+  ...{ tips: [], remoteTips: [], stash: null },
+});
+
+/** Everything that happened to the repository since the last report. */
+export class RepositoryEvents {
+  #steps: readonly HeadStep[] = [];
+  #callChanges: readonly CallChanges[] = [];
+  readonly #ended = new Set<string>();
+  #began: WorktreeSnapshot | null = null;
+
+  /** The first snapshot before a call; null if there is none. */
+  get began(): WorktreeSnapshot | null {
+    return this.#began;
+  }
+
+  begin(snapshot: WorktreeSnapshot | null): void {
+    this.#began ??= snapshot;
+  }
+
+  /** Records a move of HEAD. Successive moves by the same mover are merged. */
+  move(by: HeadMover, from: Refs, to: Refs): void {
+    if (isSameHead(from.head, to.head)) return;
+    const last = this.#steps.at(-1);
+    this.#steps =
+      last?.by === by ? [...this.#steps.slice(0, -1), { ...last, to }] : [...this.#steps, { by, from, to }];
+  }
+
+  add(changes: CallChanges): void {
+    this.#callChanges = [...this.#callChanges, changes];
+  }
+
+  /** Records the end of a call whose batch gets no report. The next report includes it. */
+  end({ callId }: JudgedCall): void {
+    this.#ended.add(callId);
+  }
+
+  /** Whether the next report has to include such calls. */
+  isOwing(): boolean {
+    return this.#ended.size > 0;
+  }
+
+  /** Whether nothing is recorded. */
+  isEmpty(): boolean {
+    const noted = this.#steps.length + this.#callChanges.length + this.#ended.size;
+    return noted === 0 && this.#began === null;
+  }
+
+  clear(): void {
+    this.#steps = [];
+    this.#callChanges = [];
+    this.#ended.clear();
+    this.#began = null;
+  }
+
+  async moved(place: GitPlace): Promise<readonly HeadMove[]> {
+    const moved: HeadMove[] = [];
+    for (const { by, from, to } of this.#steps) {
+      const change = await useRepository(place, (repository) => headChangeOf(repository, from, to.head));
+      if (change !== null) moved.push({ by, change });
+    }
+    return moved;
+  }
+
+  /** Files that commits of the calls changed, relative to the top; empty without snapshots. */
+  async made(place: GitPlace, now: WorktreeSnapshot | null, within: HeadChange): Promise<readonly string[]> {
+    const began = this.#began;
+    if (began === null || now === null || within.commits.length === 0) return [];
+    return (await useRepository(place, (repository) => filesMade(repository, began, now, within))) ?? [];
+  }
+
+  /** The changes of a call; undefined without a snapshot before and after it. */
+  changesOf({ callId }: JudgedCall): CallChanges | undefined {
+    return this.#callChanges.find(({ call }) => call.callId === callId);
+  }
+
+  /** Calls of earlier batches without a report, then those of this batch. */
+  toNote(calls: readonly JudgedCall[]): readonly ToNote[] {
+    const isOwn = new Set(calls.map(({ callId }) => callId));
+    const earlier = this.#callChanges
+      .map(({ call }) => call)
+      .filter(({ callId }) => !isOwn.has(callId) && this.#ended.has(callId));
+    return [...earlier, ...calls].map((call) => ({
+      ...{ call, before: this.changesOf(call)?.before ?? null },
+      noted: this.#ended.has(call.callId),
+    }));
+  }
+}

@@ -1,0 +1,267 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { isWithin } from '../../files/is-within.js';
+import { repositoryFolders } from '../../files/repository-folders.js';
+import { searchPrograms } from '../../programs/find-program.js';
+import { atExit } from '../at-exit.js';
+import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from '../run-program.js';
+import {
+  authorVariables,
+  cleanEnvironment,
+  frozenConfig,
+  type GitConfig,
+  HARDENING,
+  parseConfig,
+} from './git-config.js';
+import { findWaitingFile } from './git-files.js';
+import type { KnownRepository, LocatedRepository, RepositoryLocation } from './known-repository.js';
+import { checkOwnRepository } from './own-repository.js';
+
+/**
+ * Runs git. All of Pawl's own calls of git are here.
+ *
+ * 1. No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program, textconv, pager,
+ *    editor, alias, credential helper, transport or signature program.
+ * 2. Only `rev-parse` and `config --list` see the repository's own configuration, and neither runs a program that it
+ *    names. All other commands see the repository through a folder of links with our own configuration, a copy of the
+ *    settings that say how files are stored. So names of filters, includes and later changes of the configuration have
+ *    no effect. The exception is `moveRef`, which must write to the real folder: it could only run hooks, and those are
+ *    turned off.
+ * 3. Configuration is never written. Submodules are ignored.
+ * 4. Without a `.git` in or above the workspace, or below another user's, no process is started.
+ * 5. A git folder outside the working tree is used only if it names the working tree in return (own-repository.ts).
+ * 6. HEAD and branches are read from their files (refs.ts). Git is asked only if these have an unusual form.
+ */
+
+export type GitPlace = {
+  /** Real absolute path. */
+  readonly workspace: string;
+  readonly environment: ProcessEnvironment;
+  readonly signal: AbortSignal;
+  /** Cached facts about the repository. Without it, git is asked each time. */
+  readonly known?: KnownRepository;
+};
+
+export type GitOptions = {
+  /** Text for stdin. Default: none. */
+  readonly input?: string;
+  /** A private index instead of the user's. */
+  readonly indexFile?: string;
+  readonly bytesMax?: number;
+  readonly atMax?: ProgramOrder['atMax'];
+};
+
+export type Repository = {
+  /** Top folder of the working tree; the commands run there. */
+  readonly top: string;
+  readonly gitFolder: string;
+  readonly indexFile: string;
+  /** A private folder, removed together with this object. */
+  readonly scratch: string;
+  /** The configuration as it was when the repository was opened. */
+  readonly config: GitConfig;
+  /** Runs a command and returns its exit code and output. */
+  run(words: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
+  /** Runs a command and returns its output. Rejects if the exit code is not 0. */
+  ask(words: readonly string[], options?: GitOptions): Promise<string>;
+  /** Runs `update-ref`. It is never stopped once begun, since it would leave its lock behind. */
+  moveRef(words: readonly string[]): Promise<ProgramEnd>;
+};
+
+const UNSTOPPABLE = new AbortController().signal;
+const CALL_DEADLINE_MS = 10_000;
+const BYTES_MAX = 16 * 1024 * 1024;
+
+/** Links to the folder that worktrees share, without configuration and hooks. */
+const SHARED = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs', 'reftable'];
+
+/** Git's messages for a missing repository, or a bare one, which has no working tree. */
+const NONE = /not a git repository|must be run in a work tree|cannot use bare repository/i;
+
+type Start = (
+  words: readonly string[],
+  options: GitOptions,
+  variables: ProcessEnvironment,
+  stop?: AbortSignal,
+) => Promise<ProgramEnd>;
+
+const starter = (place: GitPlace): Start => {
+  const { workspace, environment, signal } = place;
+  const programs = searchPrograms({ environment, workspace });
+  const program = programs.find('git');
+  const clean = cleanEnvironment(environment, programs.folders.join(path.delimiter));
+  return (words, options, variables, stop = signal) => {
+    if (program === null) {
+      const skipped = programs.whyNot('git');
+      const why =
+        skipped === null
+          ? 'git is not on the PATH (folders inside the workspace do not count): install it'
+          : `git can't be used: ${skipped}. Install one that only you or the system can change`;
+      return Promise.reject(new ProgramFailure('missing', why));
+    }
+    return runProgram({
+      program,
+      words,
+      title: `git ${words.find((word) => /^[a-z]+(-[a-z]+)*$/.test(word)) ?? ''}`.trim(),
+      folder: variables.GIT_WORK_TREE ?? workspace,
+      environment: withoutUndefined({ ...clean, ...variables }),
+      input: options.input ?? null,
+      bytesMax: options.bytesMax ?? BYTES_MAX,
+      atMax: options.atMax ?? 'fail',
+      deadlineMs: CALL_DEADLINE_MS,
+      signal: stop,
+    });
+  };
+};
+
+const withoutUndefined = (variables: ProcessEnvironment): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+
+const refusal = (words: readonly string[], { code, errors }: ProgramEnd): ProgramFailure =>
+  new ProgramFailure(
+    'refused',
+    `git ${words[0] ?? ''} failed (exit code ${code}): ${errors || 'it did not say why'}`,
+  );
+
+const OWN = ['--no-pager', '-c', 'safe.bareRepository=explicit'];
+const LISTING = ['config', '--list', '-z'];
+
+/** Asks git where the repository is. Git refuses one that belongs to another user. */
+const findRepository = async (start: Start, workspace: string): Promise<RepositoryLocation | null> => {
+  const words = ['rev-parse', '--path-format=absolute', '--show-toplevel', '--absolute-git-dir'];
+  const end = await start([...OWN, ...words, '--git-common-dir', '--git-path', 'index'], {}, {});
+  if (end.code !== 0) {
+    if (NONE.test(end.errors)) return null;
+    throw refusal(words, end);
+  }
+  const [top, gitFolder, shared, indexFile, ...more] = end.output
+    .toString('utf8')
+    .replace(/\n$/, '')
+    .split('\n');
+  if (top === undefined || gitFolder === undefined || shared === undefined || indexFile === undefined) {
+    throw new ProgramFailure('refused', 'git did not say where its repository is');
+  }
+  if (more.length > 0)
+    throw new ProgramFailure('refused', 'the path of the repository holds a line break: move it');
+  // ignore a repository whose configured working tree is elsewhere
+  return isWithin(workspace, top) ? { top, gitFolder, shared, indexFile } : null;
+};
+
+/**
+ * Makes the folder of links (rule 2), and returns the variables that make git use it. Synchronous, since a dozen small
+ * asynchronous calls took twenty times as long.
+ */
+const freeze = (
+  { location: { top, gitFolder, shared }, config }: LocatedRepository,
+  environment: ProcessEnvironment,
+  scratch: string,
+): ProcessEnvironment => {
+  const folder = path.join(scratch, 'repository');
+  const home = path.join(scratch, 'home');
+  for (const place of [folder, home]) mkdirSync(place);
+  writeFileSync(path.join(folder, 'config'), frozenConfig(config, environment));
+  for (const name of SHARED) symlinkSync(path.join(shared, name), path.join(folder, name));
+  return {
+    GIT_DIR: gitFolder,
+    GIT_COMMON_DIR: folder,
+    GIT_WORK_TREE: top,
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_CONFIG_SYSTEM: '/dev/null',
+    GIT_CONFIG_NOSYSTEM: '1',
+    HOME: home,
+    XDG_CONFIG_HOME: home,
+    ...authorVariables(config, environment),
+  };
+};
+
+const openIn = (place: GitPlace, start: Start, located: LocatedRepository, scratch: string): Repository => {
+  const { location, config } = located;
+  const frozen = freeze(located, place.environment, scratch);
+  const run: Repository['run'] = (words, options = {}) =>
+    start([...HARDENING, ...words], options, { ...frozen, GIT_INDEX_FILE: options.indexFile });
+  return {
+    ...{
+      top: location.top,
+      gitFolder: location.gitFolder,
+      indexFile: location.indexFile,
+      scratch,
+      config,
+      run,
+    },
+    ask: async (words, options) => {
+      const end = await run(words, options);
+      if (end.code !== 0) throw refusal(words, end);
+      return end.output.toString('utf8');
+    },
+    moveRef: (words) =>
+      start(
+        [...HARDENING, 'update-ref', ...words],
+        {},
+        { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) },
+        place.signal.aborted ? place.signal : UNSTOPPABLE,
+      ),
+  };
+};
+
+const askGit = async (start: Start, workspace: string): Promise<LocatedRepository | null> => {
+  const [location, listed] = await settleAll([
+    findRepository(start, workspace),
+    start([...OWN, ...LISTING], {}, {}),
+  ]);
+  if (location === null) return null;
+  if (listed.code !== 0) throw refusal(LISTING, listed);
+  return { location, config: parseConfig(listed.output.toString('utf8')) };
+};
+
+/**
+ * Finds the repository around the workspace and its configuration; null if there is none. Starts no process while
+ * cached facts are valid. Rejects with a ProgramFailure if git fails.
+ */
+export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
+  const marked = repositoryFolders(place.workspace).top;
+  if (marked === null) return null;
+  const ask = async (): Promise<LocatedRepository | null> => {
+    const waiting = findWaitingFile(marked, place.environment.HOME ?? '');
+    if (waiting !== null) {
+      const why = `git is not asked: ${waiting} is not a regular file, so git would wait for it. Remove it`;
+      throw new ProgramFailure('refused', why);
+    }
+    const located = await askGit(starter(place), place.workspace);
+    if (located !== null) checkOwnRepository(place.workspace, located.location.shared);
+    return located;
+  };
+  return place.known?.locate(marked, ask) ?? ask();
+};
+
+/**
+ * Runs `work` with the repository around the workspace; null if there is none. Rejects with a ProgramFailure if git
+ * fails, and with the error of `work`.
+ */
+export const useRepository = async <T>(
+  place: GitPlace,
+  work: (repository: Repository) => Promise<T>,
+): Promise<T | null> => {
+  const located = await locateRepository(place);
+  return located === null ? null : workWith(place, located, work);
+};
+
+/** Like `useRepository`, with a repository that was located just before. */
+export const workWith = async <T>(
+  place: GitPlace,
+  located: LocatedRepository,
+  work: (repository: Repository) => Promise<T>,
+): Promise<T> => {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-git-'));
+  const clear = (): void => rmSync(scratch, { recursive: true, force: true });
+  const callOff = atExit(clear);
+  try {
+    return await work(openIn(place, starter(place), located, scratch));
+  } finally {
+    clear();
+    callOff();
+  }
+};

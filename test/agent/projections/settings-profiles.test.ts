@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { projections } from '../../../src/agent/projections/all-projections.js';
+import { profiles } from '../../../src/agent/projections/settings-profiles.js';
+
+test('a profile by the name of a seed is what makes the agent behave as that seed says', () => {
+  for (const name of ['minimal', 'loom', 'sketch', 'tools'] as const)
+    assert.equal(profiles[name], projections.find((view) => view.name === name)?.settings, name);
+});
+
+test('the full profile does everything that can be done after tools', () => {
+  assert.deepEqual(profiles.full, { hooks: 'mutating', formatter: 'onChanges', autoCommit: 'on' });
+});

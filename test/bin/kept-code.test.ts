@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { expectCode, makeServed, runPawl } from '../e2e/pawl.js';
+import { done } from '../e2e/wire-words.js';
+
+test('the compiled code that a session keeps is used by the next session, and stays as it is', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  const caches = join(place.home, '.cache', 'pawl');
+  const written: number[] = [];
+  for (let start = 0; start < 3; start++) {
+    expectCode(await runPawl(place, ['-p', 'go']), 0);
+    const [file = ''] = readdirSync(caches).filter((name) => name.startsWith('code-'));
+    written.push(statSync(join(caches, file)).mtimeMs);
+  }
+  // The second start knows that the sandbox works, and may compile what the first did not.
+  assert.equal(written[2], written[1]);
+});

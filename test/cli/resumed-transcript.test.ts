@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { initialState } from '../../src/agent/machine.js';
+import { defaultSettings } from '../../src/agent/settings.js';
+import type { State } from '../../src/agent/state.js';
+import { collectRecentTurns } from '../../src/cli/interactive/resumed-transcript.js';
+import type { JournalStep } from '../../src/journal/read/steps.js';
+
+/** How much of a session is kept to be shown again. */
+
+const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
+
+const stateIn = (turn: number): State => ({
+  name: 'Ready',
+  session: { ...session, counters: { ...session.counters, turn } },
+});
+
+const stepOf = (turn: number, seq: number, turnBefore = turn): JournalStep =>
+  ({
+    before: stateIn(turnBefore),
+    state: stateIn(turn),
+    seq,
+    event: { type: 'PromptForInput', at: seq },
+    actions: [],
+    path: [],
+    diagnostics: [],
+  }) as never; // counters and seq are all that is looked at
+
+const keep = (turns: number, stepsEach: number) => {
+  const kept = collectRecentTurns();
+  let seq = 0;
+  kept.see(stepOf(0, ++seq));
+  for (let turn = 1; turn <= turns; turn++)
+    for (let step = 0; step < stepsEach; step++) kept.see(stepOf(turn, ++seq, step === 0 ? turn - 1 : turn));
+  const past = kept.past();
+  assert.ok(past !== null);
+  return { past, last: seq };
+};
+
+test('a short session is kept whole', () => {
+  const { past, last } = keep(3, 10);
+  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [30, last, 'none']);
+});
+
+test('of many turns the last four', () => {
+  const { past, last } = keep(9, 10);
+  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [40, last, 'some']);
+  assert.equal(past.before.session.counters.turn, 5);
+});
+
+test('of one turn that goes on and on its end, without a gap', () => {
+  const { past, last } = keep(1, 9_500);
+  assert.ok(past.steps.length >= 1_000 && past.steps.length <= 2_000, String(past.steps.length));
+  assert.deepEqual([past.steps.at(-1)?.seq, past.left], [last, 'some']);
+  assert.ok(past.steps.every(({ seq }, index) => seq === last - past.steps.length + 1 + index));
+});

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ShellOutputs } from '../../src/cli/interactive/shell-output.js';
+
+test('what was run goes out with the next text, once', () => {
+  const shellOutputs = new ShellOutputs();
+  assert.equal(shellOutputs.attach('hi'), 'hi');
+  shellOutputs.add({ command: 'ls', output: 'a\nb\n' });
+  shellOutputs.add({ command: 'pwd', output: '/w' });
+  assert.equal(
+    shellOutputs.attach('see?'),
+    'I ran this command myself:\n$ ls\na\nb\n\nI ran this command myself:\n$ pwd\n/w\n\nsee?',
+  );
+  assert.equal(shellOutputs.attach('again'), 'again');
+});
+
+test('a text that comes back comes as it was typed; what was run goes out with the next one', () => {
+  const shellOutputs = new ShellOutputs();
+  shellOutputs.add({ command: 'ls', output: 'a' });
+  const sent = shellOutputs.attach('see?');
+  shellOutputs.add({ command: 'pwd', output: '/w' });
+  assert.equal(shellOutputs.detach(sent), 'see?');
+  assert.match(shellOutputs.attach('now'), /\$ ls\na\n[\s\S]*\$ pwd\n\/w\n\nnow$/);
+  assert.equal(shellOutputs.detach('another'), 'another');
+});
+
+test('of a long output head and tail go out', () => {
+  const shellOutputs = new ShellOutputs();
+  shellOutputs.add({ command: 'yes', output: `begin\n${'y\n'.repeat(50_000)}end` });
+  const sent = shellOutputs.attach('x');
+  assert.ok(sent.length < 11_000);
+  assert.match(sent, /begin\n[\s\S]*bytes left out[\s\S]*end\n/);
+});

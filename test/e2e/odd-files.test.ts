@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
+
+/** Pipes, devices and folders where files are expected: nothing waits for them, and the words say what is wrong. */
+
+const LIMIT_MS = 20_000;
+
+const pipe = (file: string): void => {
+  mkdirSync(join(file, '..'), { recursive: true });
+  execFileSync('mkfifo', [file]);
+};
+
+const script = (place: Place): string => {
+  writeFileSync(
+    join(place.workspace, 'script.json'),
+    JSON.stringify({ replies: [{ text: 'done' }, { text: 'done' }] }),
+  );
+  return 'scripted/script.json';
+};
+
+test('pipes among instructions, sessions, history and git’s files hold nothing up', async (t) => {
+  const place = makePlace(t);
+  const model = script(place);
+  pipe(join(place.workspace, 'AGENTS.md'));
+  pipe(join(place.state, 'pawl', 'sessions', 'aaaa.jsonl'));
+  pipe(join(place.state, 'pawl', 'sessions', 'bbbb.lock'));
+  execFileSync('git', ['init', '--quiet', place.workspace]);
+  execFileSync('git', ['-C', place.workspace, 'config', 'include.path', '../pipe']);
+  pipe(join(place.workspace, 'pipe'));
+  const before = performance.now();
+  const first = await runPawl(place, ['-p', 'go', '--model', model]);
+  expectCode(first, 0);
+  assert.match(first.stderr, /AGENTS\.md is not used: it is not a regular file/);
+  const again = await runPawl(place, ['-p', 'go on', '--continue', '--model', model]);
+  expectCode(again, 0);
+  const listed = await runPawl(place, ['sessions']);
+  expectCode(listed, 0);
+  assert.ok(performance.now() - before < LIMIT_MS, 'nothing was waited for');
+});
+
+test('control: who opens such a pipe waits', (t) => {
+  const file = join(makePlace(t).workspace, 'pipe');
+  pipe(file);
+  assert.equal(spawnSync('cat', [file], { timeout: 300 }).signal, 'SIGTERM');
+});
+
+type Row = readonly [given: string, make: (place: Place) => readonly string[], exit: number, says: RegExp];
+
+const config = (place: Place): string => join(place.workspace, '.pawl', 'config.toml');
+
+const rows: readonly Row[] = [
+  [
+    'a workspace that is a file',
+    (place) => {
+      writeFileSync(join(place.folder, 'file'), '');
+      return ['--workspace', join(place.folder, 'file')];
+    },
+    2,
+    /The workspace \S*file is not a folder\. Give the folder of your project: --workspace FOLDER/,
+  ],
+  [
+    'settings of the project that are a folder',
+    (place) => {
+      mkdirSync(config(place), { recursive: true });
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it is a folder/,
+  ],
+  [
+    'settings of the project that are a device',
+    (place) => {
+      mkdirSync(join(place.workspace, '.pawl'));
+      symlinkSync('/dev/zero', config(place));
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it is not a regular file/,
+  ],
+  [
+    'settings of the project of 10 MB',
+    (place) => {
+      mkdirSync(join(place.workspace, '.pawl'));
+      writeFileSync(config(place), '#'.repeat(10_000_000));
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it has 10000000 bytes, at most 16384 are read/,
+  ],
+  [
+    'a key file that is a pipe',
+    (place) => {
+      const key = join(place.folder, 'key');
+      pipe(key);
+      mkdirSync(join(place.home, '.config', 'pawl'), { recursive: true });
+      const text = `[providers.anthropic]\napi_key_file = "${key}"\n`;
+      writeFileSync(join(place.home, '.config', 'pawl', 'config.toml'), text);
+      return [];
+    },
+    78,
+    /The key in \S*key can't be used: it is not a regular file/,
+  ],
+];
+
+for (const [given, make, exit, says] of rows) {
+  test(`${given}: exit ${exit}, and why`, async (t) => {
+    const place = makePlace(t);
+    const more = make(place);
+    const ended = await runPawl(place, ['-p', 'go', '--model', script(place), ...more]);
+    expectCode(ended, exit);
+    assert.match(ended.stderr, says);
+  });
+}

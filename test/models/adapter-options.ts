@@ -1,0 +1,20 @@
+import { UNKNOWN } from '../../src/models/catalogue.js';
+import type { AdapterOptions } from '../../src/models/providers/provider-adapter.js';
+import { providerOfModel } from '../../src/providers/provider-table.js';
+
+/** Options of an adapter, as the row of the model's provider gives them. */
+export const adapterOptions = (
+  modelId: string,
+  baseUrl: string,
+  rest: Partial<AdapterOptions> = {},
+): AdapterOptions => {
+  const provider = providerOfModel(modelId);
+  if (provider === undefined) throw new Error(`no provider of ${modelId}`);
+  return {
+    ...{ modelId, baseUrl, apiKey: 'key', facts: UNKNOWN },
+    name: modelId.slice(provider.name.length + 1),
+    providerName: provider.title,
+    keyVariable: provider.keyVariables[0],
+    ...rest,
+  };
+};

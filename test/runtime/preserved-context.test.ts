@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Message } from '../../src/agent/message.js';
+import type { Tool } from '../../src/ports/tool.js';
+import { withKept } from '../../src/runtime/model/preserved-context.js';
+import { ok, tool } from './stage.js';
+
+const list: Tool = { ...tool('list', () => ok('')), keep: ({ items }) => `items: ${items}` };
+
+const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
+const said = (text: string): Message => ({
+  role: 'assistant',
+  model: 'm',
+  cut: false,
+  parts: [{ type: 'text', text }],
+});
+const summary = (text: string, next = ''): Message => ({
+  role: 'user',
+  parts: [
+    { type: 'text', origin: 'summary', text },
+    ...(next === '' ? [] : [{ type: 'text', origin: 'user', text: next } as const]),
+  ],
+});
+const listed = (items: string, failed = false, steer = ''): readonly Message[] => [
+  {
+    role: 'assistant',
+    model: 'm',
+    cut: false,
+    parts: [{ type: 'call', callId: items, tool: 'list', input: { items } }],
+  },
+  {
+    role: 'user',
+    parts: [
+      { type: 'result', callId: items, tool: 'list', failed, text: 'ok' },
+      ...(steer === '' ? [] : [{ type: 'text', origin: 'user', text: steer } as const]),
+    ],
+  },
+];
+
+const REQUEST = '[kept: what the user asked for, word for word]';
+
+const rows: readonly {
+  readonly title: string;
+  readonly given: readonly Message[];
+  readonly turn?: 'running';
+  readonly limitBytes?: number;
+  readonly then: string;
+}[] = [
+  { title: 'a list that was never made is not kept', given: [user('a'), said('b')], then: 'S' },
+  {
+    title: 'the last list is kept, not one before it',
+    given: [user('a'), ...listed('one'), ...listed('two'), said('b')],
+    then: 'S\n\n[kept: list]\nitems: two',
+  },
+  {
+    title: 'a list that was refused is not the last one',
+    given: [user('a'), ...listed('one'), ...listed('two', true)],
+    then: 'S\n\n[kept: list]\nitems: one',
+  },
+  {
+    title: 'a list that an earlier summary has kept is kept again',
+    given: [summary('old\n\n[kept: list]\nitems: one\n\n[kept: other]\nx'), said('b')],
+    then: 'S\n\n[kept: list]\nitems: one',
+  },
+  {
+    title: 'a newer list replaces the one of the earlier summary',
+    given: [summary('old\n\n[kept: list]\nitems: one'), said('b'), user('c'), ...listed('two')],
+    then: 'S\n\n[kept: list]\nitems: two',
+  },
+  {
+    title: 'within a turn the request stays word for word, with what was said to steer it',
+    given: [user('done'), said('b'), user('now this'), ...listed('one', false, 'and that'), said('c')],
+    turn: 'running',
+    then: `S\n\n${REQUEST}\nnow this\n\nand that\n\n[kept: list]\nitems: one`,
+  },
+  {
+    title: 'a request that an earlier summary of the turn has kept is kept again',
+    given: [
+      summary(`old\n\n${REQUEST}\nnow this\n\n[kept: list]\nitems: one`),
+      ...listed('two', false, 'more'),
+    ],
+    turn: 'running',
+    then: `S\n\n${REQUEST}\nnow this\n\nmore\n\n[kept: list]\nitems: two`,
+  },
+  {
+    title: 'a request that came after a summary is kept',
+    given: [summary('old', 'now this'), ...listed('one')],
+    turn: 'running',
+    then: `S\n\n${REQUEST}\nnow this\n\n[kept: list]\nitems: one`,
+  },
+  {
+    title: 'a request that is over is not kept',
+    given: [summary(`old\n\n${REQUEST}\nnow this`), said('done')],
+    then: 'S',
+  },
+  {
+    title: 'a request that is very long keeps its head and its tail',
+    given: [user(`head ${'x'.repeat(500)} tail`), said('b')],
+    turn: 'running',
+    limitBytes: 20,
+    then: `S\n\n${REQUEST}\nhead xxxxx\n… 490 bytes left out …\nxxxxx tail`,
+  },
+];
+
+for (const { title, given, turn = 'over', limitBytes = 1_000, then } of rows) {
+  test(title, () => {
+    assert.equal(
+      withKept('S', given, { tools: [list, tool('other', () => ok(''))], turn, limitBytes }),
+      then,
+    );
+  });
+}

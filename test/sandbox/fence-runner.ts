@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import type { CommandLevel } from '../../src/agent/policy/call-level.js';
+import {
+  type CommandSandbox,
+  type CommandSpec,
+  createCommandSandbox,
+} from '../../src/sandbox/command-sandbox.js';
+
+/**
+ * Runs the commands of scenarios through the sandbox and prints what came of them: as a program of its own, so that an
+ * ordinary user can run it too. Reads the scenarios from the file that is named.
+ */
+
+export type Step =
+  /** Through the sandbox. `holds`: it is left running until the scenario ends. */
+  | { readonly level: CommandLevel; readonly command: string; readonly holds?: true }
+  /** By itself, as if there were no sandbox and nobody who starts programs with care. */
+  | { readonly host: string };
+
+export type Scenario = {
+  readonly name: string;
+  readonly workspace: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly sessionFolder: string;
+  readonly hidden: readonly string[];
+  readonly pass?: readonly string[];
+  readonly steps: readonly Step[];
+};
+
+export type StepEnd = {
+  readonly code: number | null;
+  readonly output: string;
+  readonly notes: readonly string[];
+};
+export type ScenarioEnd = {
+  readonly name: string;
+  readonly ends: readonly StepEnd[];
+  readonly fault: string | null;
+};
+
+type Running = {
+  kill(): void;
+  readonly ended: Promise<number | null>;
+  readonly output: () => string;
+  readonly finish: () => Promise<readonly string[]>;
+};
+
+const TIMEOUT_MS = 20_000;
+
+/** Both outputs, as they come. */
+const outputOf = (child: ChildProcess): (() => string) => {
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (bytes: Buffer) => {
+      output += bytes.toString('utf8');
+    });
+  }
+  return () => output;
+};
+
+const endOf = (child: ChildProcess): Promise<number | null> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      resolve(code);
+    });
+  });
+
+/** Not fenced: there is nothing that could wait. */
+const start = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Running> => {
+  const prepared = await sandbox.prepare(order);
+  const child = spawn(prepared.program, prepared.words, {
+    ...{ cwd: prepared.folder, env: prepared.environment, detached: true },
+    stdio: ['ignore', 'pipe', 'pipe', ...prepared.descriptors],
+  });
+  prepared.started();
+  const [output, ended] = [outputOf(child), endOf(child)];
+  return { kill: () => child.kill('SIGKILL'), ended, output, finish: () => prepared.finish() };
+};
+
+/** Through the launcher, as commands of a session. */
+const launch = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Running> => {
+  const waiting = await sandbox.takeWaiting(order);
+  if (waiting === null) throw new Error('no command waits');
+  let output = '';
+  const kill = (): void => void process.kill(waiting.process.pid, 'SIGKILL');
+  const timer = setTimeout(kill, TIMEOUT_MS);
+  const ended = waiting.ended.then(({ how }) => {
+    clearTimeout(timer);
+    return how.kind === 'exited' ? how.code : null;
+  });
+  waiting.go(null, (bytes) => {
+    output += bytes.toString('utf8');
+  });
+  return { kill, ended, output: () => output, finish: () => waiting.finish() };
+};
+
+const runStep = async (
+  scenario: Scenario,
+  sandbox: CommandSandbox,
+  step: Step,
+  held: Running[],
+): Promise<StepEnd> => {
+  if ('host' in step) {
+    const { status, stdout, stderr } = spawnSync('/bin/bash', ['-c', step.host], {
+      ...{ cwd: scenario.workspace, env: scenario.environment, encoding: 'utf8' },
+      // What this program was started with is passed on, as Node does with what it did not open itself.
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return { code: status, output: stdout + stderr, notes: [] };
+  }
+  const order = { level: step.level, program: '/bin/bash', words: ['-c', step.command], environment: {} };
+  const running = await (step.level === 'off' ? start : launch)(sandbox, order);
+  if (step.holds) {
+    held.push(running);
+    return { code: null, output: '', notes: [] };
+  }
+  const code = await running.ended;
+  return { code, output: running.output(), notes: await running.finish() };
+};
+
+const runScenario = async (scenario: Scenario): Promise<ScenarioEnd> => {
+  const { name, workspace, environment, sessionFolder, hidden, pass = [] } = scenario;
+  const sandbox = createCommandSandbox({
+    ...{ workspace, environment, sessionFolder, hidden },
+    ...{ passEnvironment: pass, cacheFolder: path.dirname(path.dirname(sessionFolder)) },
+  });
+  const ends: StepEnd[] = [];
+  const held: Running[] = [];
+  try {
+    for (const step of scenario.steps) ends.push(await runStep(scenario, sandbox, step, held));
+    return { name, ends, fault: null };
+  } catch (error) {
+    return { name, ends, fault: String(error) };
+  } finally {
+    for (const { kill, ended, finish } of held) {
+      kill();
+      await ended.then(finish);
+    }
+    await sandbox.close();
+  }
+};
+
+/** What a command may not reach: a server of the machine, with a port and with a path. */
+const listen = (at: number | string): Promise<net.Server> =>
+  new Promise((resolve) => {
+    const server = net.createServer((socket) => socket.end('REACHED\n'));
+    server.listen(at, () => resolve(server));
+  });
+
+const main = async (): Promise<void> => {
+  const [file = '', port = '0', ...sockets] = process.argv.slice(2);
+  for (const socket of sockets) rmSync(socket, { force: true });
+  const servers = await Promise.all([Number(port), ...sockets].map(listen));
+  const scenarios: readonly Scenario[] = JSON.parse(readFileSync(file, 'utf8'));
+  const results: ScenarioEnd[] = [];
+  for (const scenario of scenarios) results.push(await runScenario(scenario));
+  console.log(JSON.stringify(results));
+  for (const server of servers) server.close();
+};
+
+void main();

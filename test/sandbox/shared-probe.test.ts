@@ -1,0 +1,15 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { probeSandbox } from '../../src/sandbox/session/session-sandbox.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+test('a probe of this process is shared while it runs, and asked again after it', async (context) => {
+  const folder = temporaryFolder(context, 'probe');
+  const first = probeSandbox(process.env, folder, 'kept');
+  assert.equal(probeSandbox(process.env, folder, 'kept'), first);
+  const fresh = probeSandbox(process.env, folder, 'fresh');
+  const elsewhere = probeSandbox({ ...process.env, PATH: '/nowhere' }, folder, 'kept');
+  for (const other of [fresh, elsewhere]) assert.notEqual(other, first);
+  await Promise.all([first, fresh, elsewhere]);
+  assert.notEqual(probeSandbox(process.env, folder, 'kept'), first);
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { build } from 'esbuild';
+import { array, number, object, parse, string } from 'valibot';
+import { buildLibrary, sourcesLoadedAtOnce } from '../../scripts/bundle.js';
+import { prepareAsk, program } from '../e2e/asking.js';
+import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
+
+/** The agent is loaded without ask: ask comes with its first use. */
+
+const ofAsk = (sources: readonly string[]): readonly string[] =>
+  sources.filter((source) => source.startsWith('src/ask/'));
+
+const ASK = 'src/ask/api/ask.ts';
+const AGENT = 'src/agent/table.ts';
+
+const coverageShape = object({
+  result: array(
+    object({
+      url: string(),
+      functions: array(object({ functionName: string(), ranges: array(object({ count: number() })) })),
+    }),
+  ),
+});
+
+/**
+ * The sources of the built program that were loaded while it ran, by the coverage that Node writes: a source that loads
+ * late is a function of its name.
+ */
+const loadedWhile = async (
+  context: TestContext,
+  wordsFor: (place: ReturnType<typeof makePlace>) => readonly string[],
+): Promise<readonly string[]> => {
+  const place = makePlace(context);
+  const coverage = path.join(place.folder, 'coverage');
+  const covered = { ...place, environment: { ...place.environment, NODE_V8_COVERAGE: coverage } };
+  const words = [path.join(root, 'dist', 'cli.cjs'), ...wordsFor(place)];
+  expectCode(await start(covered, process.execPath, words).ended, 0);
+  return readdirSync(coverage).flatMap((file) =>
+    parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8')))
+      .result.filter(({ url }) => url.endsWith('/cli.cjs'))
+      .flatMap(({ functions }) => functions)
+      .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('src/') && whole?.count !== 0)
+      .map(({ functionName }) => functionName),
+  );
+};
+
+const REPLY = { replies: [{ text: 'Hello.' }] };
+const ANSWER = { replies: [{ text: program('answer.content = "3"', 'answer.ready = true') }] };
+
+const promptWords =
+  (...flags: readonly string[]) =>
+  ({ workspace }: { readonly workspace: string }): readonly string[] => {
+    writeFileSync(path.join(workspace, 'script.json'), JSON.stringify(REPLY));
+    return ['-p', 'hi', '--model', 'scripted/script.json', ...flags];
+  };
+
+describe('ask is loaded with its first use', () => {
+  it("not by import 'pawl'; by 'pawl/machine', which offers its machine", async () => {
+    const { metafile } = await buildLibrary(root);
+    const library = sourcesLoadedAtOnce(metafile, 'dist/index.js');
+    assert.deepEqual(ofAsk(library), []);
+    assert.ok(library.includes(AGENT));
+    // control: the same look finds it where it is loaded at once
+    const machine = sourcesLoadedAtOnce(metafile, 'dist/machine.js');
+    assert.ok(ofAsk(machine).includes('src/ask/run/table.ts'));
+    assert.ok(
+      Object.values(metafile.outputs).some(({ inputs }) => ASK in inputs),
+      'it is in the bundle',
+    );
+  });
+
+  it('not by the start of the program', async () => {
+    const { metafile } = await build({
+      absWorkingDir: root,
+      entryPoints: ['src/cli/main.ts'],
+      ...({ bundle: true, splitting: true, metafile: true, write: false } as const),
+      ...({ format: 'esm', platform: 'node', packages: 'external', outdir: 'out' } as const),
+    });
+    const atOnce = sourcesLoadedAtOnce(metafile, 'out/main.js');
+    assert.ok(atOnce.includes('src/cli/command-table.ts'));
+    assert.deepEqual(ofAsk(atOnce), []);
+  });
+
+  it('not by pawl -p, and not by --explore before the tool is called; by pawl ask', async (context) => {
+    const plain = await loadedWhile(context, promptWords());
+    assert.ok(plain.includes(AGENT));
+    assert.deepEqual(ofAsk(plain), []);
+    const exploring = await loadedWhile(context, promptWords('--explore'));
+    assert.ok(exploring.includes('src/cli/ask/explore-tool.ts'));
+    assert.deepEqual(ofAsk(exploring), []);
+    // control: where it is used, the same look finds it
+    const asking = await loadedWhile(context, (place) => [...prepareAsk(place, ANSWER), 'what is in it?']);
+    assert.ok(asking.includes(ASK));
+  });
+});

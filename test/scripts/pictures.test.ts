@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { machinePictures } from '../../scripts/pictures/machine.js';
+import { restingArrows, restingStates } from '../../scripts/pictures/resting.js';
+import { readmePicture } from '../../scripts/pictures/session.js';
+import { agent } from '../../src/agent/machine.js';
+import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step.js';
+
+const fileOf = (name: string): string =>
+  readFileSync(new URL(`../../docs/pictures/${name}`, import.meta.url), 'utf8');
+const pictureOf = (theme: string): string => fileOf(`machine-${theme}.svg`);
+
+/** What is drawn: states, and arrows as `kind from to`. */
+const drawnIn = (svg: string) => ({
+  states: [...svg.matchAll(/data-state="(\w+)"/g)].map(([, name]) => name).toSorted(),
+  arrows: [...svg.matchAll(/class="(\w+)" data-from="(\w+)" data-to="(\w+)"/g)]
+    .map(([, kind, from, to]) => `${kind} ${from} ${to}`)
+    .toSorted(),
+});
+
+const inTable = (machine: MachineDescription) => ({
+  states: restingStates(machine).toSorted(),
+  arrows: restingArrows(machine)
+    .map(({ kind, from, to }) => `${kind} ${from} ${to}`)
+    .toSorted(),
+});
+
+const edge = (from: string, to: string, event: string | null, when = ''): Edge => ({
+  id: `${from}/${event ?? ''}/${to}`,
+  from,
+  event,
+  when,
+  to,
+  as: '',
+  then: 'move',
+  kind: from === to ? 'stay' : 'go',
+});
+
+const small: MachineDescription = {
+  edges: [
+    edge('Idle', 'Looking', 'Asked'),
+    edge('Looking', 'Working', null, 'isFine'),
+    edge('Looking', 'Failed', null),
+    edge('Failed', 'Idle', null),
+    edge('Working', 'Looking', 'More'),
+    edge('Working', 'Working', 'Progress'),
+    edge('Working', 'Closed', 'Stop'),
+    edge('Working', 'Idle', 'Done'),
+    edge('Working', 'Idle', null, 'isEmpty'),
+  ],
+  ignored: [],
+  states: { Idle: 'rests', Looking: 'is passed', Working: 'works', Failed: 'is passed', Closed: 'the end' },
+  events: {},
+  initial: 'Idle',
+  transient: ['Looking', 'Failed'],
+  ends: ['Closed'],
+};
+
+describe('pictures of the machine', () => {
+  it('have the arrows between resting states, through those that are passed', () => {
+    assert.deepEqual(restingArrows(small), [
+      { from: 'Idle', to: 'Working', kind: 'onward', causes: ['Asked'], ways: [['Looking']] },
+      { from: 'Working', to: 'Idle', kind: 'stopped', causes: ['More'], ways: [['Looking', 'Failed']] },
+      { from: 'Working', to: 'Closed', kind: 'closed', causes: ['Stop'], ways: [[]] },
+      { from: 'Working', to: 'Idle', kind: 'onward', causes: ['Done', '[isEmpty]'], ways: [[]] },
+    ]);
+  });
+
+  it('draw each of them once', async () => {
+    const pictures = await machinePictures(small);
+    assert.deepEqual(drawnIn(pictures.dark), inTable(small));
+    assert.ok(pictures.light.includes('is empty') && pictures.light.includes('· Looking'), pictures.light);
+    assert.notEqual(pictures.light, pictures.dark);
+  });
+
+  for (const theme of ['dark', 'light']) {
+    it(`docs/pictures/machine-${theme}.svg draws what the table says (if not: npm run update)`, () => {
+      assert.deepEqual(drawnIn(pictureOf(theme)), inTable(agent));
+    });
+  }
+
+  it('are as the script draws them (if not: npm run update)', async () => {
+    const pictures = await machinePictures(agent);
+    assert.equal(pictureOf('dark'), pictures.dark);
+    assert.equal(pictureOf('light'), pictures.light);
+  });
+
+  for (const theme of ['dark', 'light'] as const) {
+    it(`docs/pictures/session-${theme}.svg is drawn from its recording (if not: npm run update)`, async () => {
+      const picture = await readmePicture(fileOf(`session-${theme}.cast`), theme);
+      assert.equal(fileOf(`session-${theme}.svg`), picture);
+      for (const words of ['&gt; the tests fail: ', 'Share every cent', 'All tests pass.', '$0.08 of $0.50'])
+        assert.ok(picture.includes(words), words);
+    });
+  }
+
+  it('show only what is in a recording', async () => {
+    const lines = [
+      { version: 2, width: 20, height: 4 },
+      [0, 'o', 'before\r\n> the tests fail <\u001b[1mx\u001b[0m'],
+    ];
+    const picture = await readmePicture(lines.map((line) => JSON.stringify(line)).join('\n'), 'light');
+    assert.match(picture, />&gt; the tests fail &lt;<\/text><text [^>]*font-weight:bold[^>]*>x<\/text>/);
+    assert.doesNotMatch(picture, /before/);
+    await assert.rejects(readmePicture('{"version":2,"width":9,"height":2}', 'dark'), /does not show/);
+  });
+});

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { chooseTests } from '../../scripts/test-runner/choose.js';
+import { type CompiledTests, compileTests } from '../../scripts/test-runner/compile.js';
+import { addCounts, describeEnd, describeFile } from '../../scripts/test-runner/report.js';
+import { rerunFailed } from '../../scripts/test-runner/rerun.js';
+import { type FileResult, runFile } from '../../scripts/test-runner/run-file.js';
+import { removeFolderSync } from '../temporary-folder.js';
+
+/** Real test files, compiled and run as `npm test` does it. */
+
+const IMPORTS = "import assert from 'node:assert/strict';\nimport { describe, it, test } from 'node:test';\n";
+
+/** How long the file that never ends may run. */
+const HANGS_MS = 3_000;
+
+type Row = {
+  readonly title: string;
+  readonly text: string;
+  /** The counts of passed and failed; a fault of the file counts as failed. */
+  readonly counts: readonly [passed: number, failed: number];
+  readonly says: readonly (string | RegExp)[];
+};
+
+const rows: Readonly<Record<string, Row>> = {
+  passes: {
+    title: 'a file that passes is one line',
+    text: "describe('d', () => { it('one', () => {}); it('two', () => {}); });",
+    counts: [2, 0],
+    says: [/^✔ test\/passes\.test\.ts: 2 tests, \d+\.\d s\n$/],
+  },
+  fails: {
+    title: 'a failure is told with the names around it, what was thrown, and the line of the source',
+    text: "describe('outer', () => { it('inner', () => {\n  assert.equal(1, 2, 'not the same');\n}); it('other', () => {}); });",
+    counts: [1, 1],
+    says: [
+      '✖ outer > inner (test/fails.test.ts)',
+      'not the same',
+      /fails\.test\.ts:4:10/,
+      '1 failed, 2 tests',
+    ],
+  },
+  throws: {
+    title: 'a file that throws before its tests has failed',
+    text: "throw new Error('no start'); ",
+    counts: [0, 1],
+    says: ['no start', '✖ test/throws.test.ts: it ran no test: its process ended with 1'],
+  },
+  none: {
+    title: 'a file without a test has failed',
+    text: 'export const nothing = 1;',
+    counts: [0, 1],
+    says: ['✖ test/none.test.ts: it ran no test: its process ended with 0'],
+  },
+  leaves: {
+    title: 'a file that ends its process early has failed, though it ends with 0',
+    text: "test('one', () => {}); test('two', () => { setTimeout(() => process.exit(0), 100); return new Promise(() => {}); }); test('three', () => {});",
+    counts: [1, 1],
+    says: ['✖ test/leaves.test.ts: its process ended with 0 after 1 tests, not at its end'],
+  },
+  killed: {
+    title: 'a file whose process is killed has failed',
+    text: "test('one', () => { process.kill(process.pid, 'SIGKILL'); });",
+    counts: [0, 1],
+    says: ['✖ test/killed.test.ts: its process was killed by SIGKILL'],
+  },
+  code: {
+    title: 'an exit code decides where all tests passed',
+    text: "test('one', () => { process.on('exit', () => { process.exitCode = 3; }); });",
+    counts: [1, 1],
+    says: ['✖ test/code.test.ts: all its tests passed, but its process ended with 3'],
+  },
+  late: {
+    title: 'an error after the end of a test fails the file',
+    text: "test('one', () => { setTimeout(() => { throw new Error('too late'); }, 50); });",
+    counts: [1, 1],
+    says: ['too late', '✖ test/late.test.ts: '],
+  },
+  hangs: {
+    title: 'a file that does not end is killed',
+    text: "test('one', () => new Promise((resolve) => setTimeout(resolve, 60_000)));",
+    counts: [0, 1],
+    says: [/✖ test\/hangs\.test\.ts: it was still running after 3 s and was killed/],
+  },
+  first: {
+    title: 'a file that fails the first time has failed then',
+    text: "import { existsSync, writeFileSync } from 'node:fs'; test('only once', () => { if (existsSync('first.ran')) return; writeFileSync('first.ran', ''); throw new Error('the first time'); });",
+    counts: [0, 1],
+    says: ['the first time'],
+  },
+  second: {
+    title: 'another file that fails the first time has failed then',
+    text: "import { existsSync, writeFileSync } from 'node:fs'; test('only once', () => { if (existsSync('second.ran')) return; writeFileSync('second.ran', ''); throw new Error('the first time'); });",
+    counts: [0, 1],
+    says: ['the first time'],
+  },
+  skips: {
+    title: 'a skipped test is named and counted as neither',
+    text: "test('one', () => {}); test.skip('two', () => {}); test.todo('three');",
+    counts: [1, 0],
+    says: ['- skipped: two (test/skips.test.ts)', '- todo: three (test/skips.test.ts)'],
+  },
+  prints: {
+    title: 'what a test prints is shown above the line of its file',
+    text: "test('one', () => { console.log('seen'); console.error('seen too'); });",
+    counts: [1, 0],
+    says: [/seen\n[^✔]*✔ test\/prints/, 'seen too'],
+  },
+  address: {
+    title: 'a compiled file believes that it lies where its source lies',
+    text: "test('one', () => { assert.match(import.meta.url, /test\\/address\\.test\\.ts$/); assert.match(import.meta.dirname, /test$/); });",
+    counts: [1, 0],
+    says: [],
+  },
+};
+
+describe('test files that npm test runs', () => {
+  let root: string;
+  let compiled: CompiledTests;
+  const results: FileResult[] = [];
+  const fileOf = (name: string): string => `test/${name}.test.ts`;
+
+  before(async () => {
+    root = mkdtempSync(path.join(tmpdir(), 'pawl-runner-'));
+    mkdirSync(path.join(root, 'test', 'deep'), { recursive: true });
+    for (const [name, { text }] of Object.entries(rows)) {
+      writeFileSync(path.join(root, fileOf(name)), `${IMPORTS}${text}\n`);
+    }
+    compiled = await compileTests(root, Object.keys(rows).map(fileOf));
+    const started = Object.keys(rows).map((name) =>
+      runFile(root, fileOf(name), compiled, name === 'hangs' ? HANGS_MS : 120_000),
+    );
+    results.push(...(await Promise.all(started)));
+  });
+  after(() => {
+    compiled.remove();
+    removeFolderSync(root);
+  });
+
+  for (const [name, { title, counts, says }] of Object.entries(rows)) {
+    it(title, () => {
+      const result = results.find(({ file }) => file === fileOf(name));
+      assert.ok(result);
+      const told = describeFile(result);
+      const { passed, failed } = addCounts([result]);
+      assert.deepEqual([passed, failed], counts, told);
+      for (const words of says) {
+        if (typeof words === 'string') assert.ok(told.includes(words), told);
+        else assert.match(told, words);
+      }
+    });
+  }
+
+  it('the end names every file and check that failed, and its last line has the two counts', () => {
+    const text = describeEnd({ results, unsteady: [] }, ['types'], 1);
+    const bad = Object.entries(rows).filter(([, { counts }]) => counts[1] > 0);
+    for (const [name] of bad) assert.ok(text.includes(`✖ ${fileOf(name)}\n`), text);
+    assert.ok(text.includes('✖ types\n'), text);
+    const passed = Object.values(rows).reduce((sum, { counts }) => sum + counts[0], 0);
+    assert.equal(text.split('\n').at(-2), `${passed} passed, ${bad.length + 1} failed`);
+  });
+
+  const again = async (...names: readonly string[]) =>
+    rerunFailed(
+      results.filter(({ file }) => names.map(fileOf).includes(file)),
+      (file) => runFile(root, file, compiled),
+    );
+
+  it('a file that failed and passes alone is named as unsteady, with its first failure', async () => {
+    const ran = await again('passes', 'first');
+    assert.deepEqual(addCounts(ran.results).failed, 0);
+    const text = describeEnd(ran, [], 1);
+    assert.ok(text.includes('✖ only once (test/first.test.ts)'), text);
+    assert.ok(text.includes('the first time'), text);
+    assert.ok(text.includes('⚠ test/first.test.ts is unsteady'), text);
+    assert.ok(text.endsWith('3 passed, 0 failed\n'), text);
+  });
+
+  it('a file that fails alone, too, has failed', async () => {
+    const ran = await again('passes', 'fails');
+    assert.deepEqual([addCounts(ran.results).failed, ran.unsteady], [1, []]);
+    assert.ok(describeEnd(ran, [], 1).includes('not the same'));
+  });
+
+  it('three failed files are no accident: none runs again', async () => {
+    const ran = await again('fails', 'second', 'throws');
+    assert.deepEqual([addCounts(ran.results).failed, ran.unsteady], [3, []]);
+  });
+
+  it('files and folders are chosen; what holds no test is refused', () => {
+    const words = (...names: readonly string[]) => names.map((name) => path.join(root, name));
+    writeFileSync(path.join(root, 'test', 'deep', 'a.test.ts'), '');
+    mkdirSync(path.join(root, 'test', 'empty'));
+    assert.deepEqual(chooseTests(root, words('test/deep', 'test/none.test.ts', 'test/deep/a.test.ts')), {
+      kind: 'files',
+      files: ['test/deep/a.test.ts', 'test/none.test.ts'],
+    });
+    const { kind, faults } = { faults: [], ...chooseTests(root, words('test/empty', 'test/gone')) };
+    assert.equal(kind, 'faults');
+    assert.deepEqual(
+      faults.map((fault: string) => fault.replace(root, '')),
+      ['there is no test file in /test/empty', 'there is no /test/gone'],
+    );
+  });
+
+  it('a file that does not compile is named', async () => {
+    writeFileSync(path.join(root, 'test', 'broken.test.ts'), 'const = 1;\n');
+    await assert.rejects(compileTests(root, ['test/broken.test.ts']), /broken\.test\.ts:1:6/);
+  });
+});

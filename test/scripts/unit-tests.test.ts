@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type CompiledTests, compileTests } from '../../scripts/test-runner/compile.js';
+import { describeUnits } from '../../scripts/test-runner/report.js';
+import { runUnits, UNIT_TESTS } from '../../scripts/test-runner/run-units.js';
+
+/** Which test files share a process, and what is told when one of them fails or ends it. */
+
+const TEST = "import { describe, it, test } from 'node:test';\n";
+const PASSES = `${TEST}describe('d', () => { it('one', () => {}); }); test('two', () => {});\n`;
+
+const sources: Readonly<Record<string, string>> = {
+  'test/a-passes.test.ts': PASSES,
+  'test/b-fails.test.ts': `${TEST}test('bad', () => { throw new Error('no reason'); });\n`,
+  'test/c-throws.test.ts': "throw new Error('no start');\n",
+  'test/d-empty.test.ts': 'export const nothing = 1;\n',
+  'test/e-ends.test.ts': `${TEST}test('one', () => {}); test('two', () => new Promise(() => { setTimeout(() => process.exit(3), 200); }));\n`,
+  'test/f-passes.test.ts': PASSES,
+  'test/g-starts.test.ts': `import { start } from '../src/deep.js';\n${PASSES}start;\n`,
+  'src/deep.ts': "export { start } from './deeper.js';\n",
+  'src/deeper.ts':
+    "import { spawn } from 'node:child_process';\nexport const start = (): void => void spawn('true');\n",
+};
+const files = Object.keys(sources).filter((file) => file.startsWith('test/'));
+const [passes = '', fails = '', throws = '', empty = '', ends = '', later = '', starts = ''] = files;
+
+describe('unit tests', () => {
+  let root: string;
+  let compiled: CompiledTests;
+
+  before(async () => {
+    root = mkdtempSync(path.join(tmpdir(), 'pawl-units-'));
+    for (const folder of ['test', 'src']) mkdirSync(path.join(root, folder));
+    for (const [file, text] of Object.entries(sources)) writeFileSync(path.join(root, file), text);
+    compiled = await compileTests(root, files);
+  });
+  after(() => {
+    compiled.remove();
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  it('are those that reach no module which starts programs, however far away', () => {
+    assert.deepEqual(
+      compiled.unitTests,
+      files.filter((file) => file !== starts),
+    );
+  });
+
+  it('each have a result of their own, with names as alone', async () => {
+    const results = await runUnits(root, [passes, fails, throws, empty, later], compiled);
+    const told = results.map(({ file, tests, fault }) => ({
+      file,
+      tests: tests.map(({ name, type }) => `${type} ${name}`),
+      fault,
+    }));
+    assert.deepEqual(told, [
+      { file: passes, tests: ['passed d > one', 'passed two'], fault: null },
+      { file: fails, tests: ['failed bad'], fault: null },
+      { file: throws, tests: [`failed ${throws}`], fault: null },
+      { file: empty, tests: [], fault: 'it ran no test' },
+      { file: later, tests: ['passed d > one', 'passed two'], fault: null },
+      { file: UNIT_TESTS, tests: [], fault: null },
+    ]);
+  });
+
+  it('name the file that ended their process', async () => {
+    const results = await runUnits(root, [passes, ends, later], compiled);
+    assert.deepEqual(
+      results.map(({ file }) => file),
+      [passes, UNIT_TESTS],
+    );
+    assert.match(
+      results.at(-1)?.fault ?? '',
+      /^its process ended with 3 after \d tests, not at its end, in test\/e-ends\.test\.ts or soon after it$/,
+    );
+  });
+
+  it('are one line when they pass, and tell failures in full', async () => {
+    const [whole, ...rest] = (await runUnits(root, [passes, later], compiled)).toReversed();
+    assert.ok(whole);
+    assert.match(
+      describeUnits(rest, whole),
+      /^✔ unit tests of 2 files: 4 tests, [\d.]+ s, longest test\/[af]-passes\.test\.ts [\d.]+ s\n$/,
+    );
+    const [failed, ...others] = (await runUnits(root, [passes, fails], compiled)).toReversed();
+    assert.ok(failed);
+    const told = describeUnits(others, failed);
+    assert.match(
+      told,
+      /^✖ bad \(test\/b-fails\.test\.ts\)\n[\s\S]*no reason[\s\S]*✖ unit tests of 2 files: 1 failed, 3 tests/,
+    );
+  });
+});

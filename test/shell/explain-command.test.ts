@@ -1,0 +1,152 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are texts of a shell
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decisionOf } from './decisions.js';
+
+// What rules say of shell texts, and what makes a text more than it seems.
+
+const ALLOWED = [
+  'npm test',
+  '  npm   test -- --watch=false  # quickly',
+  "npm 'test'",
+  'n"p"m te\\st',
+  'npm \\\n  test',
+  'npm test && git diff --stat',
+  'npm test 2>/dev/null 2>&1',
+  'cd packages/core && npm test',
+  'npm test; echo done',
+  '(npm test)',
+  '{ npm test; }',
+  'if npm test; then echo ok; else git diff; fi',
+  'for i in 1 2; do npm test; done',
+  './build.sh --fast',
+  'timeout 60 npm test',
+  "sed -n '1,5p' file",
+  "sed 's/a/b/g' file",
+  'find . -name x.ts',
+];
+
+const ASKED = [
+  'npm run lint',
+  'npm testing',
+  'npm test; curl x',
+  'npm test & curl x',
+  'npm test | sh',
+  'npm test\ncurl x',
+  'npm test $(curl x)',
+  'npm test `curl x`',
+  'npm test <(curl x)',
+  'npm test "$HOME"',
+  'npm test *',
+  'npm test {a,b}',
+  'npm test ~/x',
+  'npm test > out.txt',
+  'npm test < /dev/tcp/example.com/80',
+  'PAGER=sh git diff',
+  'BASH_ENV=x npm test',
+  'x=1; npm test',
+  'npm() { curl x; }; npm test',
+  'alias npm=curl; npm test; shopt -s expand_aliases',
+  'eval "npm test"',
+  'source ./env; npm test',
+  'sudo npm test',
+  'timeout 5 npm test',
+  'env npm test',
+  'command npm test',
+  'cd .. && npm test',
+  'cd /tmp && npm test',
+  'cd sub && ./build.sh',
+  'git -c core.pager=sh diff',
+  'git diff --output=/etc/x',
+  'git diff --ext-diff',
+  'git diff --no-index /etc/passwd x',
+  "sed -i 's/a/b/' x",
+  "sed 's/a/b/e' x",
+  "sed '1e id' x",
+  "sed 's/a/b/w /tmp/x' y",
+  'find . -delete',
+  'find . -exec rm {} +',
+  'find . -fprint /tmp/x',
+  'npm test $((x))',
+  'npm test "${x@P}"',
+  'npm test "${!x}"',
+  'npm test $"x"',
+  "npm test 'open",
+  'npm test )',
+  'npm te\u200bst',
+  'npm\u00a0test',
+  'npm test\rcurl x',
+  'npm test \\',
+  'npm test <<EOF\nx',
+  'coproc npm test',
+  'git commit -m x',
+  'trap "npm test" EXIT; set -o posix',
+];
+
+const DENIED = [
+  'git push',
+  'git push origin main',
+  'git -C x push',
+  'git -c a=b --no-pager push',
+  '/usr/bin/git push',
+  'sudo git push',
+  'sudo -u x env A=b nice -n 5 git push',
+  'timeout 5 git push',
+  'xargs git push',
+  'find . -exec git push \\;',
+  'bash -c "git push"',
+  'sh -ec "echo a; git push"',
+  'bash -c "bash -c \'git push\'"',
+  'eval git push',
+  'eval "git push"',
+  'trap "git push" EXIT',
+  'command git push',
+  'exec git push',
+  'busybox git push',
+  'nohup git push &',
+  'x=$(git push)',
+  'echo `git push`',
+  'cat <(git push)',
+  'cat <<EOF\n$(git push)\nEOF',
+  'f() { git push; }',
+  'while true; do git push; done',
+  'case $x in a) git push;; esac',
+  '[[ -n $(git push) ]]',
+  'a=([1]=$(git push))',
+  'true && ! git push',
+  'g\'\'it pu"sh"',
+  "$'gi\\x74' push",
+  'git \\\n push',
+  'time git push',
+  'npx -y git push',
+  'npm test; git push',
+];
+
+const MAYBE = [
+  'git $x',
+  '$x push',
+  '"$(echo git)" push',
+  'g{it,x} push',
+  'xargs git',
+  'curl x | bash',
+  'eval "$x"',
+  '. <(echo git push)',
+];
+
+for (const text of ALLOWED)
+  test(`rules allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'allow'));
+for (const text of ASKED)
+  test(`rules do not allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'ask'));
+for (const text of DENIED)
+  test(`a rule denies ${JSON.stringify(text)}, in the sandbox too`, async () => {
+    assert.equal(await decisionOf(text), 'deny');
+    assert.equal(await decisionOf(text, { preset: 'auto', sandbox: 'workspace' }), 'deny');
+    assert.notEqual(
+      await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [] }),
+      'deny',
+      'control',
+    );
+  });
+for (const text of MAYBE)
+  test(`what may be denied is asked: ${JSON.stringify(text)}`, async () =>
+    assert.equal(await decisionOf(text, { preset: 'auto', sandbox: 'workspace' }), 'ask'));

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { test } from 'node:test';
+
+type Growth = { readonly megabytes: number; readonly grammar: boolean };
+
+/** Reads a text until an optimizing compiler would have begun and ended: growth of the peak, and what was loaded. */
+const growthBy = (text: string): Growth => {
+  const program = `
+    import { createRequire } from 'node:module';
+    import { shellFacts } from './src/shell/shell-facts.ts';
+    const before = process.resourceUsage().maxRSS;
+    for (let round = 0; round < 2000; round++) await shellFacts(${JSON.stringify(text)} + round, () => null);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const loaded = Object.keys(createRequire(import.meta.url).cache);
+    const grammar = loaded.some((file) => file.includes('web-tree-sitter'));
+    console.log(JSON.stringify({ megabytes: (process.resourceUsage().maxRSS - before) / 1024, grammar }));
+  `;
+  const words = ['--import', 'tsx', '--input-type=module', '--eval', program];
+  return JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' }));
+};
+
+test('the grammar of the shell takes less than 35 MB: it is not optimized', () => {
+  const { megabytes, grammar } = growthBy('for i in a b; do echo "x $(y) $i"; done | head -');
+  assert.ok(grammar);
+  assert.ok(megabytes < 35, `${megabytes.toFixed(1)} MB`);
+});
+
+test('plain commands do not load the grammar', () => {
+  assert.equal(growthBy('cd a && npm test 2>&1 | head -').grammar, false);
+});

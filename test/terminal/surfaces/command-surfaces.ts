@@ -1,0 +1,163 @@
+import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { buildProgram } from '../../../src/cli/command-table.js';
+import { endingOfError } from '../../../src/cli/exit-codes.js';
+import { makeSafe, safe } from '../../../src/terminal/safe-text.js';
+import { writeError } from '../../../src/terminal/write.js';
+import { type Hostile, wellFormed } from './hostile.js';
+import type { Surface } from './surface.js';
+
+/** Commands, run in this process as the command line runs them; see `capture.ts` for where their output goes. */
+
+/** Runs a command line; a failure is told as the program tells it. */
+const run = async (...words: readonly string[]): Promise<void> => {
+  try {
+    await buildProgram(() => undefined).parseAsync([...words], { from: 'user' });
+  } catch (error) {
+    writeError(safe`pawl: ${makeSafe(endingOfError(error).message)}\n`);
+  }
+};
+
+const sessionsFolder = (): string => path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'sessions');
+
+const newestSession = (): string =>
+  readdirSync(sessionsFolder())
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+    .at(-1)
+    ?.slice(0, -'.jsonl'.length) ?? '';
+
+/** A turn whose prompt, thoughts, text, unknown tools and failure are hostile. */
+const turn = async (hostile: Hostile, size: number, ...flags: readonly string[]): Promise<void> => {
+  rmSync(sessionsFolder(), { recursive: true, force: true });
+  const part = Math.ceil(size / 6);
+  const call = { tool: hostile.text(40), input: { command: hostile.text(part), [hostile.text(20)]: 1 } };
+  const replies = [
+    { reasoning: hostile.text(part), text: hostile.text(part), calls: [call] },
+    { text: hostile.text(part) },
+  ];
+  writeFileSync('script.json', JSON.stringify({ replies }));
+  await run('-p', `fix ${hostile.text(part)}`, '--model', 'scripted/script.json', ...flags);
+};
+
+const afterTurn =
+  (...words: readonly string[]): Surface['show'] =>
+  async (hostile, _out, size) => {
+    await turn(hostile, size);
+    await run(...words.map((word) => (word === 'ID' ? newestSession() : word)));
+  };
+
+const writeConfig = (hostile: Hostile, size: number): void => {
+  mkdirSync('.pawl', { recursive: true });
+  const text = (length: number): string => JSON.stringify(wellFormed(hostile.text(length)));
+  const lines = Array.from({ length: Math.ceil(size / 200) }, () => `${text(60)} = ${text(100)}`);
+  writeFileSync('.pawl/config.toml', ['model = "scripted/none"', ...lines, ''].join('\n'));
+};
+
+const configured =
+  (...words: readonly string[]): Surface['show'] =>
+  async (hostile, _out, size) => {
+    writeConfig(hostile, Math.min(size, 4_000));
+    await run(...words);
+    rmSync('.pawl', { recursive: true });
+  };
+
+const doctor: Surface['show'] = async (hostile, out, size) => {
+  rmSync('AGENTS.md', { force: true });
+  symlinkSync(`/tmp/${hostile.name()}/${hostile.name()}`, 'AGENTS.md');
+  await configured('doctor')(hostile, out, size);
+  rmSync('AGENTS.md');
+};
+
+const ask: Surface['show'] = async (hostile, _out, size) => {
+  const part = Math.ceil(size / 4);
+  const print = (name: string, text: string) => `${name}(${JSON.stringify(text)});`;
+  const program = (...lines: readonly string[]) => `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
+  const replies = [
+    {
+      text: program(
+        print('print', hostile.text(part)),
+        `throw new Error(${JSON.stringify(hostile.text(60))});`,
+      ),
+    },
+    { text: program(`answer.content = ${JSON.stringify(hostile.text(part))};`, 'answer.ready = true;') },
+  ];
+  writeFileSync('script.json', JSON.stringify({ replies }));
+  writeFileSync('input.txt', hostile.text(part).replaceAll('\0', ''));
+  const flags = ['--context', 'input.txt', '--model', 'scripted/script.json', '--environment', 'quickjs'];
+  rmSync(sessionsFolder(), { recursive: true, force: true });
+  await run('ask', ...flags, '--verbose', hostile.text(part));
+  await run('show', newestSession());
+  await run('replay', newestSession());
+};
+
+const refused: Surface['show'] = async (hostile, _out, size) => {
+  const given = () => hostile.text(Math.min(size, 300));
+  const lines: readonly (readonly string[])[] = [
+    [given()],
+    [`--${given()}`],
+    ['show', given()],
+    ['machine', '--bounds', given()],
+    ['machine', '--view', given()],
+    ['completion', given()],
+    ['-p', 'x', '--model', given()],
+    ['-p', 'x', '--workspace', given()],
+    ['-p', 'x', '--preset', given()],
+    ['--resume', given(), '-p', 'x'],
+    ['ask', '--context', given(), given()],
+  ];
+  for (const words of lines) await run(...words);
+};
+
+const explained: Surface['show'] = async (hostile, _out, size) => {
+  const command = `npm run ${hostile.text(Math.min(size, 2_000))}`;
+  await run('policy', 'explain', command);
+  await run('policy', 'explain', command, '--json');
+};
+
+const READERS = [
+  'src/cli/sessions/show-session.ts',
+  'src/cli/ask/ask-show.ts',
+  'src/cli/sessions/replay-report.ts',
+];
+
+export const commandSurfaces: readonly Surface[] = [
+  {
+    name: 'a turn without a terminal: story and answer',
+    covers: ['src/cli/headless/headless.ts', 'src/cli/command-table.ts'],
+    commands: ['run'],
+    show: (hostile, _out, size) => turn(hostile, size, '--verbose'),
+  },
+  {
+    name: 'the JSON stream of a turn',
+    covers: ['src/cli/headless/headless.ts'],
+    show: (hostile, _out, size) => turn(hostile, size, '--json'),
+  },
+  {
+    name: 'sessions',
+    covers: ['src/cli/sessions/sessions-command.ts'],
+    commands: ['sessions'],
+    show: afterTurn('sessions'),
+  },
+  { name: 'show', covers: READERS, commands: ['show'], show: afterTurn('show', 'ID') },
+  { name: 'show --request', covers: READERS, show: afterTurn('show', 'ID', '--request') },
+  { name: 'show --view', covers: READERS, show: afterTurn('show', 'ID', '--view', 'minimal') },
+  { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
+  {
+    name: 'fork',
+    covers: ['src/cli/sessions/fork-session.ts'],
+    commands: ['fork'],
+    show: afterTurn('fork', 'ID', '--at', '2'),
+  },
+  {
+    name: 'config of the project',
+    covers: ['src/cli/settings/config-command.ts'],
+    commands: ['config'],
+    show: configured('config', '--origin'),
+  },
+  { name: 'warnings of a turn', covers: [], show: configured('-p', 'x', '--model', 'scripted/none') },
+  { name: 'policy', covers: ['src/cli/settings/explain-policy.ts'], commands: ['policy'], show: explained },
+  { name: 'doctor', covers: ['src/cli/doctor/doctor.ts'], commands: ['doctor'], show: doctor },
+  { name: 'ask', covers: ['src/cli/ask/ask-command.ts'], commands: ['ask'], show: ask },
+  { name: 'a refused command line', covers: ['src/cli/command-table.ts'], show: refused },
+];

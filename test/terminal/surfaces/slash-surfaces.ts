@@ -1,0 +1,97 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { InteractiveView } from '../../../src/cli/interactive/interactive-view.js';
+import { banner, lastSessionNote, resumedNotes } from '../../../src/cli/interactive/welcome.js';
+import { openFromFlags } from '../../../src/cli/sessions/open-session.js';
+import { runCommand } from '../../../src/cli/slash/run-command.js';
+import { commandChoices, readWish } from '../../../src/cli/slash/slash-commands.js';
+import { Composer } from '../../../src/terminal/input/composer.js';
+import { createLiveArea } from '../../../src/terminal/live-area.js';
+import { warningText } from '../../../src/terminal/print.js';
+import { fakeClock } from '../../../src/testing/clock.js';
+import type { Hostile } from './hostile.js';
+import type { Out, Surface } from './surface.js';
+
+/** A real session in whose window every slash command is given hostile words, and that is greeted again afterwards. */
+
+const nothing = (): void => undefined;
+
+const open = async (hostile: Hostile, size: number, more: { readonly resume?: string } = {}) => {
+  const replies = [
+    { text: hostile.text(size / 4), calls: [{ tool: hostile.text(30), rawInput: hostile.text(50) }] },
+  ];
+  writeFileSync('script.json', JSON.stringify({ replies: [...replies, { text: hostile.text(size / 4) }] }));
+  const flags = { model: 'scripted/script.json' };
+  return { flags, opened: await openFromFlags(flags, 'terminal', { warn: nothing, ...more }) };
+};
+
+const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => {
+  const { flags, opened } = await open(hostile, size);
+  const { session, settings } = opened;
+  await session.send({ type: 'UserInput', text: hostile.text(size / 4), mode: 'steer' });
+  await session.idle();
+  const clock = fakeClock(1_000_000);
+  const area = createLiveArea({
+    write: out.write,
+    size: () => ({ columns: 100, rows: 30 }),
+    clock,
+    reflow: 'all',
+  });
+  const composer = new Composer({ commands: commandChoices, files: async () => [] }, nothing);
+  const wishes = {
+    ...{ say: nothing, cancel: nothing, answer: nothing, runCommand: nothing, pastePicture: nothing },
+    ...{ editLast: nothing, suspend: nothing, end: nothing },
+    stopUserCommand: () => false,
+    withoutShellOutput: (texts: readonly string[]) => texts,
+  };
+  const state = await session.state();
+  const parts = { area, look: out.look, clock, composer, rows: () => 30 };
+  const view = new InteractiveView(parts, wishes, state);
+  const context = {
+    ...{ session, workspace: settings.workspace, flags, look: out.look, view, paste: async () => undefined },
+    move: async () => undefined,
+    quit: nothing,
+  };
+  view.print(banner(out.look, { ...opened, resumed: true }));
+  view.print(resumedNotes(out.look, state));
+  view.print(await lastSessionNote(out.look, settings.workspace, 'another'));
+  view.print(warningText(hostile.text(200)));
+  for (const { text: name } of commandChoices) {
+    for (const words of [
+      '',
+      hostile.text(80),
+      `session`,
+      `revoke ${hostile.text(9)}`,
+      `/tmp/${hostile.name()}/x`,
+    ]) {
+      const wish = readWish(`/${name} ${words}`, 'steer');
+      if (wish.kind !== 'command') continue;
+      let runs = true;
+      const ended = runCommand(context, wish.name, wish.words.replaceAll('\0', '')).finally(() => {
+        runs = false;
+      });
+      while (runs) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        clock.advance(5_000);
+        view.interrupt(); // closes a list
+      }
+      await ended;
+    }
+  }
+  area.clear();
+  await session.close();
+  rmSync('script.json');
+};
+
+export const slashSurfaces: readonly Surface[] = [
+  {
+    name: 'window: slash commands and the greeting',
+    covers: [
+      ...['diff', 'export', 'jobs', 'model', 'money', 'permissions', 'preset', 'run-command'].map(
+        (name) => `src/cli/slash/${name}.ts`,
+      ),
+      'src/cli/interactive/interactive-view.ts',
+    ],
+    slash: commandChoices.map(({ text }) => text),
+    show,
+  },
+];
