@@ -26,16 +26,6 @@ export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from './ask
 export { seedParity } from './ask-values.js';
 export { type JournalStep, steps } from './journal/read/steps.js';
 export { mutableStateMachine, stateMachine } from './machine-kit/builder/build-machine.js';
-export type {
-  AlwaysOptions,
-  BuilderStep,
-  BuiltMachine,
-  From,
-  MutableStateMachine,
-  StateMachine,
-  StateOptions,
-  TransitionOptions,
-} from './machine-kit/builder/builder.js';
 export {
   BadRegistration,
   BadSetting,
@@ -47,6 +37,16 @@ export {
   MachineFrozen,
   UnmatchedEvents,
 } from './machine-kit/builder/builder-errors.js';
+export type {
+  AlwaysOptions,
+  BuilderStep,
+  BuiltMachine,
+  From,
+  MutableStateMachine,
+  StateMachine,
+  StateOptions,
+  TransitionOptions,
+} from './machine-kit/builder/builder-types.js';
 export type { BuildReport, Pair, Shadowed } from './machine-kit/builder/coverage-report.js';
 export {
   type AsyncSource,

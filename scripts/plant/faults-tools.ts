@@ -16,7 +16,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a no without a reason is a yes',
-    file: 'src/agent/moves/tools/run-tools.ts',
+    file: 'src/agent/moves/tools/batch-events.ts',
     edits: [
       {
         from: "if (event.answer.kind === 'deny')",
@@ -62,7 +62,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'after a crash calls that had begun begin again',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: "if (call.status === 'starting')\n      calls",
@@ -77,7 +77,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a second outcome overwrites the first',
-    file: 'src/agent/moves/tools/run-tools.ts',
+    file: 'src/agent/moves/tools/batch-events.ts',
     edits: [
       {
         from: 'return call !== undefined && isRunning(call);',
@@ -121,7 +121,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'one call more than may run at once',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'return running.length < session.settings.maxParallel;',
@@ -133,7 +133,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'reads start beside an edit',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
@@ -145,7 +145,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that has no room',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
@@ -157,7 +157,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that waits for an answer',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (isAsked(waiting)) break;',

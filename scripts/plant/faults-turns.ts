@@ -129,7 +129,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'two calls are handed the same budget',
-    file: 'src/agent/moves/tools/call-batch.ts',
+    file: 'src/agent/moves/tools/start-calls.ts',
     edits: [
       {
         from: '  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;\n',

@@ -13,10 +13,10 @@ import * as retry from './moves/retry.js';
 import * as shutdown from './moves/shutdown.js';
 import * as stop from './moves/stop-cleanup.js';
 import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop-turn.js';
-import { startBatch } from './moves/tools/call-batch.js';
+import * as tools from './moves/tools/batch-events.js';
 import * as cancel from './moves/tools/cancel-tools.js';
 import * as settle from './moves/tools/finish-batch.js';
-import * as tools from './moves/tools/run-tools.js';
+import { startBatch } from './moves/tools/start-calls.js';
 import * as turn from './moves/turn.js';
 import type { AgentTable } from './spec.js';
 

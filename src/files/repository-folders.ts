@@ -1,5 +1,6 @@
-import { existsSync, lstatSync, type Stats, statSync } from 'node:fs';
+import { existsSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
+import { statusOf } from './entry-status.js';
 import { isOwnOrSystem } from './ownership.js';
 
 /**
@@ -18,14 +19,6 @@ export type RepositoryFolders = {
   readonly top: string | null;
   /** The folder of another user at which the walk to a repository ended (rules 1 and 2); otherwise null. */
   readonly foreign: string | null;
-};
-
-const statusOf = (place: string): Stats | null => {
-  try {
-    return lstatSync(place);
-  } catch {
-    return null; // absent, or not ours to see
-  }
 };
 
 /** The user who became root by sudo. */

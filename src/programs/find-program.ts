@@ -2,9 +2,10 @@ import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../base/process-environment.js';
+import { statusOf } from '../files/entry-status.js';
 import { isWithin } from '../files/is-within.js';
 import { isOwnOrSystem, otherWriters } from '../files/ownership.js';
-import { followTrusted, type Identity, statusOf } from './trusted-path.js';
+import { followTrusted, type Identity } from './follow-trusted-path.js';
 
 /**
  * Finds programs by name. Every program that Pawl starts comes from here, except its own Node and the system's shell.
@@ -12,7 +13,7 @@ import { followTrusted, type Identity, statusOf } from './trusted-path.js';
  * 1. The path is absolute. Empty and relative entries of the search path are ignored.
  * 2. Neither the folder nor the target of a symlink lies in the workspace or its repository. So a search never finds a
  *    program that a repository brings along.
- * 3. Only this user and the system can replace the program: see trusted-path.ts.
+ * 3. Only this user and the system can replace the program: see follow-trusted-path.ts.
  */
 
 /** Absolute path of a program that may be started; see start-program.ts. */

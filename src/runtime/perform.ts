@@ -1,7 +1,7 @@
 import type { Action } from '../agent/action.js';
 import type { State } from '../agent/state.js';
+import type { Compactions } from './model/compaction-call.js';
 import type { ModelCalls } from './model/model-call.js';
-import type { Compactions } from './model/summary-request.js';
 import type { Timers } from './timers.js';
 import type { HookRuns } from './tools/hook-run.js';
 import type { Previews } from './tools/preview.js';

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
+import { statusOf } from '../files/entry-status.js';
 import { isWithin } from '../files/is-within.js';
 import { type HostView, isOnHost } from './host/host-folders.js';
 import {
@@ -11,7 +12,6 @@ import {
   sealed,
   writable,
 } from './mounts.js';
-import { statusOf } from './protected/entry-status.js';
 import type { Features } from './sandbox-probe.js';
 import { INNER_HOME, type SessionFolders } from './session/session-folders.js';
 

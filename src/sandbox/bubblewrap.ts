@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, startProgram, systemBash } from '../programs/start-program.js';
-import { CLOSING_SCRIPT, inheritedDescriptors } from './open-descriptors.js';
+import { CLOSING_SCRIPT, inheritedDescriptors } from './inherited-descriptors.js';
 import { systemCallFilter } from './system-calls/program-system-calls.js';
 
 /**

@@ -15,8 +15,8 @@ import {
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
 import { viewHost } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
-import { closingOthers } from './open-descriptors.js';
-import { createProtectedFiles, type ProtectedFiles } from './protected/protected-files.js';
+import { closingOthers } from './inherited-descriptors.js';
+import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
 import { commandsFolder, INNER_HOME, removeFolders, unlinkDownloads } from './session/session-folders.js';
@@ -33,7 +33,7 @@ export { SandboxRefusal } from './sandbox-refusal.js';
  * 1. `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when it has ended.
  * 2. The sandbox is never weakened silently: `prepare` fails for a fenced level if bubblewrap does not work.
  * 3. /tmp and the home folder belong to the session: a command finds what an earlier one left there.
- * 4. Commands can't change files that run later without a question (protected-files.ts).
+ * 4. Commands can't change files that run later without a question (keep-protected-files.ts).
  */
 
 export type CommandSandboxOptions = {

@@ -1,10 +1,10 @@
 import path from 'node:path';
+import { statusOf } from '../files/entry-status.js';
 import { isWithin } from '../files/is-within.js';
 import { isOnHost } from './host/host-folders.js';
 import { type Mount, readable, writable } from './mounts.js';
-import { statusOf } from './protected/entry-status.js';
 import { findRepository } from './protected/git-folders.js';
-import type { ProtectedFiles } from './protected/protected-files.js';
+import type { ProtectedFiles } from './protected/keep-protected-files.js';
 import { protectedMounts } from './protected/protected-mounts.js';
 import type { SessionView } from './session/visible-machine.js';
 

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
 import {
   changeFile,
   hashesOf,
@@ -8,7 +7,8 @@ import {
   type PlannedChange,
   previewOf,
   refuseChange,
-} from './file-change.js';
+} from './change-file.js';
+import { defineTool } from './define-tool.js';
 import { decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { judgePath } from './files/paths.js';
 import { readEditShape } from './input-shapes.js';

@@ -7,7 +7,7 @@ import type { CommandFence, LauncherOptions } from '../../src/launcher/launcher-
 import type { LaunchedEnd } from '../../src/launcher/parked-command.js';
 import { ownPrograms, type ProgramPath } from '../../src/programs/find-program.js';
 import { systemBash } from '../../src/programs/start-program.js';
-import { closingOthers } from '../../src/sandbox/open-descriptors.js';
+import { closingOthers } from '../../src/sandbox/inherited-descriptors.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

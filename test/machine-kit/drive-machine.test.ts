@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { BuiltMachine } from '../../src/machine-kit/builder/builder.js';
 import { BadSetting, CallbackFailed, UnmatchedEvents } from '../../src/machine-kit/builder/builder-errors.js';
+import type { BuiltMachine } from '../../src/machine-kit/builder/builder-types.js';
 import type { RunOptions } from '../../src/machine-kit/builder/drive-machine.js';
 import { run, runAsync } from '../../src/machine-kit/builder/drive-machine.js';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { tools } from '../../src/agent/projections/tools-mode.js';
+import { tools } from '../../src/agent/projections/seed-tools-mode.js';
 import { seedEdges } from '../../src/ask/run/seed-projection.js';
 import { run, runAsync } from '../../src/machine-kit/builder/drive-machine.js';
 import {

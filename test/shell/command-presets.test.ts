@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Needs } from '../../src/agent/call.js';
 import { type Decision, type Preset, presetRules } from '../../src/agent/policy/rules.js';
 import type { Settings } from '../../src/agent/settings.js';
-import { explainCommand } from '../../src/shell/explain-command.js';
+import { explainCommand } from '../../src/shell/explain-decision.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';
 
 // What presets, needs and the sandbox make of commands.

@@ -1,7 +1,7 @@
 import type { Needs } from '../../src/agent/call.js';
 import { type Decision, type Preset, presetRules, type WrittenRule } from '../../src/agent/policy/rules.js';
 import type { Settings } from '../../src/agent/settings.js';
-import { explainCommand } from '../../src/shell/explain-command.js';
+import { explainCommand } from '../../src/shell/explain-decision.js';
 
 /** Asks the policy about shell texts, with rules and programs that stand for those of a user. */
 

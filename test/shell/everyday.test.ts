@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Needs } from '../../src/agent/call.js';
 import { type Preset, presetRules } from '../../src/agent/policy/rules.js';
-import { explainCommand } from '../../src/shell/explain-command.js';
+import { explainCommand } from '../../src/shell/explain-decision.js';
 import { EVERYDAY, EVERYDAY_TEXT } from './everyday/commands.js';
 
 /** Of the file as it was chosen. A change of it is a tuned measure. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Look } from '../../src/terminal/print.js';
 import { loadMarkdown, renderMarkdown } from '../../src/terminal/transcript/markdown.js';
-import { createBlocks } from '../../src/terminal/transcript/markdown-stream.js';
+import { createBlocks } from '../../src/terminal/transcript/markdown-blocks.js';
 import { columnsOf } from '../../src/terminal/width.js';
 
 const bare: Look = { colour: 'no', columns: 40 };

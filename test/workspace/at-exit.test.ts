@@ -8,7 +8,7 @@ import { makeRepository, wrapGit } from './place.js';
 import { assertGone } from './processes.js';
 
 const GIT = new URL('../../src/workspace/git/git.ts', import.meta.url).href;
-const LOCK = new URL('../../src/workspace/git/index-lock.ts', import.meta.url).href;
+const LOCK = new URL('../../src/workspace/git/lock-index.ts', import.meta.url).href;
 
 test('a program that exits in the middle of it leaves no git, no folder and no lock', async (t) => {
   const place = await makeRepository(t);

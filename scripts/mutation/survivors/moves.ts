@@ -14,7 +14,7 @@ import {
 
 /** In the moves of the agent machine. */
 export const moves: readonly Survivor[] = [
-  ...aliveIn('src/agent/moves/tools/call-batch.ts', [
+  ...aliveIn('src/agent/moves/tools/start-calls.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [
@@ -71,7 +71,7 @@ export const moves: readonly Survivor[] = [
       [EQUALITY, 'index < text.length', 'index <= text.length'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/tools/run-tools.ts', [
+  ...aliveIn('src/agent/moves/tools/batch-events.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false'],

@@ -56,7 +56,7 @@ export const views: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, 'step.path.length === 0', 'false']],
   ]),
-  ...aliveIn('src/agent/projections/tools-mode.ts', [
+  ...aliveIn('src/agent/projections/seed-tools-mode.ts', [
     [
       'Asked of steps through BudgetExceeded alone: they come to rest in WaitingForUserInput for a budget.',
       [CONDITION, "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'", 'true'],

@@ -3,7 +3,7 @@ import type { Action } from '../action.js';
 import { breach } from '../breach.js';
 import type { Event, StopReason } from '../event.js';
 import { hasSessionLimit, sessionLimit } from '../moves/budget.js';
-import { isRunning, isWaiting, spendingIn } from '../moves/tools/call-batch.js';
+import { isRunning, isWaiting, spendingIn } from '../moves/tools/start-calls.js';
 import type { State, WaitReason } from '../state.js';
 import type { Usage } from '../values/usage.js';
 import { endedBy, flightFaults, inFlight } from './in-flight.js';

@@ -1,10 +1,10 @@
 import { afterTools } from './after-tools.js';
+import { promises } from './always-rules.js';
 import { cancels } from './cancels.js';
 import { compactions } from './compactions.js';
 import { failures } from './failures.js';
 import { limits } from './limits.js';
 import { openings } from './openings.js';
-import { promises } from './promises.js';
 import { replies } from './replies.js';
 import type { MachineRule, RuleSection } from './rule.js';
 import { toolCalls } from './tool-calls.js';

@@ -11,6 +11,8 @@ import { retractPartial } from './common/send-request.js';
 import { remainingTimer, resumeClock, schedule } from './common/timers.js';
 import { hookAction } from './hooks.js';
 import { keepPartial } from './stop-cleanup.js';
+import { forceBatch } from './tools/cancel-tools.js';
+import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
 import {
   cancelCalls,
   displayResult,
@@ -19,9 +21,7 @@ import {
   restartBatch,
   spendingIn,
   type ToolBatch,
-} from './tools/call-batch.js';
-import { forceBatch } from './tools/cancel-tools.js';
-import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
+} from './tools/start-calls.js';
 
 /**
  * Resumes a session. The state alone tells what was in flight.

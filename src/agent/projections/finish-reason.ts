@@ -1,6 +1,6 @@
 import type { Settings } from '../settings.js';
 import type { In } from '../state.js';
-import { tools } from './tools-mode.js';
+import { tools } from './seed-tools-mode.js';
 
 /**
  * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping policies are limits

@@ -1,7 +1,7 @@
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action, ActionType } from '../action.js';
 import type { Event } from '../event.js';
-import { isEnded } from '../moves/tools/call-batch.js';
+import { isEnded } from '../moves/tools/start-calls.js';
 import type { State } from '../state.js';
 import type { FailureOrigin } from '../values/failure-origin.js';
 import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';

@@ -1,8 +1,8 @@
 import type { Settings } from '../settings.js';
-import { loom } from './loom.js';
-import { minimal } from './minimal.js';
-import { sketch } from './sketch.js';
-import { tools } from './tools-mode.js';
+import { loom } from './seed-loom.js';
+import { minimal } from './seed-minimal.js';
+import { sketch } from './seed-sketch.js';
+import { tools } from './seed-tools-mode.js';
 
 /** Named settings for `--profile`. */
 

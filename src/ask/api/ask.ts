@@ -29,7 +29,7 @@ import { LiveTree } from '../runtime/live-tree.js';
 import { type Pieces, piecesOf } from '../tree/pieces.js';
 import { canGoOn } from '../tree/raise-limits.js';
 import { initialTree, type Tree } from '../tree/tree-state.js';
-import { reserveOf } from './reserve-cost.js';
+import { reserveOf } from './estimate-cost.js';
 
 /** Code mode as a library: questions about inputs that are too large for a model's window. */
 

@@ -12,7 +12,7 @@ import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
-import { findSession, sessionsOf } from '../sessions/session-store.js';
+import { findSession, sessionsOf } from '../sessions/stored-sessions.js';
 import { type Configured, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,

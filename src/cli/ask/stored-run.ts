@@ -3,7 +3,7 @@ import type { AskTypes } from '../../ask/ports.js';
 import { stateFolder } from '../../base/state-folder.js';
 import type { StoredReplay } from '../../journal/read/inspect.js';
 import type { JournalStep } from '../../journal/read/steps.js';
-import { foldStoredBy } from '../sessions/session-store.js';
+import { foldStoredBy } from '../sessions/stored-sessions.js';
 
 /** Folds the stored journal of a `pawl ask` run; see `foldStoredBy`. */
 export const foldRun = (

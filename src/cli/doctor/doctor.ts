@@ -1,9 +1,9 @@
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
+import type { Check, DoctorWorld, Found } from './doctor-types.js';
 import { placeChecks } from './filesystem.js';
 import { modelChecks } from './models.js';
-import type { Check, DoctorWorld, Found } from './probes.js';
 import { programChecks } from './programs.js';
 import { sandboxChecks } from './sandbox.js';
 import { sessionChecks } from './sessions.js';

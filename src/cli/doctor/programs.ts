@@ -1,7 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { attempt } from '../../runtime/attempt.js';
 import { PROGRAM as SHELL } from '../../tools/bash.js';
-import { type Check, type DoctorWorld, isAtLeast, programsOf, runProgram, versionIn } from './probes.js';
+import {
+  type Check,
+  type DoctorWorld,
+  isAtLeast,
+  programsOf,
+  runProgram,
+  versionIn,
+} from './doctor-types.js';
 
 /** Checks of the programs that the agent starts. */
 

@@ -21,10 +21,10 @@ import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { tornText } from '../sessions/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
-import { createUnapproved } from './approval-exit.js';
 import { type Prompt, refuseEmpty } from './headless-prompt.js';
 import type { JsonRecord } from './record-schema.js';
 import { recordsOf, resultRecord } from './records.js';
+import { createUnapproved } from './unapproved-calls.js';
 
 /** After a second Ctrl-C the session has this long to kill its processes. */
 const HARD_END_MS = 2_000;

@@ -3,7 +3,7 @@ import type { JournalStep } from '../../journal/read/steps.js';
 import { type Look, paint, paintTyped, shortened } from '../../terminal/print.js';
 import { joinSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Transcript } from '../../terminal/transcript/transcript.js';
-import { foldStored } from '../sessions/session-store.js';
+import { foldStored } from '../sessions/stored-sessions.js';
 
 /** The last turns of a resumed session, drawn from the journal by the code that draws live ones. */
 

@@ -11,7 +11,7 @@ import { indentWords, wrapWords } from '../../terminal/width.js';
 import { exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import type { Opened } from '../sessions/open-session.js';
-import { storedBlobs } from '../sessions/session-store.js';
+import { storedBlobs } from '../sessions/stored-sessions.js';
 import type { CommandContext, NextSession } from '../slash/command-context.js';
 import type { EventBuffer } from './event-buffer.js';
 import { attachPictures, picturesNamed } from './input/pictures.js';

@@ -4,7 +4,7 @@ import { type Safe, safe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, usageStop } from '../flags.js';
-import { sessionsOf } from './session-store.js';
+import { sessionsOf } from './stored-sessions.js';
 
 /** Reads a line in the terminal's own line mode. Ctrl-C ends the program. */
 const ask = async (question: Safe): Promise<string> => {

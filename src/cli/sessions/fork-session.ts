@@ -5,7 +5,7 @@ import { exitCodes } from '../exit-codes.js';
 import { type RunFlags, readSeq, usageStop } from '../flags.js';
 import { type Prompt, refuseEmpty } from '../headless/headless-prompt.js';
 import { openStateFolder } from './make-state-folder.js';
-import { findInfo, storedJournals } from './session-store.js';
+import { findInfo, storedJournals } from './stored-sessions.js';
 
 /** Id of a new fork. It begins with the original's id, so it sorts after it. */
 export const forkId = (sessionId: string): string =>

@@ -34,7 +34,7 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { openStateFolder } from './make-state-folder.js';
-import { findSession, recordedSettings, sessionsOf } from './session-store.js';
+import { findSession, recordedSettings, sessionsOf } from './stored-sessions.js';
 
 /** Opens a new or resumed session from flags and environment. */
 

@@ -3,7 +3,7 @@ import { makeSafe, type Safe, safeJson } from '../../terminal/safe-text.js';
 import { readSeq } from '../flags.js';
 import { moved, pathLine, statesOf } from './path-line.js';
 import { tellReplay } from './replay-report.js';
-import { findInfo, foldStored } from './session-store.js';
+import { findInfo, foldStored } from './stored-sessions.js';
 
 type Flags = { readonly at?: string; readonly json?: true };
 

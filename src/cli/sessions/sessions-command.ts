@@ -2,7 +2,7 @@ import type { SessionInfo } from '../../ports/journal.js';
 import { formatWhen, oneLine } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
-import { allSessions } from './session-store.js';
+import { allSessions } from './stored-sessions.js';
 
 const lineOf = ({ sessionId, kind, changedAt, workspace, title, parent }: SessionInfo): Safe => {
   const asked = kind === 'ask' ? [safe`(pawl ask)`] : [];

@@ -2,7 +2,7 @@ import type { Projection, ProjectionStep } from '../../agent/projections/project
 import { checkRefinement } from '../../agent/projections/refinement-check.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import { makeSafe, type Safe } from '../../terminal/safe-text.js';
-import { foldStored } from './session-store.js';
+import { foldStored } from './stored-sessions.js';
 
 /** `pawl show --view`: a session's path in the states of a seed system. */
 

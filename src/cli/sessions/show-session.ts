@@ -7,9 +7,9 @@ import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { readSeq, usageStop } from '../flags.js';
 import { readView } from '../machine/read-view.js';
-import { findInfo, foldStored, storedBlobs } from './session-store.js';
 import { messageLines } from './show-message.js';
 import { showPath } from './show-path.js';
+import { findInfo, foldStored, storedBlobs } from './stored-sessions.js';
 
 type Flags = { readonly at?: string; readonly request?: true; readonly view?: string };
 

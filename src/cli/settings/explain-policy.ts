@@ -2,7 +2,7 @@ import type { Needs, ParsedCommand } from '../../agent/call.js';
 import { type PolicyRule, type Preset, presetRules } from '../../agent/policy/rules.js';
 import type { SandboxLevel, Settings } from '../../agent/settings.js';
 import { fencedSettings, probeFor } from '../../api/session-sandbox-level.js';
-import type { Explained } from '../../shell/explain-command.js';
+import type { Explained } from '../../shell/explain-decision.js';
 import { warningText } from '../../terminal/print.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
@@ -105,7 +105,7 @@ export const explainPolicy = async (
   const needs = needsOf(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await settingsFor(flags, workspace, warn);
-  const { explainCommand } = await import('../../shell/explain-command.js');
+  const { explainCommand } = await import('../../shell/explain-decision.js');
   const explained = await explainCommand(text, settings, needs === undefined ? {} : { needs });
   const reach = reachOf(explained.place, settings.sandbox, needs);
   const { facts, ...decided } = explained;

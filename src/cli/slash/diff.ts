@@ -4,7 +4,7 @@ import { oneLine, paint, paintDiff } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { hashLoaded, loadFile } from '../../tools/files/file-text.js';
 import { diffSinceHead } from '../../workspace/worktree-diff.js';
-import { foldStored } from '../sessions/session-store.js';
+import { foldStored } from '../sessions/stored-sessions.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 
 /** `/diff`: all changes since HEAD, or only the edits and writes of this session. */

@@ -4,7 +4,7 @@ import { emptyConversation, messagesOf } from '../../agent/conversation.js';
 import type { Message } from '../../agent/message.js';
 import { codeOf } from '../../journal/journal-error.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
-import { foldStored } from '../sessions/session-store.js';
+import { foldStored } from '../sessions/stored-sessions.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/export`: writes the conversation to a Markdown file. */

@@ -4,7 +4,7 @@ import { isBusy } from '../../terminal/status.js';
 import { cutLine } from '../../terminal/width.js';
 import { readSeq } from '../flags.js';
 import { forkId } from '../sessions/fork-session.js';
-import { findSession, foldStored, sessionsOf, storedJournals } from '../sessions/session-store.js';
+import { findSession, foldStored, sessionsOf, storedJournals } from '../sessions/stored-sessions.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 
 /** `/resume`, `/fork`, `/clear`, and editing the last input: change to another session in the same terminal. */

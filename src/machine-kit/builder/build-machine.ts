@@ -2,13 +2,6 @@ import { typeIn } from '../kernel/shape.js';
 import type { Step } from '../kernel/step.js';
 import { stepper } from '../kernel/stepper.js';
 import type { HasType } from '../kernel/table.js';
-import type {
-  BuilderStep,
-  BuiltMachine,
-  MachineBuilder,
-  MutableStateMachine,
-  StateMachine,
-} from './builder.js';
 import {
   BadRegistration,
   CallbackFailed,
@@ -16,6 +9,13 @@ import {
   EndlessTransitions,
   MachineFrozen,
 } from './builder-errors.js';
+import type {
+  BuilderStep,
+  BuiltMachine,
+  MachineBuilder,
+  MutableStateMachine,
+  StateMachine,
+} from './builder-types.js';
 import {
   compilePlan,
   describePlan,

@@ -1,8 +1,8 @@
 import { typeIn } from '../kernel/shape.js';
 import type { Diagnostic } from '../kernel/step.js';
 import type { HasType } from '../kernel/table.js';
-import type { BuilderStep, BuiltMachine } from './builder.js';
 import { BadSetting, IllegalTransition, MachineBusy, UnmatchedEvents } from './builder-errors.js';
+import type { BuilderStep, BuiltMachine } from './builder-types.js';
 import { ringBuffer } from './ring-buffer.js';
 
 /**

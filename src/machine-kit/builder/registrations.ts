@@ -1,7 +1,7 @@
 import { type CompiledTable, compileTable } from '../kernel/compile-table.js';
 import type { Edge } from '../kernel/step.js';
 import type { HasType, MoveResult } from '../kernel/table.js';
-import type { From, StateOptions } from './builder.js';
+import type { From, StateOptions } from './builder-types.js';
 import { reportOf } from './coverage-report.js';
 
 /** Compiles the registrations of a builder into a table for the stepper. */

@@ -1,6 +1,7 @@
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { realPathOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
 import { type Mount, readable } from '../mounts.js';
 import { isOnHost } from './host-folders.js';
@@ -126,14 +127,6 @@ const SECRETS_OF_TOOLS =
   '.local/share/uv/credentials .rye/credentials .dotnet/corefx .luarocks/upload_config.lua .nimble/github_api_token .npm-global/etc .n/etc .conda/.condarc miniconda3/.condarc miniforge3/.condarc mambaforge/.condarc anaconda3/.condarc';
 
 const listOf = (folders: string): readonly string[] => folders.split(' ');
-
-const realPathOf = (place: string): string | null => {
-  try {
-    return realpathSync(place);
-  } catch {
-    return null; // absent, or closed to us
-  }
-};
 
 /** Folders that would show too much. */
 const TOO_HIGH = new Set([

@@ -1,13 +1,6 @@
-import {
-  accessSync,
-  constants,
-  type Dirent,
-  lstatSync,
-  readdirSync,
-  readlinkSync,
-  type Stats,
-} from 'node:fs';
+import { accessSync, constants, type Dirent, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import path from 'node:path';
+import { statusOf } from '../../files/entry-status.js';
 import { type Mount, readable } from '../mounts.js';
 
 /**
@@ -77,14 +70,6 @@ const DEPTH_MAX = 5;
 const ENTRIES_MAX = 20_000;
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o005;
-
-const statusOf = (place: string): Stats | null => {
-  try {
-    return lstatSync(place);
-  } catch {
-    return null; // absent, or in a folder that is closed to us, so to commands as well
-  }
-};
 
 const mayRead = (place: string): boolean => {
   try {

@@ -1,17 +1,8 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  realpathSync,
-  type Stats,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, type Stats } from 'node:fs';
 import path from 'node:path';
+import { realPathOf, statusOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
 import { isOwnOrSystem } from '../../files/ownership.js';
-import { statusOf } from './entry-status.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.
@@ -40,14 +31,6 @@ export const readSmall = (file: string): string => {
     return ''; // absent, a symlink, or closed to us: git is told nothing by it either
   } finally {
     if (descriptor !== null) closeSync(descriptor);
-  }
-};
-
-const realPathOf = (place: string): string | null => {
-  try {
-    return realpathSync(place);
-  } catch {
-    return null; // absent, or a circle
   }
 };
 

@@ -1,7 +1,7 @@
-import { readdirSync, realpathSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
+import { realPathOf, statusOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
-import { statusOf } from './entry-status.js';
 import { readSmall } from './git-folders.js';
 
 /**
@@ -154,14 +154,6 @@ const isHarmlessFolder = (folder: string, workspace: string, depth = 1): boolean
     depth < 4 &&
     inner.every((name) => isHarmlessFolder(at(`modules/${name}`), workspace, depth + 1))
   );
-};
-
-const realPathOf = (place: string): string | null => {
-  try {
-    return realpathSync(place);
-  } catch {
-    return null; // absent
-  }
 };
 
 /** Checks a new `.git`: a folder, or a file that names a folder inside the workspace or in a known repository. */

@@ -1,8 +1,7 @@
-import { realpathSync } from 'node:fs';
 import path from 'node:path';
+import { realPathOf, statusOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
 import { type Mount, readableIfThere } from '../mounts.js';
-import { statusOf } from './entry-status.js';
 import type { ProtectedPath } from './protected-scan.js';
 
 /**
@@ -18,14 +17,6 @@ const MOUNTS_MAX = 60;
 const REPOSITORIES_MAX = 6;
 
 const writableIfThere = (place: string): Mount => ({ path: place, words: ['--bind-try', place, place] });
-
-const realPathOf = (place: string): string | null => {
-  try {
-    return realpathSync(place);
-  } catch {
-    return null; // it leads nowhere
-  }
-};
 
 /** Makes the target of a symlink read-only if it lies in the workspace. */
 const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => {

@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { mayBeProtected, protectionOf } from '../../agent/policy/paths/protected-paths.js';
-import { statusOf } from './entry-status.js';
+import { statusOf } from '../../files/entry-status.js';
 import { codePlaces } from './git-folders.js';
 
 /**

@@ -1,7 +1,7 @@
 import type { Look } from '../print.js';
 import type { Safe } from '../safe-text.js';
 import { renderMarkdown } from './markdown.js';
-import { clearPart, createBlocks } from './markdown-stream.js';
+import { clearPart, createBlocks } from './markdown-blocks.js';
 
 /** Rows, at least one. */
 export type Block = readonly Safe[];

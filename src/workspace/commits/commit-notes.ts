@@ -1,6 +1,6 @@
 import { plural } from '../../base/plural.js';
-import { statistics } from '../foreign-names.js';
 import type { Refs } from '../git/refs.js';
+import { statistics } from '../safe-names.js';
 import { type HeadChange, joinHeadChanges, type NewCommit, placeOf, shortHash } from './head-changes.js';
 
 /** Notes and warnings about new commits. */

@@ -1,7 +1,7 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Repository } from '../git/git.js';
-import { lockIndex } from '../git/index-lock.js';
+import { lockIndex } from '../git/lock-index.js';
 import type { Head } from '../git/refs.js';
 import { ProgramFailure } from '../run-program.js';
 import { stampOf, type WorktreeSnapshot } from '../worktree-snapshot.js';

@@ -12,9 +12,9 @@ import {
 } from '../../../src/agent/exploration/exploration-node.js';
 import { agent } from '../../../src/agent/machine.js';
 import { projections } from '../../../src/agent/projections/all-projections.js';
-import { loom } from '../../../src/agent/projections/loom.js';
-import { minimal } from '../../../src/agent/projections/minimal.js';
 import type { Projection } from '../../../src/agent/projections/projection.js';
+import { loom } from '../../../src/agent/projections/seed-loom.js';
+import { minimal } from '../../../src/agent/projections/seed-minimal.js';
 import type { State } from '../../../src/agent/state.js';
 import type { Step } from '../../../src/machine-kit/kernel/step.js';
 import { batch, failed, llm, running, session, waiting } from '../by-hand.js';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { projections } from '../../../src/agent/projections/all-projections.js';
-import { loom } from '../../../src/agent/projections/loom.js';
-import { minimal } from '../../../src/agent/projections/minimal.js';
 import {
   projectionDiagram,
   projectionJson,
   projectionTable,
 } from '../../../src/agent/projections/projection-diagram.js';
-import { sketch } from '../../../src/agent/projections/sketch.js';
+import { loom } from '../../../src/agent/projections/seed-loom.js';
+import { minimal } from '../../../src/agent/projections/seed-minimal.js';
+import { sketch } from '../../../src/agent/projections/seed-sketch.js';
 
 /** The pictures of a seed are its own: its words, its arrows, nothing of ours. */
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { projections } from '../../../src/agent/projections/all-projections.js';
-import { loom } from '../../../src/agent/projections/loom.js';
 import type {
   Projection,
   ProjectionEdge,
@@ -13,6 +12,7 @@ import {
   initialCursors,
   missingArrows,
 } from '../../../src/agent/projections/refinement-check.js';
+import { loom } from '../../../src/agent/projections/seed-loom.js';
 import * as g from '../given.js';
 import { bring, type Step } from '../walker.js';
 

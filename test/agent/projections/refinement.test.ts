@@ -8,7 +8,7 @@ import {
   initialCursors,
   missingArrows,
 } from '../../../src/agent/projections/refinement-check.js';
-import { sketch } from '../../../src/agent/projections/sketch.js';
+import { sketch } from '../../../src/agent/projections/seed-sketch.js';
 import type { State } from '../../../src/agent/state.js';
 import { forAll, roam } from '../random.js';
 import { play } from '../trace-player.js';

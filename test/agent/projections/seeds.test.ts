@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loom } from '../../../src/agent/projections/loom.js';
-import { minimal } from '../../../src/agent/projections/minimal.js';
-import { minimalHead } from '../../../src/agent/projections/minimal-with-hook.js';
 import type { Projection } from '../../../src/agent/projections/projection.js';
-import { sketch } from '../../../src/agent/projections/sketch.js';
-import { tools } from '../../../src/agent/projections/tools-mode.js';
+import { loom } from '../../../src/agent/projections/seed-loom.js';
+import { minimal } from '../../../src/agent/projections/seed-minimal.js';
+import { minimalHead } from '../../../src/agent/projections/seed-minimal-with-hook.js';
+import { sketch } from '../../../src/agent/projections/seed-sketch.js';
+import { tools } from '../../../src/agent/projections/seed-tools-mode.js';
 import { defaultSettings } from '../../../src/agent/settings.js';
 import * as g from '../given.js';
 import { countOf } from '../rows.js';

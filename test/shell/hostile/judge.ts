@@ -1,6 +1,6 @@
 import type { WrittenRule } from '../../../src/agent/policy/rules.js';
 import { presetRules } from '../../../src/agent/policy/rules.js';
-import { explainCommand } from '../../../src/shell/explain-command.js';
+import { explainCommand } from '../../../src/shell/explain-decision.js';
 import { notAllowed } from './allowed.js';
 import { runByBash } from './oracle.js';
 import { ALLOWED } from './strings.js';

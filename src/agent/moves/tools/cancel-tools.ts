@@ -6,6 +6,7 @@ import { changeBatch } from '../../update.js';
 import { nextId } from '../common/send-request.js';
 import { schedule, timerFrom } from '../common/timers.js';
 import { isTurnLimit, stopCauseOf } from '../stop-turn.js';
+import { endRunning, neverRan, notRunText, unknownText } from './result-texts.js';
 import {
   type CallReference,
   cancelCalls,
@@ -19,8 +20,7 @@ import {
   startReadyCalls,
   type ToolBatch,
   withdrawApprovals,
-} from './call-batch.js';
-import { endRunning, neverRan, notRunText, unknownText } from './result-texts.js';
+} from './start-calls.js';
 
 /** Cancels one call (docs/rules.md#cancel-one-call) or the whole batch. */
 

@@ -8,6 +8,8 @@ import type { CancelCause } from '../../values/stop-cause.js';
 import { appendResults, appendTexts } from '../common/append-message.js';
 import { cancelledText, stopNote } from '../common/texts.js';
 import { isStopping, isStoppingAtLimit } from '../stop-turn.js';
+import { countStreaks } from './loop-detection.js';
+import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './result-texts.js';
 import {
   cancelCalls,
   cancelTimer,
@@ -17,9 +19,7 @@ import {
   isWaiting,
   type ToolBatch,
   withdrawApprovals,
-} from './call-batch.js';
-import { countStreaks } from './loop-detection.js';
-import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './result-texts.js';
+} from './start-calls.js';
 
 /** Settles a batch: one user message with one result per call, in call order. */
 

@@ -8,6 +8,7 @@ import { decide } from '../../policy/policy.js';
 import { changeBatch, changeSession } from '../../update.js';
 import { countToolUsage } from '../common/count-usage.js';
 import { admit, policyOf } from './admit-call.js';
+import { endRunning, neverRan, outcomeText, refusedText } from './result-texts.js';
 import {
   type CallReference,
   cancelCauseOf,
@@ -19,8 +20,7 @@ import {
   replaceCalls,
   startReadyCalls,
   type ToolBatch,
-} from './call-batch.js';
-import { endRunning, neverRan, outcomeText, refusedText } from './result-texts.js';
+} from './start-calls.js';
 
 /** Events of a running batch: starts, results, previews, approvals. */
 

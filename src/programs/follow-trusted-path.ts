@@ -1,5 +1,6 @@
-import { constants, lstatSync, readlinkSync, type Stats } from 'node:fs';
+import { constants, readlinkSync, type Stats } from 'node:fs';
 import path from 'node:path';
+import { statusOf } from '../files/entry-status.js';
 import { isOwnOrSystem, otherWriters } from '../files/ownership.js';
 
 /**
@@ -38,15 +39,6 @@ const folderFault = (place: string, status: Stats, forbidden: readonly Identity[
 };
 
 const isFolder = (status: Stats): boolean => (status.mode & constants.S_IFMT) === constants.S_IFDIR;
-
-/** The status of the entry itself; symlinks are not followed. Null if it does not exist or is hidden from us. */
-export const statusOf = (place: string): Stats | null => {
-  try {
-    return lstatSync(place);
-  } catch {
-    return null; // absent, or not ours to see: either way nothing can be run from there
-  }
-};
 
 const readTarget = (link: string): string => {
   try {

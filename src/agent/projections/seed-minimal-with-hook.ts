@@ -1,7 +1,7 @@
 import { projectSeed, type SeedWords } from './hook-projection.js';
-import { actions, callAndRetry, events, minimal, ours, plain, shutdowns, states } from './minimal.js';
 import type { Projection } from './projection.js';
 import { arrowRows, arrowsOf } from './projection-arrows.js';
+import { actions, callAndRetry, events, minimal, ours, plain, shutdowns, states } from './seed-minimal.js';
 
 /** Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the turn. */
 
