@@ -2,11 +2,11 @@ import { keepStyles, type Safe, safe } from './safe-text.js';
 
 /** Every control sequence that Pawl sends to a terminal. No other file composes one. */
 
-/** `code`: of Select Graphic Rendition, digits and semicolons. */
+/** `code`: digits and semicolons of Select Graphic Rendition. */
 export const beginStyle = (code: string): Safe => keepStyles(`\u001b[${code}m`);
 export const CLOSE_STYLES = safe`\u001b[0m`;
 
-/** Begin and end of a synchronized update: the terminal shows it in one frame. */
+/** Begin and end of a synchronized update. The terminal shows all of it in one frame. */
 export const BEGIN_UPDATE = safe`\u001b[?2026h`;
 export const END_UPDATE = safe`\u001b[?2026l`;
 export const WRAP_OFF = safe`\u001b[?7l`;
@@ -22,10 +22,10 @@ export const moveUp = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}A`;
 export const moveDown = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}B`;
 export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(columns)}C`;
 
-/** Asks a terminal for its background. One that does not know the question does not answer. */
+/** Asks the terminal for its background colour. A terminal that doesn't know the question doesn't answer. */
 export const ASK_BACKGROUND = safe`\u001b]11;?\u0007`;
 
-/** Pastes are marked; keys that would look alike (Enter and Shift+Enter, Escape and Alt) are told apart where the terminal can. */
+/** Turns on bracketed paste and the Kitty keyboard, which tells Enter from Shift+Enter and Escape from Alt. */
 export const TAKE_WINDOW = safe`\u001b[?2004h\u001b[>1u`;
-/** Restores the shell's modes, including those of a half-drawn row. */
+/** Restores the shell's terminal modes, also after a half-drawn row. */
 export const GIVE_WINDOW_BACK = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;

@@ -1,6 +1,6 @@
 import type { Safe } from './safe-text.js';
 
-/** Rows that are broken to the width of the screen already, and where the cursor stands among them. */
+/** Rows that already fit the width of the screen, and the cursor's place in them. */
 export type Frame = {
   readonly rows: readonly Safe[];
   /** Counted from 0; null hides the cursor. */

@@ -1,10 +1,10 @@
 import { eastAsianWidth } from 'get-east-asian-width';
 
-/** Text as a person sees it: what counts as one sign, and how many columns it takes. */
+/** Splits text into graphemes (the characters that a person sees) and counts their columns. */
 
 let segmenter: Intl.Segmenter | null = null;
 
-/** Made when the first text beyond ASCII comes: making one takes longer than drawing a screen. */
+/** Creates the segmenter with the first text beyond ASCII: creating it takes longer than drawing a screen. */
 const signsBeyondAscii = (text: string): readonly string[] => {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
@@ -12,18 +12,17 @@ const signsBeyondAscii = (text: string): readonly string[] => {
 
 const ASCII = /^[\u0000-\u007f]*$/;
 
-/** The signs of a text, each of one or more code points. */
+/** The graphemes of a text. Each has one or more code points. */
 export const signsOf = (text: string): readonly string[] =>
   ASCII.test(text) ? text.split('') : signsBeyondAscii(text);
 
-/** Characters that combine into one sign. */
+/** Characters that combine with others into one grapheme. */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 
 const columnsOfPoint = (character: string): number =>
   NO_WIDTH.test(character) ? 0 : eastAsianWidth(character.codePointAt(0) ?? 0);
 
-/** Columns of one sign. */
 export const columnsOfSign = (sign: string): number => {
   if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
   if (COMPOSED.test(sign)) return 2;
@@ -32,14 +31,14 @@ export const columnsOfSign = (sign: string): number => {
   return columns;
 };
 
-/** The end of the sign that stands at `at`, or the length of the text. */
+/** End of the grapheme at `at`; at the end of the text its length. */
 export const signEnd = (text: string, at: number): number => {
   const lineEnd = text.indexOf('\n', at);
   const [first] = signsOf(text.slice(at, lineEnd === at ? at + 1 : lineEnd < 0 ? text.length : lineEnd));
   return Math.min(text.length, at + (first?.length ?? 0));
 };
 
-/** The beginning of the sign that ends at `at`, or 0. */
+/** Start of the grapheme that ends at `at`; at the start of the text 0. */
 export const signStart = (text: string, at: number): number => {
   const lineStart = at > 0 && text[at - 1] === '\n' ? at - 1 : text.lastIndexOf('\n', at - 1) + 1;
   const last = signsOf(text.slice(lineStart, at)).at(-1);

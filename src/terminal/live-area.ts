@@ -20,35 +20,35 @@ import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 import { columnsOf } from './width.js';
 
 /**
- * The end of the screen that changes, under scroll-back that does not.
+ * The rows at the bottom of the screen that are redrawn. Everything above them is scroll-back and never changes.
  *
- * 1. What is printed goes above the area and is never touched again: the terminal's own scroll-back keeps it. The screen
- *    is never cleared; what is erased lies between the area's first row and the end of the screen.
- * 2. One write a change, in one synchronized update; only rows that differ are in it, and none if nothing differs.
- * 3. At most one write each FRAME_MS; the last state is always drawn.
- * 4. The area is lower than the screen: what the cursor can't reach could not be erased. Its top is cut off, never the
- *    rows around the cursor.
- * 5. A row of the area takes one row of the screen even where the terminal has another opinion on the width of a sign:
- *    it is drawn with the terminal's own wrapping switched off.
+ * 1. Printed lines go above the area and into the terminal's own scroll-back. The screen is never cleared; only the rows
+ *    from the area's first row to the end of the screen are erased.
+ * 2. Each change is one write, in one synchronized update, with only the rows that differ. No difference, no write.
+ * 3. At most one write per FRAME_MS. The last frame is always drawn.
+ * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at its top are left out,
+ *    never the rows around the cursor.
+ * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a character differently:
+ *    automatic wrapping is off while it is drawn.
  */
 export type LiveArea = {
   /** Prints whole lines above the area. */
   print(text: Safe): void;
-  /** A function is asked for the frame when it is drawn, so that what is never seen is never laid out. */
+  /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
   draw(frame: Frame | (() => Frame)): void;
-  /** Removes the area, with everything printed; the cursor stands at the beginning of an empty line. */
+  /** Prints all pending lines and removes the area. The cursor is left at the start of an empty line. */
   clear(): void;
 };
 
 type Size = { readonly columns: number; readonly rows: number };
 
 /**
- * What the terminal does with rows that became too long when the window was made narrower: breaks them all, all but the
- * one with the cursor, or none.
+ * How the terminal rewraps rows that are too long after the window became narrower: all of them, all except the row with
+ * the cursor, or none.
  */
 export type Reflow = 'all' | 'aboveCursor' | 'none';
 
-/** How known terminals reflow, recognised by their variables. */
+/** How known terminals rewrap. Environment variables tell which terminal it is. */
 export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
   if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
   if (environment.TERM === 'linux') return 'none';
@@ -57,18 +57,17 @@ export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
 
 export type LiveAreaOptions = {
   write(text: Safe): void;
-  /** The window as it is now. */
   size(): Size;
   readonly clock: Clock;
   readonly reflow: Reflow;
 };
 
 const FRAME_MS = 33;
-/** The column of a cursor that nobody sees. */
+/** Column of a hidden cursor. */
 const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
-/** The part of a frame that has room: around the cursor, and as near to the end as can be. */
+/** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
 const fit = ({ rows, cursor }: Frame, room: number): Frame => {
   const top = Math.max(0, Math.min(rows.length - room, cursor?.row ?? rows.length));
   return {
@@ -82,13 +81,13 @@ const vertical = (from: number, to: number): Safe => {
   return to < from ? moveUp(from - to) : moveDown(to - from);
 };
 
-/** A row as it is drawn: whatever it holds, only styles steer the terminal, and they end with it. */
+/** A row with a style reset at its end. Only styles may control the terminal here. */
 const closed = (row: Safe): Safe => {
   const kept = keepStyles(row);
   return kept.includes('\u001b') ? safe`${kept}${CLOSE_STYLES}` : kept;
 };
 
-/** The drawn frame: rows, cursor, and the window size it was drawn for. */
+/** The drawn frame, and the window size at that time. */
 type Shown = {
   readonly rows: readonly Safe[];
   readonly row: number;
@@ -97,7 +96,7 @@ type Shown = {
   readonly size: Size;
 };
 
-/** Rows between the area's first row and the cursor, in a window that has changed since. */
+/** Rows between the area's first row and the cursor after the window changed its size. */
 const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow: Reflow): number => {
   if (reflow === 'none') return row;
   const above = rows
@@ -106,7 +105,7 @@ const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 
-/** Control text that turns `from` into `to`. The cursor moves within existing rows; line feeds make new ones. */
+/** Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add rows. */
 const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
   const moves: Safe[] = [];
   let at = from.row;
@@ -121,14 +120,14 @@ const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row
     at = index;
   });
   if (from.rows.length > to.rows.length) {
-    // With no row left the cursor stays in the first one.
+    // If all rows are gone the cursor stays in the first one.
     moves.push(vertical(at, to.rows.length), ERASE_BELOW);
     at = to.rows.length;
   }
   return { text: joinSafe(moves), row: at };
 };
 
-/** Number of lines that already stand at the top of the area; they are not drawn again. */
+/** Number of lines that are already on the screen as the area's first rows. They are not drawn again. */
 const standing = (lines: readonly Safe[], rows: readonly Safe[]): number => {
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
@@ -149,7 +148,7 @@ class DrawnArea implements LiveArea {
 
   print(text: Safe): void {
     this.#lines = [...this.#lines, ...text.split('\n')];
-    this.#soon(); // a frame that is drawn in the same breath takes them along
+    this.#soon(); // a frame drawn in the same tick writes them too
   }
 
   draw(frame: Frame | (() => Frame)): void {
@@ -181,7 +180,7 @@ class DrawnArea implements LiveArea {
     this.#needs.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
   }
 
-  /** A window of another size: the area is erased wherever it went, and drawn anew. */
+  /** After a change of the window's size: erases the area wherever it moved to. It is then drawn again. */
   #followWindow(size: Size): Safe {
     const before = this.#shown;
     if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
@@ -200,7 +199,7 @@ class DrawnArea implements LiveArea {
     return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
   }
 
-  /** To the row that the first line goes into; rows that stand there already become scroll-back as they are. */
+  /** Moves to the row of the first new line. Rows that are already right become scroll-back unchanged. */
   #makeRoom(kept: number, all: boolean): Safe {
     const { rows, row } = this.#shown;
     if (all && kept < rows.length) {

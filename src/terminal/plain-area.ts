@@ -1,7 +1,7 @@
 import type { LiveArea } from './live-area.js';
 import { keepStyles, type Safe, safe } from './safe-text.js';
 
-/** For screen readers (`--plain`) and terminals without escapes (`TERM=dumb`): whole lines, and nothing is drawn again. */
+/** Prints whole lines and redraws nothing. For screen readers (`--plain`) and terminals without escapes (`TERM=dumb`). */
 export const createPlainArea = (write: (text: Safe) => void): LiveArea => ({
   print: (text) => write(safe`${keepStyles(text)}\n`),
   draw: () => undefined,

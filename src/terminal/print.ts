@@ -12,31 +12,30 @@ import {
 } from './theme.js';
 import { columnsOf, wrapWords } from './width.js';
 
-/** How text is drawn on a stream: colours, width, background. */
+/** How to draw: colours, width, background. */
 export type Look = {
   readonly colour: 'yes' | 'no';
-  /** Current width of the window. */
   readonly columns: number;
   readonly background?: Background;
-  /** Absent is `sixteen`. */
+  /** Default: `sixteen`. */
   readonly depth?: Depth;
-  /** `yes`: whole lines only, nothing is drawn again; for screen readers, and terminals that can't move their cursor. */
+  /** `yes`: whole lines, no redrawing. For screen readers, and terminals that can't move the cursor. */
   readonly plain?: 'yes' | 'no';
 };
 
 const isSet = (value: string | undefined): boolean => value !== undefined && value !== '' && value !== '0';
 
-/** The size of the window; a terminal that reports 0 (a serial line, some CI) does not know it and gets the usual one. */
+/** Size of the window. A terminal that reports 0 (a serial line, some CI) gets the usual size. */
 export const windowSize = (columns?: number, rows?: number) => ({
   columns: columns || 80,
   rows: rows || 24,
 });
 
-/** A terminal that can't move its cursor, or is not to. It is known before any file is read: drawing begins first. */
+/** Whether to print whole lines only. Read from the environment alone: drawing begins before any file is read. */
 export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
   environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
 
-/** Escapes only for a terminal that wants them: `NO_COLOR` and `TERM=dumb` say no, `FORCE_COLOR` yes. */
+/** Colours are for terminals only. `NO_COLOR` and `TERM=dumb` turn them off, `FORCE_COLOR` on. */
 const wantsColour = (stream: NodeJS.WriteStream, environment: NodeJS.ProcessEnv): boolean => {
   if (isBare(environment) || environment.FORCE_COLOR === '0') return false;
   if (isSet(environment.FORCE_COLOR)) return true;
@@ -59,10 +58,10 @@ export const paint = (look: Look, style: Style, text: Safe): Safe => {
   return styleSafe(text, code, endOf(code));
 };
 
-/** Output of programs and text of models, made safe; a lone carriage return, as of a progress bar, begins a new line. */
+/** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
 export const harmless = (text: string): Safe => makeSafe(text.replace(/\r\n?/g, '\n'));
 
-/** One line of foreign text, cut to `columns` with an ellipsis. */
+/** Untrusted text as one line, cut to `columns` with an ellipsis. */
 export const oneLine = (text: string, columns: number): Safe => {
   const line = makeSafe(text.replace(/\s+/g, ' ').trim());
   return line.length <= columns ? line : safe`${line.slice(0, Math.max(1, columns - 1))}…`;
@@ -72,17 +71,17 @@ export const oneLine = (text: string, columns: number): Safe => {
 export const hasBackdrops = ({ colour, background = 'unknown', depth = 'sixteen' }: Look): boolean =>
   colour === 'yes' && backdropOf('typed', background, depth) !== null;
 
-/** Text on a backdrop; as it is where there are none. */
+/** Text on a background colour; unchanged if there are none. */
 export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
   const code = backdropOf(backdrop, look.background ?? 'unknown', look.depth ?? 'sixteen');
   return look.colour === 'no' || code === null || text === '' ? text : styleSafe(text, code, endOf(code));
 };
 
-/** Text with blanks behind it up to `columns`. */
+/** Text padded with spaces to `columns`. */
 export const filled = (text: Safe, columns: number): Safe =>
   safe`${text}${safe` `.repeat(Math.max(0, columns - columnsOf(text)))}`;
 
-/** The user's text above the answer: on a background colour, or bold without one. */
+/** The user's prompt in the transcript: on a background colour, or bold without one. */
 export const paintTyped = (look: Look, text: string): Safe => {
   const lines = makeSafe(text.trim()).split('\n');
   const rows = lines.flatMap((line, index) =>
@@ -97,11 +96,11 @@ export const paintTyped = (look: Look, text: string): Safe => {
   return joinSafe([safe``, ...painted], safe`\n`);
 };
 
-/** Lines of a sent text that are shown of a resumed session: the first and the last ones. */
+/** Lines of a long prompt that a resumed session shows: the first and the last ones. */
 const FIRST_LINES = 8;
 const LAST_LINES = 4;
 
-/** A text that was sent, without its middle where it is long: pastes and outputs can be. */
+/** A prompt without its middle if it is long, for example because of a paste. */
 export const shortened = (text: string): string => {
   const lines = text.trim().split('\n');
   const left = lines.length - FIRST_LINES - LAST_LINES;
@@ -134,17 +133,16 @@ export const formatTokens = (count: number): Safe => {
 
 const twoDigits = (part: number): Safe => makeSafe(String(part).padStart(2, '0'));
 
-/** Tenths of a second up to ten, then whole ones. */
+/** With tenths below ten seconds, whole seconds above. */
 export const formatSeconds = (durationMs: number): Safe => {
   if (durationMs < 9_950) return safe`${makeSafe((Math.max(0, durationMs) / 1_000).toFixed(1))}s`;
   const seconds = Math.round(durationMs / 1_000);
   return seconds < 60 ? safe`${seconds}s` : safe`${Math.floor(seconds / 60)}m${twoDigits(seconds % 60)}s`;
 };
 
-/** A warning as one line. */
 export const warningText = (text: string): Safe => safe`! ${harmless(text)}`;
 
-/** A time as people write it here, to the minute. */
+/** Local date and time, to the minute. */
 export const formatWhen = (at: number): Safe => {
   const time = new Date(at);
   const day = safe`${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;

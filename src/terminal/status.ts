@@ -7,7 +7,6 @@ import { formatCost, formatSeconds, formatTokens, oneLine } from './print.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { columnsOf, cutLine } from './width.js';
 
-/** The state in plain words. */
 const sayState = (state: State, now: number): Safe => {
   switch (state.name) {
     case 'Ready':
@@ -32,7 +31,7 @@ const sayState = (state: State, now: number): Safe => {
   }
 };
 
-/** Whole seconds, so that the row changes once in a second. */
+/** Whole seconds, so that the row changes once per second. */
 const secondsLeft = (leftMs: number): number => Math.max(0, Math.ceil(leftMs / 1_000));
 
 const phaseWords: Readonly<Record<HookPhase, Safe>> = {
@@ -67,17 +66,17 @@ const sayWaiting = (state: State): Safe => {
   }
 };
 
-/** Whether the session works without the user. */
+/** Whether the session is working. */
 export const isBusy = (state: State): boolean =>
   state.name !== 'Ready' && state.name !== 'WaitingForUserInput' && state.name !== 'ShuttingDown';
 
-/** Whether time passes on the screen: something runs, and is not waiting for the user. */
+/** Whether time counts on the screen: something runs and doesn't wait for the user. */
 export const isMoving = (state: State): boolean =>
   isBusy(state) &&
   !(state.name === 'ExecutingTools' && state.calls.some((call) => call.status === 'awaitingApproval'));
 
 const SPINNER = safe`⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏`;
-/** How long each picture of the spinner stays. */
+/** Duration of one picture of the spinner. */
 export const SPINNER_MS = 120;
 
 const spinnerAt = (now: number): Safe => {
@@ -97,10 +96,10 @@ const sayContext = ({ session }: State): Safe => {
   return safe`${Math.round(100 * share)}% of context`;
 };
 
-/** Signs of a streamed text to a token: a rough mean of English and code. */
+/** Characters per token: a rough mean for English and code. */
 const SIGNS_A_TOKEN = 4;
 
-/** Tokens of the session; with what has streamed of a reply that is not counted yet, as an estimate. */
+/** Tokens of the session, plus an estimate for the reply that is streaming. */
 const sayTokens = ({ session: { usage } }: State, streamed: number): Safe => {
   const counted = tokensOf(usage);
   return streamed === 0
@@ -108,11 +107,11 @@ const sayTokens = ({ session: { usage } }: State, streamed: number): Safe => {
     : safe`~${formatTokens(counted + Math.ceil(streamed / SIGNS_A_TOKEN))} tokens`;
 };
 
-/** A hint: the useful keys in this state. */
+/** The keys that are useful in this state. */
 const sayKeys = (state: State, typing: boolean): Safe => {
   if (isMoving(state))
     return typing ? safe`Enter: with the next step · Alt+Enter: after the turn` : safe`Escape stops`;
-  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``; // the state names /retry
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``; // the text of the state already names /retry
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') return safe`/budget raises it`;
   return typing || isBusy(state) ? safe`` : safe`/help`;
 };
@@ -128,17 +127,17 @@ const SEPARATOR = safe` · `;
 
 type Part = {
   readonly text: Safe;
-  /** The smaller, the longer it stays when the window gets narrower. */
+  /** Parts with a low rank stay longest in a narrow window. */
   readonly rank: number;
   readonly before?: Safe;
 };
 
-/** Input besides the state: `streamed` counts UTF-16 units of the running reply, `typing` tells whether the line has text. */
+/** `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text. */
 export type StatusInput = { readonly streamed: number; readonly typing: boolean };
 
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 
-/** In the order in which they stand. */
+/** The parts in the order of the row. */
 const partsOf = (state: State, now: number, { streamed, typing }: StatusInput): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
@@ -159,7 +158,7 @@ const partsOf = (state: State, now: number, { streamed, typing }: StatusInput): 
 const joined = (parts: readonly Part[]): Safe =>
   joinSafe(parts.map(({ text, before = SEPARATOR }, index) => (index === 0 ? text : safe`${before}${text}`)));
 
-/** One row of at most `columns`: state, time in the turn, what waits, model, tokens, money, context. */
+/** One row of at most `columns`: state, time of the turn, queue, model, tokens, cost, context. */
 export const statusRow = (
   state: State,
   columns: number,

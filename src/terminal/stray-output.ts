@@ -1,12 +1,12 @@
 import { makeSafe, safe } from './safe-text.js';
 import { writeError, writeOut } from './write.js';
 
-/** Output of libraries (`console`, streams of the process) and of Node's warnings, made safe for the screen. */
+/** Makes other code's output safe for the screen: libraries (`console`, process streams) and warnings of Node. */
 
 const WRITERS = { stdout: writeOut, stderr: writeError } as const;
 type Stream = keyof typeof WRITERS;
 
-/** Same signature as `stream.write`: bytes or text, optional encoding, optional callback. */
+/** Has the signature of `stream.write`: bytes or text, optional encoding, optional callback. */
 const writeInto =
   (stream: Stream) =>
   (given: unknown, ...rest: readonly unknown[]): boolean => {
@@ -16,7 +16,7 @@ const writeInto =
     return true;
   };
 
-/** Streams of the process are made when they are first looked at, which takes time: ours replace theirs then. */
+/** Node creates a process stream on first access, which takes time. Ours replace its methods only then. */
 const guard = (stream: Stream): void => {
   const known = Object.getOwnPropertyDescriptor(process, stream);
   const get = known?.get;
@@ -27,11 +27,11 @@ const guard = (stream: Stream): void => {
   });
 };
 
-/** Sends stray output through the writer, made safe. `console`, too, writes to the streams of the process. */
+/** Routes stray output through write.ts. `console` uses the process streams too. */
 export const routeStrayOutput = (): void => {
   guard('stdout');
   guard('stderr');
-  if (process.listenerCount('warning') === 0) return; // the user wants none
+  if (process.listenerCount('warning') === 0) return; // the user turned warnings off
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => writeError(safe`${makeSafe(`${name}: ${message}`)}\n`));
 };

@@ -1,7 +1,7 @@
 import { ASK_BACKGROUND } from './escapes.js';
 import type { Safe } from './safe-text.js';
 
-/** Background of the terminal; with `unknown` the colours must be readable on both. */
+/** Background of the terminal. For `unknown` the colours must be readable on both. */
 export type Background = 'light' | 'dark' | 'unknown';
 
 /** Codes of Select Graphic Rendition. */
@@ -27,7 +27,7 @@ const SHARED = {
 
 export type Style = keyof typeof SHARED;
 
-/** On white, the bright half of the sixteen colours can't be read: darker ones of the 256 take their place. */
+/** The bright colours of the sixteen are unreadable on white; darker ones of the 256 replace them. */
 const LIGHT: Partial<Record<Style, string>> = {
   green: '38;5;28',
   string: '38;5;28',
@@ -39,7 +39,7 @@ const LIGHT: Partial<Record<Style, string>> = {
   mark: '38;5;30',
   code: '38;5;30',
 };
-/** On black, the sixteen's blue can't. */
+/** The blue of the sixteen colours is unreadable on black. */
 const DARK: Partial<Record<Style, string>> = { blue: '94', link: '94' };
 
 const CHANGES: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
@@ -48,7 +48,7 @@ const CHANGES: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
   unknown: {},
 };
 
-/** `sixteen`: only the codes that every terminal with colours knows. */
+/** `sixteen` uses only codes that every colour terminal knows. */
 export const codeOf = (style: Style, background: Background, depth: Depth = 'indexed'): string => {
   const changed = CHANGES[background][style];
   return changed === undefined || (depth === 'sixteen' && changed.includes(';')) ? SHARED[style] : changed;
@@ -85,11 +85,11 @@ const BACKDROPS: Readonly<Record<Exclude<Background, 'unknown'>, Backdrops>> = {
   },
 };
 
-/** null where a backdrop could make text unreadable: on an unknown background, and with sixteen colours. */
+/** null if text could become unreadable: on an unknown background, or with sixteen colours. */
 export const backdropOf = (backdrop: Backdrop, background: Background, depth: Depth): string | null =>
   background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
 
-/** The code that ends what `code` began, and nothing else. */
+/** The code that ends only the style of `code`. */
 export const endOf = (code: string): string => {
   const first = Number(code.split(';')[0]);
   if (first === 1 || first === 2) return '22';
@@ -105,12 +105,12 @@ export const backgroundIn = (environment: NodeJS.ProcessEnv): Background => {
 };
 
 const REPLY = /\u001b\]11;rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})/i;
-/** Longer than any reply, so that one that comes in pieces is put together. */
+/** Longer than any reply, so that a reply in several pieces is still found. */
 const KEPT = 64;
 /** Threshold between dark and light, of 255. */
 const MIDDLE = 128;
 
-/** Whether a colour is light, by what the eye sees of it. */
+/** Judges a colour by its perceived brightness. */
 const lightOf = (parts: readonly string[]): Background => {
   const [red = 0, green = 0, blue = 0] = parts.map(
     (part) => (Number.parseInt(part, 16) / (16 ** part.length - 1)) * 255,
@@ -118,11 +118,11 @@ const lightOf = (parts: readonly string[]): Background => {
   return 0.299 * red + 0.587 * green + 0.114 * blue >= MIDDLE ? 'light' : 'dark';
 };
 
-/** The background as far as it is known. It may become known late; later rows use it. */
+/** The terminal's background. The answer may come late; rows drawn after it use it. */
 export type BackgroundWatch = {
-  /** Asks, unless the environment says it already. */
+  /** Asks the terminal, unless the environment has the answer. */
   ask(): void;
-  /** Looks for a reply among what comes from the keyboard. It only looks: leaving replies out is for who reads the keys. */
+  /** Looks for the terminal's reply in the keyboard input. The key reader removes the reply from it. */
   hear(typed: string): void;
   known(): Background;
 };
@@ -141,7 +141,7 @@ export const watchBackground = (
       if (known !== 'unknown') return;
       heard = (heard + typed).slice(-KEPT);
       const found = REPLY.exec(heard);
-      // The last part is whole only when something stands behind it.
+      // The last number is complete only if another character follows.
       if (found === null || found.index + found[0].length === heard.length) return;
       known = lightOf(found.slice(1));
     },

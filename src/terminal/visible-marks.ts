@@ -1,18 +1,18 @@
 /**
- * Replaces characters that steer a terminal, reorder text or can't be seen by marks that can: `␛` for a control character
- * of ASCII, `⟨U+202E⟩` for every other.
+ * Replaces invisible characters, and characters that control a terminal or reorder text, with visible marks: `␛` for an
+ * ASCII control character, `⟨U+202E⟩` for every other one.
  *
- * 1. Line feed and tab stay; CR LF becomes LF.
- * 2. Invisible characters stay where a script or an emoji needs them: joiners between letters of such scripts and within
- *    emoji, variation selectors behind a sign that has variants, the three flags made of tags.
- * 3. The time is linear in the length of the text; text without any such character is returned as it is.
+ * 1. Line feed and tab stay. CR LF becomes LF.
+ * 2. Invisible characters stay where a script or an emoji needs them: joiners between letters of certain scripts and in
+ *    emoji, variation selectors after a character with variants, the three flags made of tags.
+ * 3. The time is linear in the length of the text. Text without such characters is returned unchanged.
  */
 
-/** In both of the classes below. Surrogates: here lone ones and pairs, in code points lone ones alone. */
+/** Part of both classes below. In UTF-16 units it matches all surrogates, in code points only lone ones. */
 const ODD =
   '\\u034f\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f' +
   '\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\uf8ff\\ufdd0-\\ufdef\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffc\\ufffe\\uffff';
-/** Finds in one cheap pass whether anything may need a mark. */
+/** A cheap first pass: whether any character may need a mark. */
 const SUSPICIOUS = new RegExp(`[${ODD}]`);
 const MARKED = new RegExp(
   `\\r\\n|[${ODD}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{1fffe}\\u{1ffff}\\u{2fffe}\\u{2ffff}\\u{3fffe}\\u{3ffff}\\u{e0000}-\\u{10ffff}]`,
@@ -24,17 +24,17 @@ const TAGGED_FLAG =
   /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/uy;
 /** UTF-16 units of such a flag. */
 const FLAG_UNITS = 14;
-/** So many marks are kept: making one takes longer than finding it. */
+/** Number of marks to cache: creating one takes longer than finding it. */
 const MARKS_KEPT = 1_000;
 const FLAG = '\u{1f3f4}';
 
-/** Loaded with the first text that needs it: tables of Unicode properties take longer than a screen to draw. */
+/** Created with the first text that needs it: tables of Unicode properties take longer than drawing a screen. */
 let signs: {
   readonly emoji: RegExp;
   readonly pictograph: RegExp;
   readonly han: RegExp;
   readonly mongolian: RegExp;
-  /** A letter or mark of a script that is written with joiners. */
+  /** A letter or mark of a script that uses joiners. */
   readonly joined: RegExp;
 } | null = null;
 
@@ -50,7 +50,7 @@ const loadSigns = (): NonNullable<typeof signs> => {
   return signs;
 };
 
-/** The code point that ends before `at`, as text; empty at the beginning. */
+/** The code point that ends before `at`; empty at the start of the text. */
 const signBefore = (text: string, at: number): string => {
   const low = text.charCodeAt(at - 1);
   const isPair = low >= 0xdc00 && low <= 0xdfff && at > 1;
@@ -74,7 +74,7 @@ const selectsVariant = (text: string, found: string, at: number): boolean => {
   const { emoji, han } = loadSigns();
   const before = signBefore(text, at);
   if (found !== '\ufe0e' && found !== '\ufe0f') return han.test(before);
-  // A digit is an emoji only as the beginning of a keycap.
+  // A digit is part of an emoji only in a keycap.
   return emoji.test(before) && (!/^[\d#*]$/.test(before) || text[at + 1] === '\u20e3');
 };
 
@@ -86,7 +86,7 @@ const isTagOfFlag = (text: string, at: number): boolean => {
   return TAGGED_FLAG.test(text);
 };
 
-/** Whether an invisible character does what it was made for. */
+/** Whether an invisible character is used as intended. */
 const isInPlace = (text: string, found: string, at: number): boolean => {
   const point = found.codePointAt(0) ?? 0;
   if (point === 0x200c || point === 0x200d) return joins(text, at);
@@ -114,7 +114,7 @@ const makeMark = (character: string): string => {
   return `⟨U+${point.toString(16).toUpperCase().padStart(4, '0')}⟩`;
 };
 
-/** `text` with marks in place of what a terminal obeys and of what nobody sees; `show` makes something else of a mark. */
+/** `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the marks. */
 export const markInvisible = (text: string, show?: (mark: string) => string): string => {
   if (!SUSPICIOUS.test(text)) return text;
   return text.replace(MARKED, (found: string, at: number) => {
@@ -124,7 +124,7 @@ export const markInvisible = (text: string, show?: (mark: string) => string): st
   });
 };
 
-/** The same characters in JSON, as `\uXXXX`: the value stays what it is, and no terminal obeys it. */
+/** Escapes the same characters in JSON as `\uXXXX`. The value stays the same, and no terminal obeys it. */
 export const escapeInJson = (json: string): string => {
   if (!SUSPICIOUS.test(json)) return json;
   return json.replace(MARKED, (found: string) =>

@@ -3,15 +3,15 @@ import { columnsOfSign, signsOf } from './graphemes.js';
 import { cutSafe, joinSafe, type Safe, safe } from './safe-text.js';
 import { endOf } from './theme.js';
 
-/** How many columns text takes, and where it breaks. Colours (CSI … m) and hyperlinks (OSC 8) take none. */
+/** Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no width. */
 
 const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
 const ESCAPES = new RegExp(ESCAPE.source, 'g');
-/** Combining characters; only text with them needs the costly segmenter. */
+/** Combining characters. Only text with them needs the slow segmenter. */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const PLAIN = /^[ -~]*$/;
 
-/** The signs of text without escapes. */
+/** The graphemes of text without escapes. */
 const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? signsOf(text) : text);
 
 export const columnsOf = (text: string): number => {
@@ -24,7 +24,7 @@ export const columnsOf = (text: string): number => {
 
 type Piece = { readonly text: string; readonly columns: number };
 
-/** Escapes and signs, in order. */
+/** Escapes and graphemes, in order. */
 function* piecesOf(line: string): Generator<Piece> {
   let at = 0;
   while (at < line.length) {
@@ -43,7 +43,7 @@ function* piecesOf(line: string): Generator<Piece> {
 }
 
 const TAB = '    ';
-/** Codes that only end something. */
+/** Codes that only end a style. */
 const ENDS = new Set(['22', '23', '24', '29', '39', '49']);
 
 const cutText = (text: string, columns: number): string => {
@@ -59,11 +59,11 @@ const cutText = (text: string, columns: number): string => {
   return `${cut}…${cut.includes('\u001b') ? CLOSE_STYLES : ''}`;
 };
 
-/** One line cut to `columns`, with an ellipsis where something is missing; colours are closed. */
+/** Cuts a line to `columns`, with an ellipsis for the missing part. Colours are closed. */
 export const cutLine = (line: Safe, columns: number): Safe =>
   joinSafe(cutSafe(line, (text) => [cutText(text, columns)]));
 
-/** The colours that are on after `code`. */
+/** The active colours after `code`. */
 const colourWith = (on: readonly string[], sequence: string): readonly string[] => {
   const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
   if (code === undefined) return on;
@@ -91,7 +91,7 @@ const wrapLine = (line: string, columns: number): readonly string[] => {
   return [...rows, row];
 };
 
-/** `text` broken into rows of at most `columns`; a colour goes on in the next row of its line. */
+/** Breaks `text` into rows of at most `columns`. A colour continues in the next row of its line. */
 export const wrapText = (text: Safe, columns: number): readonly Safe[] =>
   cutSafe(text, (whole) =>
     whole
@@ -115,7 +115,7 @@ export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
     return [...rows, row.trimEnd()].flatMap((whole) => wrapText(whole, columns));
   });
 
-/** Lines of words, indented, for a window of `columns`. */
+/** Wrapped words, indented, for a window of `columns`. */
 export const indentWords = (text: Safe, columns: number): Safe =>
   joinSafe(
     wrapWords(text, columns - 3).map((row) => safe`  ${row}`),

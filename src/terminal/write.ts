@@ -3,16 +3,16 @@ import { isatty } from 'node:tty';
 import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
 /**
- * The only place that writes to stdout and stderr.
+ * The only code that writes to stdout and stderr.
  *
- * 1. Text for people is `Safe`, on a terminal or not. Besides the window itself, nothing but styles steers a terminal.
+ * 1. Text for people is `Safe`, on a terminal or not. Apart from the live area, only styles control the terminal.
  * 2. A result for programs is written byte for byte, unless stdout is a terminal.
- * 3. Everything is written before a function returns, so that an exit loses nothing.
+ * 3. A function returns after all is written, so an exit loses nothing.
  */
 
 const STDOUT = 1;
 const STDERR = 2;
-/** Between tries to write to a reader that is slow. */
+/** Pause between attempts to write to a slow reader. */
 const PAUSE_MS = 5;
 
 const writeWhole = (descriptor: number, text: string): void => {
@@ -27,19 +27,19 @@ const writeWhole = (descriptor: number, text: string): void => {
   }
 };
 
-/** Writes to stdout. Throws EPIPE where nobody reads any more. */
+/** Writes to stdout. Throws EPIPE if the reader is gone. */
 export const writeOut = (text: Safe): void => writeWhole(STDOUT, keepStyles(text));
 
-/** Writes to stderr. What nobody reads any more is no reason to fail. */
+/** Writes to stderr. Ignores a reader that is gone. */
 export const writeError = (text: Safe): void => {
   try {
     writeWhole(STDERR, keepStyles(text));
   } catch {
-    // nothing is lost: the journal has what happened, the exit code says how it ended
+    // nothing is lost: the journal has the events, and the exit code tells the result
   }
 };
 
-/** Writes to the terminal as it is, control sequences of escapes.ts included. One that is gone ends the program by SIGHUP. */
+/** Writes to the terminal unchanged, with the control sequences of escapes.ts. If it is gone, SIGHUP ends the program. */
 export const writeWindow = (text: Safe): void => {
   try {
     writeWhole(STDOUT, text);
@@ -48,8 +48,8 @@ export const writeWindow = (text: Safe): void => {
   }
 };
 
-/** Writes a result to stdout: unchanged into a file or pipe, made safe for a terminal. Throws EPIPE. */
+/** Writes a result to stdout: unchanged to a file or pipe, made safe for a terminal. Throws EPIPE. */
 export const writeResult = (text: string): void => writeWhole(STDOUT, isatty(STDOUT) ? makeSafe(text) : text);
 
-/** Writes a value to stdout as JSON, in one line or indented. Throws EPIPE. */
+/** Writes a value to stdout as JSON. Throws EPIPE. */
 export const writeJson = (value: unknown, indent = 0): void => writeOut(safe`${safeJson(value, indent)}\n`);

@@ -7,14 +7,14 @@ export type Choice = { readonly text: string; readonly about: string };
 /** A word before the cursor that has completions. */
 export type CompletionStem = {
   readonly kind: 'command' | 'file';
-  /** Where the word begins, its sign (`/`, `@`) included. */
+  /** Start of the word, including its first character (`/` or `@`). */
   readonly start: number;
   readonly words: string;
-  /** Whether it was begun with a quote, as `@"my file`: then blanks are part of it. */
+  /** Whether the word begins with a quote, as in `@"my file`. Spaces then belong to the word. */
   readonly quoted: boolean;
 };
 
-/** The word that stands before the cursor, if it is one that can be completed. */
+/** The word before the cursor, if it can be completed. */
 export const stemAt = (text: string, cursor: number): CompletionStem | null => {
   const before = text.slice(0, cursor);
   const command = /^\/([\w-]*)$/.exec(before)?.[1];
@@ -31,8 +31,8 @@ export const stemAt = (text: string, cursor: number): CompletionStem | null => {
 const BOUNDARY = /[/\-_. ]/;
 
 /**
- * How well the letters of `words` are found in `text` in their order; null where they are not. Letters that follow each
- * other, begin a word, or stand in the file's own name count more; long texts count less.
+ * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
+ * row, letters at the start of a word and letters in the file's own name; lower for long texts.
  */
 const fitOf = (words: string, text: string): number | null => {
   const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
@@ -54,7 +54,7 @@ const fitOf = (words: string, text: string): number | null => {
 
 const CHOICES_MAX = 50;
 
-/** The choices that fit, best first; of equal ones the order stays. */
+/** The choices that match, best first. Choices with the same score keep their order. */
 export const ranked = (words: string, choices: readonly Choice[]): readonly Choice[] =>
   words === ''
     ? choices.slice(0, CHOICES_MAX)
@@ -65,7 +65,7 @@ export const ranked = (words: string, choices: readonly Choice[]): readonly Choi
         .slice(0, CHOICES_MAX)
         .map(({ choice }) => choice);
 
-/** The choices for a stem, and the index of the chosen one. */
+/** The choices for a stem, and the index of the selected one. */
 export type CompletionList = {
   readonly stem: CompletionStem;
   /** Never empty. */
@@ -78,18 +78,18 @@ export const chosenBy = (offer: CompletionList, by: -1 | 1): CompletionList => (
   chosen: (offer.chosen + by + offer.choices.length) % offer.choices.length,
 });
 
-/** The text and cursor with the chosen word in place of the stem. */
+/** Text and cursor after the selected word has replaced the stem. */
 export const completed = (
   text: string,
   cursor: number,
   { stem, choices, chosen }: CompletionList,
 ): { readonly text: string; readonly cursor: number } => {
   const word = choices[chosen]?.text ?? '';
-  // A path that holds a quote itself can't be quoted.
+  // A path that contains a quote can't be quoted.
   const quote = stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
   const begun = (stem.kind === 'command' ? '/' : '@') + quote + word;
   const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
-  // A folder is gone on with, inside its quotes; anything else is followed by a space.
+  // After a folder the user types on, inside the quotes; after anything else comes a space.
   const isFolder = word.endsWith('/');
   const after = isFolder || /^\s/.test(rest) ? '' : ' ';
   return {
@@ -98,13 +98,13 @@ export const completed = (
   };
 };
 
-/** Whether the text already equals the chosen completion. */
+/** Whether the text already equals the selected completion. */
 export const isSaid = (text: string, cursor: number, offer: CompletionList): boolean =>
   completed(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
 
 const ROWS_MAX = 6;
 
-/** The rows of an offer around what is chosen. `mark` makes the chosen one stand out. */
+/** The rows of a completion list around the selected choice. `mark` highlights that choice. */
 export const offerRows = (
   { choices, chosen }: CompletionList,
   columns: number,
@@ -117,7 +117,7 @@ export const offerRows = (
   const wide = Math.min(Math.max(...shown.map(({ text }) => text.length)), Math.max(10, columns - 4));
   return shown.map(({ text, about }, index) => {
     const isChosen = first + index === chosen;
-    // of a long path the end says more
+    // The end of a long path tells more than its beginning.
     const name = text.length > wide ? safe`…${text.slice(1 - wide)}` : text.padEnd(wide);
     const sign = isChosen ? safe`›` : safe` `;
     const row = safe`${sign} ${name}  ${about}`.trimEnd().slice(0, columns - 1);

@@ -28,32 +28,32 @@ import { editorFrame, movedByRow } from './editor-rows.js';
 import { atEnd, found, type History, historyOf, looked, preceded, remembered } from './history.js';
 import type { Key, Pressed } from './key.js';
 
-/** Source of completions. A later call overtakes an earlier one: only results for the current text are shown. */
+/** Source of completions. The composer drops results that no longer belong to the current text. */
 export type Completer = {
   readonly commands: readonly Choice[];
-  /** Files that fit; rejects or resolves late once `signal` is aborted, and nobody minds. */
+  /** Files that match. After `signal` is aborted the result is ignored, so it may come late or reject. */
   files(words: string, signal: AbortSignal): Promise<readonly Choice[]>;
 };
 
-/** Request of a key beyond editing the text. */
+/** What a key asks for beyond editing the text. */
 export type ComposerResult =
   | { readonly kind: 'submit'; readonly text: string; readonly shown: string; readonly mode: 'now' | 'later' }
-  /** Paste a picture from the clipboard, which terminals can't do. */
+  /** Insert the picture from the clipboard. Terminals can't paste pictures. */
   | { readonly kind: 'paste' }
   | { readonly kind: 'none' };
 
 const NONE: ComposerResult = { kind: 'none' };
 
-/** The word that stands for a paste, as `@shot.png` for a path, or null; `before` is what the line holds before it. */
+/** The word to insert for a paste, such as `@shot.png` for a path; null if there is none. `before`: text left of the cursor. */
 export type NamePaste = (pasted: string, before: string) => string | null;
 
 type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
 
 /**
- * The line at which the user types: editor, history, search in it, completion.
+ * The input line: editor, history, history search, completion.
  *
- * 1. The text leaves by Enter or the user's own editing, or not at all; Up brings back what was sent.
- * 2. Completion offers; it changes the text only by Tab, or by Enter while the chosen word is another than the typed one.
+ * 1. Text is only removed by Enter or by the user's own edits. Up brings back a sent text.
+ * 2. Completion changes the text only on Tab, or on Enter if the selected word differs from the typed one.
  */
 export class Composer {
   readonly #completer: Completer;
@@ -66,14 +66,14 @@ export class Composer {
   #asking: AbortController | null = null;
   #columns = 80;
 
-  /** `changed` is called when something came that no key asked for: a list of files. */
+  /** `changed` is called for a change that no key caused: a list of files has arrived. */
   constructor(completer: Completer, changed: () => void, namePaste: NamePaste = () => null) {
     this.#completer = completer;
     this.#changed = changed;
     this.#namePaste = namePaste;
   }
 
-  /** All that was typed, pastes whole. */
+  /** The typed text, with pastes in full. */
   get text(): string {
     return wholeText(this.#editor);
   }
@@ -82,30 +82,30 @@ export class Composer {
     return this.#editor.text === '';
   }
 
-  /** A list, or a search, is open: Escape closes it before it means anything else. */
+  /** Whether a completion list or a search is open. Escape then closes it and does nothing else. */
   get isOpen(): boolean {
     return this.#offer !== null || this.#search !== null;
   }
 
-  /** Puts a text there; the one that was there can be had back by undo. */
+  /** Replaces the text. Undo brings the old text back. */
   setText(text: string): void {
     this.#close();
     this.#editor = withText(this.#editor, text);
   }
 
-  /** Puts a word where the cursor stands. */
+  /** Inserts a word at the cursor. */
   putWord(word: string): void {
     this.#close();
     this.#editor = withWord(this.#editor, word);
     this.#history = atEnd(this.#history);
   }
 
-  /** Texts from before this session. */
+  /** Adds texts of earlier sessions to the history. */
   precede(texts: readonly string[]): void {
     this.#history = preceded(this.#history, texts);
   }
 
-  /** Closes what is open; a search puts back what was there before it. */
+  /** Closes the list or the search. Closing a search restores the text from before it. */
   escape(): void {
     if (this.#search !== null) {
       this.#editor = this.#search.before;
@@ -192,12 +192,12 @@ export class Composer {
     const { draft, shown: at, texts } = this.#history;
     this.#history = remembered(this.#history, text);
     this.#editor = sent(this.#editor);
-    // An older text was sent: the one that was left for it comes back.
+    // The user sent an older text: restore the draft that was left for it.
     if (at < texts.length && draft !== '') this.#editor = withText(this.#editor, draft);
     return { kind: 'submit', text, shown, mode: key.alt ? 'later' : 'now' };
   }
 
-  /** A row up or down; at the first and last one, through the history. */
+  /** Moves a row up or down; from the first or last row, through the history. */
   #move(by: -1 | 1): void {
     const moved = movedByRow(this.#editor, by, this.#columns);
     if (moved !== null) {
@@ -234,7 +234,7 @@ export class Composer {
   #takeAtSearch(search: Search, key: Key): boolean {
     const again = key.control && key.name === 'r';
     if (key.text === '' && key.name !== 'backspace' && !again) {
-      this.#search = null; // the key means what it always means, to the text that was found
+      this.#search = null; // the key then acts on the text that the search found
       return false;
     }
     const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
@@ -248,7 +248,7 @@ export class Composer {
     return true;
   }
 
-  /** Looks for what the word before the cursor may become. */
+  /** Opens the completion list for the word before the cursor. */
   #complete(): void {
     this.#asking?.abort();
     this.#asking = null;
@@ -269,7 +269,7 @@ export class Composer {
       this.#show(stem, choices);
       this.#changed();
     };
-    // Nothing is lost if files can't be listed: the word is text, and stays.
+    // Without a list of files the typed word simply stays as it is.
     this.#completer.files(stem.words, asking.signal).then(shown, () => shown([]));
   }
 

@@ -6,12 +6,12 @@ import { type Editor, isMark, labelOf, withCursor } from './editor.js';
 
 /** Layout of the typed text in screen rows. */
 
-/** One row, and the range of the text that it shows. */
+/** One row, and the range of text in it. */
 type Row = {
   readonly shown: Safe;
   readonly start: number;
   readonly signs: readonly { readonly at: number; readonly column: number }[];
-  /** Column after the last sign. */
+  /** Column after the last grapheme. */
   readonly columns: number;
   readonly end: number;
 };
@@ -22,12 +22,12 @@ const draftAt = (start: number): Draft => ({ shown: safe``, start, signs: [], co
 
 type Piece = { readonly text: Safe; readonly columns: number };
 
-/** The sign between two places of the text: what can't be seen by its mark, a paste by its label. */
+/** One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label. */
 const shownOf = (editor: Editor, from: number, until: number, room: number): Piece => {
   const sign = editor.text.slice(from, until);
   if (sign === '\t') return { text: safe`    `, columns: 4 };
   if (!isMark(sign)) {
-    // A joiner is judged by what stands behind it.
+    // Whether a joiner is visible depends on the character after it.
     const within = makeSafe(editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until));
     const text = within.startsWith(sign) ? within.slice(0, sign.length) : makeSafe(sign);
     const shown = columnsOf(text) > room ? safe`·` : text;
@@ -95,7 +95,7 @@ const layOut = (editor: Editor, room: number): readonly Row[] => {
   return rows;
 };
 
-/** The row that the cursor stands in: of two that meet at it the lower one. */
+/** The row of the cursor; where two rows meet at it, the lower one. */
 const rowOf = (rows: readonly Row[], cursor: number): number =>
   Math.max(
     0,
@@ -105,12 +105,12 @@ const rowOf = (rows: readonly Row[], cursor: number): number =>
 const columnOf = (row: Row, cursor: number): number =>
   row.signs.find(({ at }) => at >= cursor)?.column ?? row.columns;
 
-/** Columns that prompt and cursor take. */
+/** Columns of the prompt and the cursor. */
 const PROMPT = 2;
 
 const roomIn = (columns: number): number => Math.max(4, columns - PROMPT - 1);
 
-/** The editor with its cursor a row higher or lower; null at the first or last row. */
+/** Moves the cursor one row up or down; null at the first or last row. */
 export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor | null => {
   const rows = layOut(editor, roomIn(columns));
   const index = rowOf(rows, editor.cursor);
@@ -122,7 +122,7 @@ export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor 
   return withCursor(editor, sign?.at ?? last ?? there.end);
 };
 
-/** The text in at most `rowsMax` rows around the cursor; `↑` and `↓` where there is more. */
+/** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */
 export const editorFrame = (
   editor: Editor,
   columns: number,

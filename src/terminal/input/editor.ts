@@ -2,28 +2,28 @@ import { signEnd, signStart } from '../graphemes.js';
 import type { Key } from './key.js';
 
 /**
- * The text that the user types, as a value.
+ * The typed text as an immutable value.
  *
- * 1. `cursor` lies between 0 and the length of `text`, never inside a sign.
- * 2. A key that means nothing changes nothing; control characters never get into the text.
- * 3. A long paste stands in the text as one mark; `wholeText` has it all, to the letter.
+ * 1. `cursor` is between 0 and the length of `text`, never inside a grapheme.
+ * 2. Unknown keys change nothing. Control characters never get into the text.
+ * 3. A long paste is one character in `text`, its mark. `wholeText` contains the paste unchanged.
  */
 export type Editor = {
   readonly text: string;
   readonly cursor: number;
-  /** Pastes that stand as marks, by the number of the mark. */
+  /** Long pastes, by the number of their mark. */
   readonly folds: readonly string[];
   /** The last cut text, for Ctrl-Y. */
   readonly killed: string;
   /** Undo steps, newest last. */
   readonly past: readonly Moment[];
-  /** Letters typed in a row are undone together. */
+  /** Letters typed in a row are one undo step. */
   readonly doing: 'typing' | 'other';
 };
 
 type Moment = { readonly text: string; readonly cursor: number };
 
-/** Marks are noncharacters of Unicode: no text holds them, and one is one sign to every motion. */
+/** Noncharacters of Unicode: real text never contains them, and the cursor moves over one in a single step. */
 const MARK_FIRST = 0xfdd0;
 const MARKS = 32;
 const MARK = /[\ufdd0-\ufdef]/g;
@@ -47,7 +47,6 @@ const foldAt = (editor: Editor, mark: string): string => editor.folds[mark.charC
 export const wholeText = (editor: Editor): string =>
   editor.text.replace(MARK, (mark) => foldAt(editor, mark));
 
-/** Label of a mark. */
 export const labelOf = (editor: Editor, mark: string): string => {
   const fold = foldAt(editor, mark);
   const lines = fold.split('\n').length;
@@ -57,7 +56,7 @@ export const labelOf = (editor: Editor, mark: string): string => {
 
 export const isMark = (sign: string): boolean => /^[\ufdd0-\ufdef]$/.test(sign);
 
-/** The text for the screen, with marks as labels. */
+/** The text for the screen, with labels in place of marks. */
 export const shownText = (editor: Editor): string =>
   editor.text.replace(MARK, (mark) => labelOf(editor, mark));
 
@@ -76,11 +75,10 @@ const changed = (editor: Editor, text: string, cursor: number): Editor => ({
 
 const moved = (editor: Editor, cursor: number): Editor => ({ ...editor, cursor, doing: 'other' });
 
-/** Another text in place of this one; it can be undone. */
+/** Replaces the text. Undo brings the old text back. */
 export const withText = (editor: Editor, text: string, cursor = text.length): Editor =>
   changed(editor, text, Math.min(cursor, text.length));
 
-/** The cursor somewhere else. */
 export const withCursor = (editor: Editor, cursor: number): Editor => moved(editor, cursor);
 
 /** The editor after its text was sent. */
@@ -134,7 +132,7 @@ const wordRight: Change = (editor) => moved(editor, wordEnd(editor));
 const eraseLeft: Change = (editor) => cut(editor, before(editor), editor.cursor);
 const eraseRight: Change = (editor) => cut(editor, editor.cursor, after(editor));
 const killWord: Change = (editor) => kill(editor, wordStart(editor), editor.cursor);
-/** At the end of a line the break is killed, so that Ctrl-K again goes on. */
+/** At the end of a line Ctrl-K removes the line break, so that pressing it again continues with the next line. */
 const killRest: Change = (editor) =>
   kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? after(editor) : lineEnd(editor));
 
@@ -190,27 +188,27 @@ const withoutControls = (text: string): string =>
     .replace(/[^\P{Cc}\n\t]/gu, '')
     .replace(MARK, '\ufffd');
 
-/** The editor after a key; itself where the key means nothing. Enter, Escape, Tab, Up and Down are not its business. */
+/** The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up and Down. */
 export const typed = (editor: Editor, key: Key): Editor => {
   if (key.text !== '') return typeText(editor, withoutControls(key.text));
   return changeOf(key)?.(editor) ?? editor;
 };
 
-/** A new line where the cursor stands; a backslash before it was meant for that and goes. */
+/** Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is removed. */
 export const broken = (editor: Editor): Editor => {
   const start = editor.text[editor.cursor - 1] === '\\' ? editor.cursor - 1 : editor.cursor;
   const text = `${editor.text.slice(0, start)}\n${editor.text.slice(editor.cursor)}`;
   return changed(editor, text, start + 1);
 };
 
-/** A word where the cursor stands, with blanks around it where there are none. */
+/** Inserts a word at the cursor, with spaces around it where there are none. */
 export const withWord = (editor: Editor, word: string): Editor => {
   const [left, right] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
   const begun = `${left}${/\S$/.test(left) ? ' ' : ''}${word}${/^\s/.test(right) ? '' : ' '}`;
   return changed(editor, begun + right, begun.length);
 };
 
-/** Pasted text goes in as it is, control characters left out; a long one stands as a mark. */
+/** Inserts a paste without its control characters; a long one as a mark. */
 export const pasted = (editor: Editor, given: string): Editor => {
   const text = withoutControls(given);
   const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
@@ -220,7 +218,7 @@ export const pasted = (editor: Editor, given: string): Editor => {
   return insert(folded, String.fromCharCode(MARK_FIRST + number));
 };
 
-/** A paste for which a word stands. Undone once it is text as it came, twice it is gone. */
+/** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
 export const pastedAs = (editor: Editor, given: string, word: string): Editor => {
   const raw = pasted(editor, given);
   return { ...withWord(editor, word), folds: raw.folds, past: remember(raw) };

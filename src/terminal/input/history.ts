@@ -1,10 +1,10 @@
-/** History of typed texts, and the position in it. An immutable value. */
+/** History of sent texts with the current position. An immutable value. */
 export type History = {
   /** Oldest first. */
   readonly texts: readonly string[];
-  /** Index into `texts` while older texts are looked at; its length otherwise. */
+  /** Index in `texts` of the text on the screen; the length of `texts` for the draft. */
   readonly shown: number;
-  /** The text that was left to look at older ones. */
+  /** The text that the user was typing before going back in the history. */
   readonly draft: string;
 };
 
@@ -15,11 +15,11 @@ export const historyOf = (texts: readonly string[]): History => {
   return { texts: kept, shown: kept.length, draft: '' };
 };
 
-/** The history after `text` was sent; nothing twice in a row. */
+/** Adds a sent text, unless it repeats the last one. */
 export const remembered = (history: History, text: string): History =>
   historyOf(text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text]);
 
-/** Earlier texts that became known late, such as those of a file. */
+/** Adds older texts, such as those of the history file, which arrive late. */
 export const preceded = (history: History, texts: readonly string[]): History => {
   const all = historyOf([...texts, ...history.texts]);
   const behind = history.texts.length - history.shown;
@@ -28,7 +28,7 @@ export const preceded = (history: History, texts: readonly string[]): History =>
 
 export type Looked = { readonly history: History; readonly text: string };
 
-/** The text one earlier or later than `current`; null where there is none. The draft comes back at the end. */
+/** The text before or after the one on the screen; null if there is none. After the newest text comes the draft. */
 export const looked = (history: History, by: -1 | 1, current: string): Looked | null => {
   const shown = history.shown + by;
   if (shown < 0 || shown > history.texts.length) return null;
@@ -38,10 +38,10 @@ export const looked = (history: History, by: -1 | 1, current: string): Looked | 
   return { history: { ...history, shown, draft }, text };
 };
 
-/** Nothing is looked at any more: the text at hand is a draft of its own. */
+/** Leaves the history: the text on the screen becomes the draft. */
 export const atEnd = (history: History): History => ({ ...history, shown: history.texts.length });
 
-/** The newest text before `below` that holds `words`; its index, or null. */
+/** Index of the newest text before `below` that contains `words`, or null. */
 export const found = (history: History, words: string, below = history.texts.length): number | null => {
   if (words === '') return null;
   const wanted = words.toLowerCase();

@@ -9,15 +9,15 @@ import {
 } from './key.js';
 
 /**
- * From what a terminal writes to keys.
+ * Turns the bytes of a terminal into keys.
  *
- * 1. A sequence that is no key (a reply to a question, a mouse, one that nobody knows) is dropped whole, also where it
- *    comes in pieces: nothing of it is ever taken for typed text.
- * 2. Text is never dropped: a control character in the middle of a sequence ends that sequence and counts itself.
- * 3. A paste arrives as one, however it was cut.
+ * 1. A sequence that is no key (a reply, a mouse event, an unknown sequence) is dropped whole, even if it arrives in
+ *    pieces. No part of it becomes typed text.
+ * 2. Text is never dropped. A control character inside a sequence ends the sequence and is a key itself.
+ * 3. A paste arrives as one, however the terminal divided it.
  */
 export type KeyReaderState = {
-  /** The beginning of a sequence whose rest has not come. */
+  /** The start of an incomplete sequence. */
   readonly pending: string;
   /** The received part of a paste; null outside of one. */
   readonly paste: string | null;
@@ -28,7 +28,7 @@ export const newKeyReader: KeyReaderState = { pending: '', paste: null };
 const ESCAPE = '\u001b';
 const PASTE_START = '\u001b[200~';
 const PASTE_END = '\u001b[201~';
-/** Characters kept of a reply that never ends. */
+/** Limit for a sequence that never ends. */
 const PENDING_MAX = 65_536;
 
 type Token = {
@@ -53,14 +53,14 @@ const controlSequence = (text: string): Found => {
   return begun.length === text.length ? INCOMPLETE : done(begun.length, null);
 };
 
-/** `ESC O final`, as keys of the number pad and arrows in application mode are written. */
+/** `ESC O final`: keys of the number pad, and arrows in application mode. */
 const shiftedSequence = (text: string): Found => {
   const whole = /^\u001bO(\d*)([A-Za-z])/.exec(text);
   if (whole !== null) return done(whole[0].length, keyOfSequence(`1;${whole[1] || 1}`, whole[2] ?? ''));
   return /^\u001bO\d*$/.test(text) ? INCOMPLETE : done(2, namedKey('o', { ...NO_MODIFIERS, alt: true }));
 };
 
-/** A string (OSC, DCS, SOS, PM, APC) up to its end mark. Other control characters can't be in it: they end it too. */
+/** A string (OSC, DCS, SOS, PM, APC) up to its terminator. Any other control character ends it too. */
 const stringSequence = (text: string): Found => {
   const end = text.slice(2).search(/[\u0000-\u001f\u009c]/);
   if (end < 0) return INCOMPLETE;
@@ -101,7 +101,7 @@ const readPaste = (paste: string): { readonly text: string; readonly rest: strin
   return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
 };
 
-/** Reads the keys in `text`, which continues the earlier input. */
+/** Reads the keys in `text`, the continuation of the earlier input. */
 export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
   const presses: Pressed[] = [];
   let paste = before.paste;
@@ -127,12 +127,12 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
   return { reading: { pending, paste }, presses };
 };
 
-/** After a short silence: a lone Escape was the key. The beginning of a longer sequence goes on waiting. */
+/** Called after a short silence. A lone ESC was the Escape key; a longer sequence waits for its rest. */
 export const readSilence = (before: KeyReaderState): KeysRead => {
   const { pending, paste } = before;
   if (pending === ESCAPE)
     return { reading: newKeyReader, presses: [{ kind: 'key', key: namedKey('escape') }] };
-  // Alt and one of the signs that sequences begin with; it means nothing here.
+  // Alt with a character that also starts sequences. It is no key of ours.
   return pending.length === 2
     ? { reading: { pending: '', paste }, presses: [] }
     : { reading: before, presses: [] };

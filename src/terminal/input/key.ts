@@ -1,6 +1,6 @@
-/** A key as it was meant, however the terminal wrote it. */
+/** A key, independent of the terminal's encoding. */
 export type Key = {
-  /** A small letter or sign, or `enter`, `escape`, `tab`, `backspace`, `delete`, `up`, `home`, `pageup`, `f1`, ...; empty of typed text. */
+  /** A lower-case character, or a name such as `enter`, `escape`, `backspace`, `up`, `pageup`, `f1`; empty for text. */
   readonly name: string;
   /** Text that the key types; empty for other keys. */
   readonly text: string;
@@ -68,13 +68,13 @@ const CODES: Readonly<Record<number, string>> = {
   57424: 'end',
   57426: 'delete',
 };
-/** Digits and signs of the number pad, in the order of their codes from 57399. */
+/** Characters of the number pad, in the order of their codes from 57399. */
 const PAD = '0123456789./*-+';
 const PAD_FIRST = 57_399;
-/** Codes of keys that are no characters. */
+/** Codes of keys without a character. */
 const isPrivate = (code: number): boolean => code >= 57_344 && code <= 63_743;
 
-/** Bits of shift, alt, control, plus one; further ones (super, hyper) are keys of the window system, not ours. */
+/** The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window system. */
 const modifiersOf = (mask: number): Modifiers => ({
   shift: ((mask - 1) & 1) !== 0,
   alt: ((mask - 1) & 2) !== 0,
@@ -106,7 +106,7 @@ const keyOfKitty = (fields: readonly string[]): Key | null => {
   return happened === RELEASED ? null : keyOfCode(code, shifted, modifiersOf(mask));
 };
 
-/** The key of a control sequence (`CSI parameters final`), or null of one that is no key: a reply, a mouse, a focus. */
+/** The key of a control sequence (`CSI parameters final`); null for replies, mouse and focus events. */
 export const keyOfSequence = (parameters: string, final: string): Key | null => {
   const fields = parameters.split(';');
   if (/[^\d:;]/.test(parameters)) return null;
@@ -120,7 +120,7 @@ export const keyOfSequence = (parameters: string, final: string): Key | null => 
     return name === undefined ? null : namedKey(name, modifiers);
   }
   if (final === 'Z') return namedKey('tab', { ...modifiers, shift: true });
-  // `CSI row ; column R` says where the cursor is, `CSI 1 ; modifiers R` is F3.
+  // `CSI row ; column R` reports the cursor, `CSI 1 ; modifiers R` is F3.
   if (final === 'R' && fields[0] !== '1') return null;
   const name = FINALS[final];
   return name === undefined ? null : namedKey(name, modifiers);

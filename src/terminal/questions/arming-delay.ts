@@ -1,12 +1,12 @@
 import type { Clock } from '../../ports/clock.js';
 
-/** Quiet time before keys count as an answer; longer where a text is being typed. */
+/** The keyboard must be quiet for this long before keys count as an answer; longer while the user is typing a text. */
 const QUIET_MS = 300;
 const QUIET_TYPING_MS = 1_000;
 
 /**
- * `hidden`: nothing is asked; `shown`: the question stands there, and keys go where they went before; `next`: it follows
- * another, and keys go nowhere; `armed`: keys answer it.
+ * `hidden`: no question. `shown`: the question is visible, and keys still go to the input line. `next`: the question
+ * follows another one, and keys are ignored. `armed`: keys answer the question.
  */
 export type ArmingPhase = 'hidden' | 'shown' | 'next' | 'armed';
 
@@ -16,14 +16,14 @@ export type ArmingHandlers = {
   armed(): void;
 };
 
-/** From when a question comes until it may be answered: first the keyboard is quiet, then it is while the question stands there. */
+/** The delay before a question accepts keys: it appears after a quiet moment, and is armed after another one. */
 export class ArmingDelay {
   readonly #clock: Clock;
   readonly #wishes: ArmingHandlers;
   #phase: ArmingPhase = 'hidden';
   #lastKeyAt = Number.NEGATIVE_INFINITY;
   #shownAt = 0;
-  /** Counts what is waited for, so that an old timer does nothing. */
+  /** Number of the current delay. A timer of an earlier delay does nothing. */
   #round = 0;
 
   constructor(clock: Clock, wishes: ArmingHandlers) {
@@ -35,12 +35,12 @@ export class ArmingDelay {
     return this.#phase;
   }
 
-  /** A key was pressed, whatever it was for. */
+  /** Call for every key. */
   notice(): void {
     this.#lastKeyAt = this.#clock.now();
   }
 
-  /** A question is to be shown: the first, or the one behind an answer. */
+  /** Starts the delay of the first question, or of the one after an answer. */
   begin(): void {
     this.#phase = this.#phase === 'hidden' ? 'hidden' : 'next';
     this.#shownAt = this.#clock.now();
@@ -48,7 +48,7 @@ export class ArmingDelay {
     this.#wait(this.#round);
   }
 
-  /** Nothing is asked any more. */
+  /** There is no question any more. */
   stop(): void {
     this.#phase = 'hidden';
     this.#round += 1;

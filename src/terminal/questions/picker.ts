@@ -3,12 +3,12 @@ import { type Choice, type CompletionList, chosenBy, offerRows, ranked } from '.
 import type { Pressed } from '../input/key.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 
-/** A list to choose one of: arrows move, letters narrow it, Enter takes, Escape leaves. */
+/** A list to choose from: arrows move, letters filter, Enter selects, Escape closes. */
 export type Picker = {
   readonly title: string;
   readonly all: readonly Choice[];
   readonly words: string;
-  /** null: nothing fits the words. */
+  /** null if no choice matches. */
   readonly offer: CompletionList | null;
 };
 
@@ -26,7 +26,7 @@ export const openPicker = (title: string, all: readonly Choice[]): Picker => ({
   offer: offerOf(all, ''),
 });
 
-/** Result of a key: the changed picker, or the index of the choice. */
+/** Result of a key: the changed picker, or the index of the selected choice. */
 export type PickerResult =
   | { readonly kind: 'open'; readonly picker: Picker }
   | { readonly kind: 'taken'; readonly index: number };

@@ -8,9 +8,9 @@ import { letterOf } from './question-rows.js';
 import type { Questions } from './questions.js';
 import type { WindowSize } from './reading-window.js';
 
-/** Frame of a question: head, as many rows as fit, other questions, keys. */
+/** The frame of a question: its head, the rows that fit, the other questions, the keys. */
 
-/** The other questions are listed in windows of this height, so many of them. */
+/** The other questions are listed only in windows of at least this height, and at most this many. */
 const LIST_ROWS_MIN = 16;
 const LISTED_MAX = 5;
 const REASON_ROWS = 3;
@@ -18,7 +18,7 @@ const REASON_ROWS = 3;
 const nearest = ({ paths, folder }: ApprovalDescription): string =>
   paths.map((path) => (path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path)).join(' ');
 
-/** A question in a few words; for lists, where nothing is answered. */
+/** A question in a few words, for the list of the other questions. */
 const titleOf = (description: ApprovalDescription): string => {
   const { tool, subject } = description;
   return `${tool} ${subject.kind === 'change' ? nearest(description) : subject.text}`;
@@ -52,7 +52,7 @@ const headOf = (questions: Questions, look: Look, { columns }: WindowSize): Safe
   return safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', cutLine(head, columns - 3))}`;
 };
 
-/** The keys that work now, in one row. */
+/** One row with the keys that work now. */
 const keysOf = (questions: Questions, look: Look, window: WindowSize): Safe => {
   const { description, advice, left } = questions;
   if (description === null) return safe``;
@@ -65,8 +65,8 @@ const keysOf = (questions: Questions, look: Look, window: WindowSize): Safe => {
 };
 
 /**
- * The whole frame. `above` are rows for which there need be no room; `below` is the line that keys go to while the
- * question may not be answered yet.
+ * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line, while keys still go to
+ * it.
  */
 export const questionFrame = (
   questions: Questions,
@@ -84,7 +84,7 @@ export const questionFrame = (
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
   const left = room - footRows - head.length - listed.length;
   const body = questions.rows(look, Math.min(left, questions.height(look, window.columns)), window);
-  // only now is it known how many rows are left to be read
+  // The number of unread rows is known only now.
   const foot = (typed === null ? [keysOf(questions, look, window)] : typed.rows).slice(0, footRows);
   const spare = left - body.length;
   const upper = spare > 0 ? above.slice(-spare) : [];

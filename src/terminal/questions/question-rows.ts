@@ -5,16 +5,16 @@ import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { revealLine, revealWords, type ShowMark } from './reveal-text.js';
 
 /**
- * A question as rows of a window, whole: what would run or change, everything around it, and the answers.
+ * All rows of a question: the command or the change, its circumstances, and the answers.
  *
- * Each row of what would run begins with a bar, so that no text of it can pass for one of ours.
+ * Each row of the command or change begins with a bar, so its text can't imitate ours.
  */
 
-/** Bars where a line begins, and where it goes on. */
+/** Bars at the start of a line, and of its continuation. */
 const LINE = safe`│ `;
 const GOES_ON = safe`┆ `;
 const BAR_COLUMNS = 2;
-/** Some terminals draw them two columns wide. */
+/** Some terminals draw the bars two columns wide. */
 const MARGIN = 2;
 
 type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
@@ -33,14 +33,14 @@ const COLOURS = { '+': 'green', '-': 'red' } as const;
 type Sign = keyof typeof COLOURS | ' ';
 const isSign = (text: string): text is Sign => text === ' ' || text in COLOURS;
 
-/** On a backdrop as wide as the rows are, so that what changes can be seen at a glance. */
+/** Filled with its background colour to the full width, so that a changed line is seen at a glance. */
 const paintLine = (look: Look, sign: Sign, text: Safe, columns: number): Safe => {
   if (sign === ' ') return text;
   if (!hasBackdrops(look)) return paint(look, COLOURS[sign], text);
   return paintOn(look, sign === '+' ? 'added' : 'removed', filled(text, columns));
 };
 
-/** A unified diff, each line with its number and sign. */
+/** A unified diff with line numbers. */
 const diffRows = (diff: string, paper: RowStyle): readonly Safe[] => {
   const { look, columns, show } = paper;
   const lines = diff.split('\n');
@@ -61,7 +61,7 @@ const diffRows = (diff: string, paper: RowStyle): readonly Safe[] => {
       after = Number(hunk[2]);
       continue;
     }
-    if (before + after === 0) continue; // the header: the file is named above
+    if (before + after === 0) continue; // the header repeats the file's name
     if (!isSign(sign)) {
       rows.push(...textRows(line, paper));
       continue;
@@ -134,10 +134,9 @@ const WORDS: Readonly<Record<ApprovalChoice['answer'], string>> = {
   no: 'no',
 };
 
-/** The letter that gives an answer. */
 export const letterOf = (answer: ApprovalChoice['answer']): string => LETTERS[answer];
 
-/** The letter, then what it does, set in below itself. */
+/** The letter, then its meaning; further rows are indented. */
 const choiceRows = (
   answer: ApprovalChoice['answer'],
   allows: string,
@@ -149,7 +148,7 @@ const choiceRows = (
 
 const WARNED = /^(protected|leaves|odd|goes on)/;
 
-/** Everything, in rows of at most `columns`. */
+/** All rows, at most `columns` wide. */
 export const questionRows = (
   description: ApprovalDescription,
   look: Look,

@@ -14,25 +14,24 @@ import { ArmingDelay } from './arming-delay.js';
 import { letterOf, questionRows } from './question-rows.js';
 import { ReadingWindow, type WindowSize } from './reading-window.js';
 
-/** An answer to one question, or yes to all that wait. */
+/** An answer to one question. A yes to all is one answer for each. */
 export type AnsweredQuestion =
   | { readonly question: ApprovalRequest; readonly answer: Exclude<ApprovalChoice['answer'], 'no'> }
   | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string };
 
 export type QuestionHandlers = {
-  /** A question stands on the screen and may be answered from now on. */
+  /** The question is visible and accepts answers from now on. */
   open(question: ApprovalRequest): void;
-  /** The answers; several where all questions are answered with one key. */
+  /** Several answers if one key answers all questions. */
   answered(answers: readonly AnsweredQuestion[]): void;
-  /** The question went away while a reason was being typed. */
+  /** The question disappeared while the user typed a reason. */
   unanswered(reply: string): void;
-  /** Whether a text is being typed, which a question would interrupt. */
+  /** Whether the user is typing a text. A question waits longer then. */
   isTyping(): boolean;
-  /** The screen shows something else now. */
   changed(): void;
 };
 
-/** In a narrower window rows could be cut. */
+/** A narrower window could cut rows off. */
 const COLUMNS_MIN = 20;
 
 type OpenQuestion = {
@@ -41,20 +40,19 @@ type OpenQuestion = {
   readonly reading: ReadingWindow;
 };
 
-/** `off` accepts a yes to what was not on the screen: for the control of the test that it never does. */
+/** `off` accepts a yes to unread text. Only for the control of the test that such a yes is never accepted. */
 export type ReadingGuard = 'on' | 'off';
 
 /**
- * Calls that wait for the user's answer. One is looked at at a time; the others are listed.
+ * Calls that wait for the user's approval. One is in focus; the others are listed.
  *
- * 1. A question is answered only by keys pressed after it stood on the screen and the keyboard was quiet for a moment;
- *    what is typed earlier goes where it was going.
- * 2. Nothing is allowed before all of it was on the screen, in a window of the size that it has now. All questions are
- *    allowed together only if that holds for each.
- * 3. What is typed at one question is never an answer to the next; if the question goes away, it is given back.
+ * 1. Keys answer a question only after it was visible and the keyboard was quiet for a moment. Earlier keys go where the
+ *    user was typing.
+ * 2. A yes counts only after every row was on the screen, at the current size of the window. A yes to all needs this for
+ *    each question.
+ * 3. A text typed at one question never answers the next one. If the question disappears, the text is given back.
  */
 export class Questions {
-  /** Rule 1. */
   readonly #arming: ArmingDelay;
   readonly #wishes: QuestionHandlers;
   readonly #guard: ReadingGuard;
@@ -62,7 +60,7 @@ export class Questions {
   #current: OpenQuestion | null = null;
   #reason: Editor | null = null;
   #advice = '';
-  /** The rows as they were laid out last. */
+  /** The rows of the last layout. */
   #laid: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null = null;
 
   constructor(clock: Clock, wishes: QuestionHandlers, guard: ReadingGuard = 'on') {
@@ -77,7 +75,7 @@ export class Questions {
     this.#guard = guard;
   }
 
-  /** The question on the screen, or null. */
+  /** The question in focus, or null. */
   get current(): ApprovalRequest | null {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.question ?? null);
   }
@@ -86,26 +84,26 @@ export class Questions {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.description ?? null);
   }
 
-  /** Whether keys are for the question. */
+  /** Whether keys go to the question. */
   get takesKeys(): boolean {
     return this.#arming.phase === 'armed' || this.#arming.phase === 'next';
   }
 
-  /** All that wait, in the order of the calls. */
+  /** All open questions, in the order of the calls. */
   get all(): readonly ApprovalDescription[] {
     return this.#asked.map(({ description }) => description);
   }
 
-  /** Which of them is looked at, from 1. */
+  /** Number of the question in focus, from 1. */
   get position(): number {
     return this.#current === null ? 0 : this.#asked.indexOf(this.#current) + 1;
   }
 
-  /** Why nothing came of the last key; empty if something did. */
+  /** Why the last key did nothing; empty if it did something. */
   get advice(): string {
     return this.#advice;
   }
-  /** The reason of a refusal as it is being typed, or null. */
+  /** The reason of a refusal while the user types it, or null. */
   get reason(): Editor | null {
     return this.#reason;
   }
@@ -114,7 +112,7 @@ export class Questions {
     return this.#reason === null ? '' : wholeText(this.#reason);
   }
 
-  /** A key was pressed, whatever it was for. */
+  /** Call for every key. */
   notice(): void {
     this.#arming.notice();
   }
@@ -143,7 +141,7 @@ export class Questions {
     );
   }
 
-  /** The part of the question that a window has room for; it is read by being asked for, when it is drawn. */
+  /** The rows that fit. Calling this marks them as read, so call it only to draw them. */
   rows(look: Look, height: number, window: WindowSize): readonly Safe[] {
     const current = this.#current;
     if (current === null) return [];
@@ -152,7 +150,7 @@ export class Questions {
     return rows.slice(top, top + height);
   }
 
-  /** Rows of the question; they are not read by this. */
+  /** Number of rows of the question. Marks nothing as read. */
   height(look: Look, columns: number): number {
     return this.#current === null ? 0 : this.#lay(this.#current, look, columns).length;
   }
@@ -164,7 +162,7 @@ export class Questions {
     return this.#laid.rows;
   }
 
-  /** Rows of the question that were not on the screen yet. */
+  /** Number of unread rows. */
   get left(): number {
     return this.#current?.reading.left ?? 0;
   }
@@ -173,7 +171,6 @@ export class Questions {
     return this.#guard === 'off' || (window.columns >= COLUMNS_MIN && reading.isRead(window));
   }
 
-  /** A key at the question. */
   take(pressed: Pressed, window: WindowSize): void {
     this.#advice = '';
     const current = this.#current;
@@ -195,7 +192,7 @@ export class Questions {
     this.#takeLetter(current, text, window);
   }
 
-  /** An answer that came as a word or a line. */
+  /** Answers the question in focus, without a key. */
   answer(answer: ApprovalChoice['answer'], reason = ''): void {
     const current = this.#current;
     if (current === null || this.#arming.phase !== 'armed') return;
@@ -203,18 +200,17 @@ export class Questions {
     else this.#give([{ question: current.question, answer }]);
   }
 
-  /** Yes, once, to all. */
+  /** Allows all open questions once. */
   answerAll(): void {
     if (this.#arming.phase === 'armed')
       this.#give(this.#asked.map(({ question }) => ({ question, answer: 'once' })));
   }
 
-  /** Whether the current call offers the answer. */
   offers(answer: ApprovalChoice['answer']): boolean {
     return this.#current?.description.choices.some((choice) => choice.answer === answer) === true;
   }
 
-  /** Scrolls, or looks at another question; whether the key does that. */
+  /** Scrolls, or moves to another question. Returns whether the key does that. */
   #move({ reading }: OpenQuestion, key: string): boolean {
     const steps: Readonly<Record<string, number>> = {
       ...{ up: -1, down: 1, enter: 1, pageup: -reading.page, pagedown: reading.page, ' ': reading.page },
@@ -234,7 +230,7 @@ export class Questions {
   }
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
-    const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that it came at once
+    const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that `n` and the reason came together
     if (quick !== undefined) this.#reason = pasted(emptyEditor, quick);
     if (quick !== undefined) return;
     const { choices } = current.description;
@@ -292,7 +288,7 @@ export class Questions {
     this.#reason = null;
     this.#advice = '';
     if (replied !== '') this.#wishes.unanswered(replied);
-    // the first of several is not looked at before it is known which they are
+    // While the list is incomplete, no question is in focus: the first one may still change.
     this.#current = isIncomplete ? null : (kept[0] ?? null);
     if (this.#current === null) this.#arming.stop();
     else this.#arming.begin();

@@ -1,21 +1,21 @@
-/** The window in which something is read. */
+/** Size of the window in which a text is read. */
 export type WindowSize = { readonly columns: number; readonly rows: number };
 
 /**
- * How far a text that is longer than the window has been read.
+ * How far the user has read a text that is longer than the window.
  *
- * 1. A row is read when it was drawn on the screen; rows are read in order, none is jumped over.
- * 2. In a window of another size nothing has been read.
+ * 1. A row is read once it was drawn. Rows are read in order; none is skipped.
+ * 2. A change of the window's size marks all rows as unread.
  */
 export class ReadingWindow {
   #window: WindowSize = { columns: 0, rows: 0 };
   #top = 0;
   #height = 1;
   #total = 0;
-  /** Rows from the first one that were on the screen. */
+  /** Number of rows that were on the screen, from the first one. */
   #seen = 0;
 
-  /** `height` rows of `total` are drawn now: the first of them. */
+  /** Draws up to `height` of `total` rows; returns the index of the first one. */
   show(total: number, height: number, window: WindowSize): number {
     if (!this.#fits(window)) {
       this.#window = window;
@@ -29,22 +29,22 @@ export class ReadingWindow {
     return this.#top;
   }
 
-  /** Rule 1: no further than to the first row that was not drawn. */
+  /** Scrolls at most to the first unread row (rule 1). */
   scroll(by: number): void {
     this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
   }
 
-  /** Rows of one page. */
+  /** Rows on one page. */
   get page(): number {
     return this.#height;
   }
 
-  /** Rows that are still to be read. */
+  /** Unread rows. */
   get left(): number {
     return Math.max(0, this.#total - this.#seen);
   }
 
-  /** Whether all of it was on the screen of this size. */
+  /** Whether all rows were on a screen of this size. */
   isRead(window: WindowSize): boolean {
     return this.#fits(window) && this.#total > 0 && this.left === 0;
   }

@@ -1,16 +1,16 @@
 import { joinSafe, makeSafe, type Safe } from '../safe-text.js';
 
 /**
- * Text of which nothing may be hidden, as rows of a window.
+ * Lays out text so that nothing in it can hide.
  *
- * 1. Every character is seen: what is invisible, steers a terminal or reorders text, and blanks where they could hide
- *    something, stand there as marks. A mark can't be imitated: its brackets are marked themselves.
- * 2. No row is wider than the window, whatever the terminal thinks of the width of a sign: all beyond ASCII counts two.
+ * 1. Every character is visible. Marks stand for invisible characters, characters that control a terminal or reorder
+ *    text, and runs of spaces. Text can't imitate a mark: brackets of marks in the text are marked themselves.
+ * 2. No row is wider than the window on any terminal: every character beyond ASCII counts as two columns.
  */
 
-/** A run of blanks from this length on is a mark; so is each run at the end of a line. */
+/** A run of at least this many spaces becomes a mark, and so does every run at the end of a line. */
 const BLANKS_MIN = 5;
-/** Signs that are drawn above or below a letter; more of them than this are marks. */
+/** Combining characters on one letter. The ones beyond this number become marks. */
 const COMBINING_MAX = 2;
 
 const PLAIN = /^[!-~]$/;
@@ -19,7 +19,7 @@ const COMBINING = /^\p{M}$/u;
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\u27e8\u27e9\u2400-\u2426\u2800\ufffc]$/u;
 const LETTER = /^[\p{L}\p{M}]$/u;
 
-/** A sign or a mark, and the columns it may take. */
+/** A character or a mark, and the most columns it can take. */
 type Piece = { readonly text: string; readonly columns: number; readonly mark: boolean };
 
 const markOf = (character: string): string => {
@@ -32,7 +32,7 @@ const markOf = (character: string): string => {
 const mark = (text: string): Piece => ({ text, columns: text.length, mark: true });
 const markCharacter = (character: string): Piece => {
   const text = markOf(character);
-  // pictures of controls are drawn two wide by some
+  // Some terminals draw pictures of control characters two columns wide.
   return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
 };
 
@@ -47,7 +47,6 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
 };
 
-/** The signs of one line. */
 const piecesOf = (line: string): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
@@ -74,7 +73,7 @@ const piecesOf = (line: string): readonly Piece[] => {
   return pieces;
 };
 
-/** A piece that is wider than a row, in parts. */
+/** Divides a piece that is wider than a row. */
 const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[] => {
   const size = Math.max(1, Math.floor(columns / 2));
   const parts: Piece[] = [];
@@ -103,7 +102,7 @@ const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
   return joinSafe(parts);
 };
 
-/** Like `revealLine`, but breaks between words. For Pawl's own sentences; the blank at a break is not drawn. */
+/** Like `revealLine`, but breaks between words and drops the space at a break. For Pawl's own sentences. */
 export const revealWords = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
   const lines: string[] = [];
   let row = '';
@@ -117,7 +116,7 @@ export const revealWords = (line: string, columns: number, show: ShowMark): read
   return [...lines, row].flatMap((one) => revealLine(one, columns, show));
 };
 
-/** One line of text as rows of at most `columns`; an empty line is one empty row. */
+/** One line as rows of at most `columns`. An empty line is one empty row. */
 export const revealLine = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
   const rows: Safe[] = [];
   let row: Piece[] = [];
@@ -126,7 +125,7 @@ export const revealLine = (line: string, columns: number, show: ShowMark): reado
   for (const whole of piecesOf(line)) {
     for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
       if (used + piece.columns > room) {
-        // a blank at the end of a row can't be seen: it begins the next one
+        // A space at the end of a row is invisible, so it starts the next row.
         const end = row.findLastIndex(({ text }) => text !== ' ') + 1;
         rows.push(drawn(row.slice(0, end), show));
         row = row.slice(end);

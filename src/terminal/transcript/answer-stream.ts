@@ -7,25 +7,25 @@ import { clearPart, createBlocks } from './markdown-blocks.js';
 export type Block = readonly Safe[];
 
 /**
- * A streamed answer: finished blocks are given away as rows, once; the unfinished one can be looked at.
+ * Lays out a streamed answer. Each finished block is returned once, as rows; `live` shows the unfinished block.
  *
- * A row that was given away is never wanted back: what follows can't change it.
+ * Returned rows are final: later text can't change them.
  */
 export type AnswerStream = {
-  /** Adds text; the blocks that are finished by it, as rows. */
+  /** Adds text. Returns the rows of the blocks that it finishes. */
   add(text: string): readonly Block[];
-  /** Rows of what is not finished. */
+  /** Rows of the unfinished block. */
   live(columns: number): readonly Safe[];
-  /** Takes the rest as it is. */
+  /** Ends the answer. Returns the rows of the unfinished block. */
   finish(): readonly Block[];
-  /** Drops the rest; `yes`: rows of this answer were given away. */
+  /** Drops the unfinished block. `yes`: earlier rows of this answer were already returned. */
   drop(): 'yes' | 'no';
 };
 
-/** Characters of an unfinished block that are laid out; more than a screen holds. */
+/** Characters of an unfinished block to lay out; more than a screen holds. */
 const LAID_OUT = 6_000;
 
-/** The end of a long block; of a fence with the line that opens it. */
+/** The end of a long block. A code block keeps its opening line. */
 const endOf = (text: string): string => {
   if (text.length <= LAID_OUT) return text;
   const from = text.indexOf('\n', text.length - LAID_OUT) + 1;

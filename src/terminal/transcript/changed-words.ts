@@ -1,32 +1,32 @@
 /**
- * Which words of a changed line differ from the line that it replaces. The library that compares them is loaded after
- * the first paint; before that, and where lines have little in common, nothing is marked.
+ * Marks the words in which a changed line differs from the line it replaces. The diff library is loaded after the first
+ * paint. Until then nothing is marked, and neither are lines that have little in common.
  */
 type Compare = typeof import('diff')['diffWordsWithSpace'];
 
 let compare: Compare | null = null;
 
-/** Resolves when `markWords` uses it; it comes with the program, so it does not fail. */
+/** Resolves when `markWords` can compare. The library is part of the program, so loading doesn't fail. */
 export const loadWordMarks = async (): Promise<void> => {
   compare ??= (await import('diff')).diffWordsWithSpace;
 };
 
-/** A part of a line, by its length in UTF-16 units; `marked`: the other line does not have it. */
+/** A part of a line; `length` in UTF-16 units. `marked`: the other line doesn't contain it. */
 export type MarkedPart = { readonly length: number; readonly marked: boolean };
 
 export type MarkedPair = {
   readonly before: readonly MarkedPart[];
   readonly after: readonly MarkedPart[];
-  /** The share of the longer line that both have, from 0 to 1. */
+  /** Share of the longer line that both lines have in common, from 0 to 1. */
   readonly shared: number;
 };
 
-/** Longer lines are data or generated: comparing them costs time and shows nothing. */
+/** Longer lines are data or generated code. Comparing them takes long and shows nothing. */
 const LENGTH_MAX = 400;
-/** Lines that share less of their words are two lines, not one that was changed. */
+/** Lines with less in common are two different lines, not one changed line. */
 const SHARED_MIN = 0.4;
 
-/** The parts of both lines; null where they are not to be compared. */
+/** The parts of both lines; null if the lines should not be compared. */
 export const markWords = (before: string, after: string): MarkedPair | null => {
   if (compare === null || Math.max(before.length, after.length) > LENGTH_MAX) return null;
   const parts = compare(before, after);

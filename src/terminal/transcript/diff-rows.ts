@@ -3,7 +3,7 @@ import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { columnsOf, wrapText } from '../width.js';
 import { type MarkedPart, markWords } from './changed-words.js';
 
-/** Rows of a diff, and how many more lines it has. */
+/** Rows of a diff, and the number of lines left out. */
 export type DiffRows = { readonly rows: readonly Safe[]; readonly left: number };
 
 type Sign = '+' | '-' | ' ';
@@ -11,13 +11,13 @@ type Line = {
   readonly number: number;
   readonly sign: Sign;
   readonly text: Safe;
-  /** Which parts of it differ from the line that it replaces, or that replaces it. */
+  /** The parts that differ from the line on the other side. */
   readonly parts?: readonly MarkedPart[];
 };
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
 
-/** The lines of a unified diff with their numbers: in the new text, or in the old one where they are gone; null between hunks. */
+/** The lines of a unified diff with numbers: of the new text, or of the old text for removed lines. null between hunks. */
 const linesOf = (diff: string): readonly (Line | null)[] => {
   const lines: (Line | null)[] = [];
   let before = 0;
@@ -29,7 +29,7 @@ const linesOf = (diff: string): readonly (Line | null)[] => {
       before = Number(hunk[1]);
       after = Number(hunk[2]);
     } else if (after === 0 && before === 0)
-      continue; // the header
+      continue; // a line of the header
     else if (line.startsWith('+')) lines.push({ number: after++, sign: '+', text: line.slice(1) });
     else if (line.startsWith('-')) lines.push({ number: before++, sign: '-', text: line.slice(1) });
     else if (!line.startsWith('\\')) {
@@ -43,7 +43,7 @@ const linesOf = (diff: string): readonly (Line | null)[] => {
 /** Larger changes are not compared line by line. */
 const RUN_MAX = 30;
 
-/** The lines with their words marked: each removed one is compared with the added ones behind it that it is most like. */
+/** Marks changed words: compares each removed line with the added lines after it and takes the most similar one. */
 const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] => {
   const marked = [...lines];
   const endOfRun = (from: number, sign: Sign): number => {
@@ -64,7 +64,7 @@ const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] =>
   return marked;
 };
 
-/** Marks a removed line and the most similar added one of `from` to `end`; where the next removed line looks. */
+/** Marks a removed line and the most similar added line from `from` to `end`. Returns the start for the next search. */
 const markBest = (
   lines: readonly (Line | null)[],
   index: number,
@@ -93,7 +93,7 @@ const BACKDROPS = {
   '-': { line: 'removed', word: 'removedWord' },
 } as const;
 
-/** The text of a line, its marked parts made to stand out. */
+/** The text of a line with its marked parts highlighted. */
 const paintText = (look: Look, { text, sign, parts = [] }: Line): Safe => {
   if (sign === ' ') return text;
   const painted: Safe[] = [];
@@ -110,13 +110,13 @@ const paintText = (look: Look, { text, sign, parts = [] }: Line): Safe => {
   return joinSafe(painted);
 };
 
-/** A unified diff as rows of `look.columns` with line numbers, of at most `limit` lines. */
+/** A unified diff as rows of `look.columns` with line numbers. At most `limit` lines. */
 export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
   const lines = linesOf(diff);
   const shown = withMarks(lines.slice(0, limit));
   const digits = String(Math.max(0, ...lines.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - INDENT.length - digits - 4);
-  // Backdrops end where the longest of these lines does.
+  // Background colours end at the longest of these lines.
   const wide = Math.min(room, Math.max(0, ...shown.map((line) => columnsOf(line?.text ?? '') + 1)));
   const rows = shown.flatMap((line) => {
     if (line === null) return [safe`${INDENT}${paint(look, 'dim', safe`⋮`.padStart(digits))}`];

@@ -3,9 +3,9 @@ import { joinSafe, type Safe, safe } from '../safe-text.js';
 import type { Style } from '../theme.js';
 
 /**
- * Colours code by what all languages have in common: comments, strings, numbers, keywords. It knows no grammar and is
- * sometimes wrong in a corner; in return it costs no import and works on code that is not finished. The libraries that
- * know grammars take 70 to 190 ms to load and warm up.
+ * Colours code by the features that languages share: comments, strings, numbers, keywords. It knows no grammars and is
+ * sometimes wrong. In return it needs no import and works on unfinished code; libraries with grammars take 70 to 190 ms
+ * to load and warm up.
  */
 type Family = 'slash' | 'hash' | 'dash' | 'markup' | 'diff' | 'none';
 
@@ -30,7 +30,7 @@ const COMMENTS: Readonly<Record<'slash' | 'hash' | 'dash' | 'markup', string>> =
 const LONG_STRING = `"""[\\s\\S]*?(?:"""|$)|'''[\\s\\S]*?(?:'''|$)`;
 const DOUBLE = `"(?:\\\\.|[^"\\\\\\n])*"`;
 const SINGLE = `'(?:\\\\.|[^'\\\\\\n])*'`;
-/** One quoted character, for languages in which a lone quote means something else, such as a lifetime. */
+/** One quoted character, for languages where a lone quote means something else, such as a lifetime in Rust. */
 const CHARACTER = `'(?:\\\\.[^'\\n]*|[^'\\\\\\n])'`;
 const BACKTICK = '`(?:\\\\.|[^`\\\\])*`';
 const NUMBER = '(?<![\\w$])\\d[\\w.]*';
@@ -49,7 +49,7 @@ const KEYWORDS = new Set(
     'char bool boolean float double string unsigned echo set'
   ).split(' '),
 );
-/** Words of SQL are written in capitals as often as not. */
+/** Keywords of SQL are often written in capitals. */
 const isKeyword = (word: string, family: Family): boolean =>
   KEYWORDS.has(word) || (family === 'dash' && KEYWORDS.has(word.toLowerCase()));
 
@@ -88,14 +88,14 @@ const diffLine = (look: Look, line: Safe): Safe => {
   return line.startsWith('@@') ? paint(look, 'cyan', line) : line;
 };
 
-/** The lines of `code`, coloured; as they are where the language is not said or is none. */
+/** The coloured lines of `code`; unchanged for an unknown language. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
   const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
   const family = name === '' ? 'none' : (familyOf.get(name) ?? 'slash');
   const lines = code.split('\n');
   if (look.colour === 'no' || family === 'none') return lines;
   if (family === 'diff') return lines.map((line) => diffLine(look, line));
-  // A colour ends with its line: each line is broken and cut on its own.
+  // Each line ends its own colours, because lines are wrapped and cut one by one.
   const coloured = tokensOf(code, family, name).map(({ style, text }) => {
     if (style === null) return text;
     const parts = text.split('\n').map((line) => paint(look, style, line));

@@ -5,7 +5,7 @@ import type { Stepped } from '../../ports/session.js';
 
 export type ToolResult = Extract<Action, { readonly type: 'DisplayToolResult' }>;
 
-/** The calls of a session as they are asked for, so that later words about them can say what they are about. */
+/** Remembers the calls of a session, so that later lines can name them. */
 export type JudgedCalls = {
   see(stepped: Stepped): void;
   get(callId: string): JudgedCall | undefined;

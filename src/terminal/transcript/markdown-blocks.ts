@@ -1,9 +1,9 @@
 /**
- * Cuts Markdown that is still coming into blocks that are finished and a rest that is not.
+ * Divides streamed Markdown into finished blocks and an unfinished rest.
  *
- * 1. The pieces put together are the text: nothing is lost or changed.
- * 2. A block is finished when no text that follows can change how it looks: a paragraph, quote or table by a blank line,
- *    a heading by its line's end, a fence by its closing fence, a list by a line that is no part of it.
+ * 1. The pieces joined are the text: nothing is lost or changed.
+ * 2. A block is finished when later text can't change its look. A blank line ends a paragraph, a quote or a table; the
+ *    end of its line ends a heading; the closing fence ends a code block; a line outside of the list ends a list.
  */
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -14,7 +14,7 @@ const INDENTED = /^(?: {2,}|\t)/;
 
 type Inside =
   | { readonly kind: 'nothing' }
-  /** `list`: the fence is part of an item. */
+  /** `list`: the fence belongs to a list item. */
   | { readonly kind: 'fence'; readonly mark: string; readonly list: boolean }
   | { readonly kind: 'list'; readonly blank: boolean }
   | { readonly kind: 'text' };
@@ -22,7 +22,7 @@ type Inside =
 const NOTHING: Inside = { kind: 'nothing' };
 const LIST: Inside = { kind: 'list', blank: false };
 
-/** A fence that begins here, perhaps in the item of a list. */
+/** The fence that begins in this line, possibly inside a list item. */
 const fenceIn = (line: string, list: boolean): Inside | null => {
   const mark = FENCE.exec(list ? line.replace(/^(?:\s|[-*+]\s|\d{1,9}[.)]\s)+/, '') : line)?.[1];
   return mark === undefined ? null : { kind: 'fence', mark, list };
@@ -33,7 +33,7 @@ const closes = (line: string, mark: string): boolean => {
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 };
 
-/** State after a line, and whether a block ends before or after it. */
+/** State after a line, and whether a block ends before or after the line. */
 type Step = { readonly inside: Inside; readonly ends: 'before' | 'after' | 'no' };
 
 const fresh = (line: string): Step => {
@@ -77,19 +77,19 @@ const stepOver = (inside: Inside, line: string): Step => {
   }
 };
 
-/** Remembers where it is, so that text is looked at once. */
+/** Reads each character once: it remembers its position. */
 export type Blocks = {
-  /** Adds text; gives the blocks that are finished now. */
+  /** Adds text. Returns the blocks that it finishes. */
   add(text: string): readonly string[];
   /** The unfinished block. */
   rest(): string;
-  /** Takes the rest: it counts as finished, or is dropped by the caller. */
+  /** Returns the unfinished block and starts a new one. */
   take(): string;
 };
 
 export const createBlocks = (): Blocks => {
   let inside: Inside = NOTHING;
-  /** Text of the unfinished block: whole lines, and the line that is still coming. */
+  /** Text of the unfinished block: its complete lines, then the line that is still streaming. */
   let lines = '';
   let line = '';
   const ended: string[] = [];
@@ -104,7 +104,7 @@ export const createBlocks = (): Blocks => {
     if (next.ends === 'before') end();
     lines += whole;
     inside = next.inside;
-    // A heading that ended a block ends itself with its line.
+    // A heading also ends itself at the end of its line.
     if (next.ends === 'after' || (next.ends === 'before' && inside.kind === 'nothing')) end();
   };
 
@@ -126,10 +126,10 @@ export const createBlocks = (): Blocks => {
   };
 };
 
-/** The last line may be the beginning of something else (a fence, a rule, a table): it is not shown until it is clear. */
+/** The last line may still become a fence, a rule or a table. It is hidden until that is clear. */
 const UNCLEAR = /(?:^|\n)[ \t]*(?:[`~]{1,2}|#{1,6}|[-*_=+]+|\d{1,9}[.)]?|\|[^\n]*|>)[ \t]*$/;
 
-/** The unfinished rest without an end that could still become anything. */
+/** The unfinished block without an ambiguous last line. */
 export const clearPart = (rest: string): string => {
   const unclear = UNCLEAR.exec(rest);
   return unclear === null ? rest : rest.slice(0, unclear.index);

@@ -5,26 +5,26 @@ import { wrapText } from '../width.js';
 import { highlightCode } from './highlight.js';
 
 /**
- * Markdown as rows. The component that lays it out takes as long to load as everything else together, so it is loaded
- * after the first paint; text that comes before it is there is shown as it was written.
+ * Renders Markdown as rows. Loading the renderer takes as long as everything else together, so it is loaded after the
+ * first paint. Earlier text is shown as it is.
  */
 type Component = typeof import('@earendil-works/pi-tui/dist/components/markdown.js');
 
 let component: Component | null = null;
 
-/** Loads what lays Markdown out. Resolves when `renderMarkdown` uses it; it comes with the program, so it does not fail. */
+/** Resolves when `renderMarkdown` can render. The renderer is part of the program, so loading doesn't fail. */
 export const loadMarkdown = async (): Promise<void> => {
   if (component !== null) return;
   const [loaded, { setCapabilities }] = await Promise.all([
     import('@earendil-works/pi-tui/dist/components/markdown.js'),
     import('@earendil-works/pi-tui/dist/terminal-image.js'),
   ]);
-  // Addresses stay visible: a link that hides where it leads is no help, and not every terminal can open it.
+  // Show addresses in full: not every terminal can open links, and a hidden address can mislead.
   setCapabilities({ images: null, trueColor: false, hyperlinks: false });
   component = loaded;
 };
 
-/** What the component writes where a fence stood; the row is dropped. A private character: no text of a model needs it. */
+/** Stands for a code fence in the renderer's output; such rows are dropped. A private character, so no text contains it. */
 const FENCE_ROW = '\ue0f1';
 
 const themeOf = (look: Look, finished: boolean) => {
@@ -55,15 +55,15 @@ const themeOf = (look: Look, finished: boolean) => {
   };
 };
 
-/** Spaces that fill the row, before the codes that close a colour too. */
+/** Removes spaces at the end of a row, also before codes that end a colour. */
 const trimmed = (row: string): Safe => keepStyles(row.replace(/[ ]+((?:\u001b\[[\d;]*m)*)$/, '$1'));
 
-/** A block that is one fence, open or closed: how far it is set in, what marks it, its language, its code. */
+/** A block that is a single fence, open or closed: its indent, mark, language and code. */
 const FENCED = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)(?:\n|$)([\s\S]*)$/;
 
 const CODE_INDENT = safe`  `;
 
-/** The code up to the fence that closes it; null where more than that one block stands there. */
+/** The code before the closing fence; null if more text follows the fence. */
 const withoutClosing = (body: string, mark: string): string | null => {
   const lines = body.split('\n');
   const end = lines.findIndex((line) => {
@@ -74,14 +74,14 @@ const withoutClosing = (body: string, mark: string): string | null => {
   return lines.slice(end + 1).some((line) => line.trim() !== '') ? null : lines.slice(0, end).join('\n');
 };
 
-/** Lines that are too long go on below themselves, set in. */
+/** Continues long lines in indented rows. */
 const wrapCode = (line: Safe, columns: number): readonly Safe[] => {
   const [first = safe``, ...rest] = wrapText(line, columns);
   if (rest.length === 0) return [first];
   return [first, ...wrapText(joinSafe(rest), Math.max(2, columns - 2)).map((row) => safe`  ${row}`)];
 };
 
-/** Code without its fences: set in, each line as it is; coloured where it is finished. */
+/** Code without its fences, indented. Finished code is coloured. */
 const codeRows = (look: Look, shown: string, columns: number, finished: boolean): readonly Safe[] | null => {
   const [, mark, language = '', body = ''] = FENCED.exec(shown) ?? [];
   if (mark === undefined) return null;
@@ -93,7 +93,7 @@ const codeRows = (look: Look, shown: string, columns: number, finished: boolean)
   return lines.flatMap((line) => wrapCode(line, room)).map((row) => safe`${CODE_INDENT}${row}`.trimEnd());
 };
 
-/** A text as rows of at most `columns`; code is coloured only in one that is `finished`. */
+/** A text as rows of at most `columns`. Code is coloured only if the text is `finished`. */
 export const renderMarkdown = (
   look: Look,
   text: string,
@@ -109,6 +109,6 @@ export const renderMarkdown = (
     .render(columns)
     .filter((row) => !row.includes(FENCE_ROW))
     .map(trimmed);
-  // What it breaks nowhere (a table in a window that is too narrow for it) is broken here.
+  // The renderer doesn't break tables that are wider than the window. They are broken here.
   return rows.flatMap((row) => wrapText(row, columns));
 };

@@ -2,11 +2,11 @@ import { harmless, type Look, oneLine, paint } from '../print.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { wrapWords } from '../width.js';
 
-/** Reasoning of the model: its last rows while it streams, then one line. */
+/** The model's reasoning: its last rows while it streams, one line afterwards. */
 export type ReasoningRow = {
   add(text: string): void;
   rows(columns: number): readonly Safe[];
-  /** One line, and the whole text; null without reasoning. */
+  /** Ends the reasoning: its one line, and its whole text. null without reasoning. */
   end(): { readonly row: Safe; readonly whole: readonly Safe[] } | null;
 };
 
@@ -14,7 +14,7 @@ const LIVE_ROWS = 2;
 
 const TITLE = '· thought: ';
 
-/** Its first words, without the marks of Markdown that summaries of thoughts have. */
+/** The first words, without the Markdown marks of reasoning summaries. */
 const beginning = (text: Safe, columns: number): Safe =>
   oneLine(text.replace(/[*_`#]+/g, ''), Math.max(8, columns));
 

@@ -1,6 +1,6 @@
 import type { Stepped } from '../../ports/session.js';
 
-/** Says which work a resumed session restarted; empty if it was at rest, and for other steps. */
+/** Says which work a resumed session repeats. Empty for other steps, and if the session had nothing to do. */
 export const resumedNote = ({ event, actions, state }: Stepped): string => {
   if (event.type !== 'Resumed') return '';
   for (const action of actions) {

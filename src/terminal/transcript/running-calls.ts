@@ -6,17 +6,17 @@ import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
 import type { JudgedCalls } from './judged-calls.js';
 
-/** The calls that run, each with the last line it wrote. */
+/** The running calls, each with its last line of output. */
 export type RunningCalls = {
   see(stepped: Stepped): void;
   rows(state: State, columns: number, now: number): readonly Safe[];
-  /** Time since a call started, or null of one that was not seen to. */
+  /** Time since the start of a call; null if its start was not seen. */
   tookMs(callId: string, now: number): number | null;
 };
 
-/** Characters of output kept of a running call. */
+/** Characters of output to keep for each running call. */
 const KEPT = 2_000;
-/** More calls than this are only counted. */
+/** Further calls are only counted. */
 const CALLS_MAX = 8;
 
 const lastLine = (text: string): Safe =>
@@ -27,7 +27,7 @@ const lastLine = (text: string): Safe =>
 export const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): RunningCalls => {
   const startedAt = new Map<string, number>();
   const output = new Map<string, string>();
-  /** The call that the model is writing. */
+  /** The call that the model is writing now. */
   let written: { readonly tool: string; readonly length: number } | null = null;
 
   const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {

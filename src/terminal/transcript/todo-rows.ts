@@ -2,20 +2,20 @@ import { harmless, type Look, paint } from '../print.js';
 import { type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
 
-/** A list of what is to be done, in the few rows that can be spared for it. */
+/** Rows of the model's to-do list above the input line. */
 
 const ITEMS_MAX = 5;
 const COLUMNS_MAX = 70;
 
 const isDone = (line: string): boolean => line.startsWith('[x]');
 
-/** The list of a result: how much is done, then an item a line, with a mark in brackets; empty of one with nothing left to do. */
+/** Lines of a to-do list: a heading with counts, then one item per line with a mark in brackets. Empty if all are done. */
 export const openTodos = (text: string): readonly Safe[] => {
   const lines = harmless(text).trimEnd().split('\n');
   return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
 };
 
-/** Items in progress and next ones; finished items are only counted. */
+/** Items in progress and the next ones. Finished items are only counted. */
 export const todoRows = (
   look: Look,
   [head = safe``, ...items]: readonly Safe[],

@@ -5,19 +5,19 @@ import { cutLine } from '../width.js';
 import { diffRows } from './diff-rows.js';
 import type { ToolResult } from './judged-calls.js';
 
-/** A call that ended, as one line, with as much below it as one must see; `whole` is all of it. */
+/** An ended call: one line, and below it only the output that the user must see. `whole` has all output. */
 export type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[] };
 
-/** A call whose result has come; `tookMs` is null if its start was not seen. */
+/** The call of a result. `tookMs` is null if its start was not seen. */
 export type KnownCall = {
   readonly call: JudgedCall | undefined;
   readonly title: string;
   readonly tookMs: number | null;
 };
 
-/** Lines of output below a call that did not end well. */
+/** Lines of output below a failed call. */
 const FAILED_LINES = 6;
-/** Rows of a successful output: all of a short one, else its first and last lines. */
+/** Rows of output below a successful call. A longer output shows its first and last lines. */
 const SHORT_LINES = 6;
 const FIRST_LINES = 3;
 const LAST_LINES = 2;
@@ -32,7 +32,7 @@ const linesOf = (text: string): readonly Safe[] => {
   return whole === '' ? [] : whole.split('\n');
 };
 
-/** A remark of a tool about its output, see ToolOutcome. */
+/** A remark that the tool added to its output, see ToolOutcome. */
 const isRemark = (line: string): boolean => /^\[.*\]$/.test(line);
 
 const countText = (text: string): Safe => {
@@ -63,7 +63,7 @@ const headOf = (result: ToolResult, title: string, notes: Safe, look: Look): Saf
   return notes === '' ? head : safe`${head} ${paint(look, 'dim', notes)}`;
 };
 
-/** A call that never ran, or ran when nobody looked: its first line says why. */
+/** A call that never ran, or that ran unseen. The first line of its result says why. */
 const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows => {
   const [why = safe``, ...more] = linesOf(result.text);
   const room = look.columns - result.tool.length - why.length - 7;
@@ -72,7 +72,7 @@ const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows
   return { rows, whole: [safe`${head} · ${why}`, ...dimmed(look, more)] };
 };
 
-/** The tool's summary; without one the heading of a list, or a count of lines. */
+/** The tool's own summary; otherwise the heading of a list, or a count of lines. */
 const summaryOf = ({ status, summary, diff, text }: ToolResult, call: JudgedCall | undefined): Safe => {
   if (status !== 'ok') return makeSafe(status);
   if (summary !== undefined) return oneLine(summary, SUMMARY_COLUMNS);
@@ -86,7 +86,7 @@ const belowOf = (result: ToolResult, call: JudgedCall | undefined, look: Look): 
     return left > 0 ? [...rows, ...dimmed(look, [moreLines(left)])] : rows;
   }
   if (result.status !== 'ok') return lastLines(look, linesOf(result.text), FAILED_LINES);
-  // Of what was only looked at the amount says enough.
+  // For a call that only reads, the summary is enough.
   if (!(call?.traits.mutating ?? false)) return [];
   return dimmed(look, headAndTail(linesOf(result.text).filter((line) => !isRemark(line))));
 };

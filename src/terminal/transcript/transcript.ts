@@ -18,7 +18,7 @@ import { openTodos, todoRows } from './todo-rows.js';
 import { callRows } from './tool-call-row.js';
 import { createTurnSummaries, type TurnSummaries } from './turn-summary.js';
 
-/** Limits on the unfinished part, which is shown from its end so that a delta redraws little. */
+/** Limits of the unfinished part. Only its last rows are shown, so that each delta redraws little. */
 const LIVE_ROWS = 14;
 const LIVE_BYTES = 2_400;
 
@@ -41,7 +41,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
 const hintFor = (state: State): string =>
   state.name === 'WaitingForUserInput' && state.reason.kind === 'error' ? hints[state.reason.error] : '';
 
-/** The last rows that may be shown at once. */
+/** The last rows within the limits. */
 const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
   let bytes = 0;
   let first = rows.length;
@@ -54,20 +54,20 @@ const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
 };
 
 const SUMMARY_ROWS = 8;
-/** Rows of a call that the next one is set apart from. */
+/** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
 const VOID = '(that reply broke off: what stands above does not count)';
 
-/** Kinds of entries. An empty line separates different kinds, and blocks of an answer. */
+/** Kinds of entries. An empty line separates entries of different kinds, and the blocks of an answer. */
 type EntryKind = 'answer' | 'call' | 'note';
 
 /**
- * What is seen of a session: what is finished goes above, once, and is never changed; what is not can be looked at.
+ * The visible history of a session. Finished entries are printed once and never change; `rows` shows the unfinished ones.
  *
- * 1. All text of an answer is printed once: as finished blocks, or when the answer ends.
- * 2. What was printed of an answer that does not count is said not to count.
- * 3. `rows` depends on what was seen and on the time alone.
+ * 1. All text of an answer is printed once: block by block, the last block when the answer ends.
+ * 2. If a reply is retracted after a part of it was printed, a note says that this part does not count.
+ * 3. `rows` depends only on the steps so far and on the time.
  */
 export class Transcript {
   readonly #look: Look;
@@ -80,12 +80,11 @@ export class Transcript {
   #state: State | null = null;
   #last: EntryKind | 'end' = 'end';
   #batchId = '';
-  /** Text of the running reply has come. */
+  /** Whether the current reply has text. */
   #answers = false;
-  /** UTF-16 units of the running reply that have come, thoughts and calls too. */
+  /** UTF-16 units of the current reply, including reasoning and tool calls. */
   #streamed = 0;
   #folded: readonly Safe[] = [];
-  /** The model's latest to-do list. */
   #list: readonly Safe[] = [];
   #lines: Safe[] = [];
 
@@ -98,18 +97,18 @@ export class Transcript {
     this.#thought = createReasoningRow(look);
   }
 
-  /** Goes on from a state that came from elsewhere than the steps. */
+  /** Starts from an existing state: that of a resumed session. */
   from(state: State): void {
     this.#state = state;
     this.#turnEnds.from(state);
   }
 
-  /** UTF-16 units of the running reply that no usage counts yet. */
+  /** UTF-16 units of the current reply that are not in any usage report yet. */
   get streamed(): number {
     return this.#streamed;
   }
 
-  /** Lines that are finished by this step, to be printed above; empty for none. */
+  /** Processes a step. Returns the lines to print; empty for none. */
   see(stepped: Stepped): Safe {
     const { event, actions, path } = stepped;
     this.#lines = [];
@@ -124,7 +123,7 @@ export class Transcript {
       if (action.type === 'DisplayText') this.#stream(action.text);
     }
     const left = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
-    // What had come of a reply when the program was killed is not gone on with: it is asked for again.
+    // A reply that was cut off by the end of the program is requested again, not continued.
     if (left || event.type === 'Resumed') {
       this.#endThought();
       this.#endAnswer(stepped);
@@ -138,7 +137,7 @@ export class Transcript {
     return joinSafe(this.#lines, safe`\n`);
   }
 
-  /** The unfinished part in rows of at most `columns`, with an empty row below. */
+  /** The unfinished entries as rows of at most `columns`, with an empty row below. */
   rows(columns: number, now: number): readonly Safe[] {
     if (this.#look.plain === 'yes') return [];
     const state = this.#state;
@@ -154,14 +153,14 @@ export class Transcript {
     ];
   }
 
-  /** The last calls and thoughts that were folded, in full; empty for none, and after they were given once. */
+  /** The full text of the calls and reasoning that were folded last. A second call returns nothing. */
   expand(): Safe {
     const whole = joinSafe(this.#folded, safe`\n`);
     this.#folded = [];
     return whole;
   }
 
-  /** In sight while something goes on. */
+  /** The to-do list is visible while the session works. */
   #listRows(columns: number): readonly Safe[] {
     if (this.#state === null || !isBusy(this.#state)) return [];
     const rows = todoRows(this.#look, this.#list, columns);
@@ -213,7 +212,7 @@ export class Transcript {
   #tell(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
     if (action.type === 'DisplayWarning') this.#say('yellow', safe`!`, action.text);
-    // What waits stands in the status.
+    // The status row shows queued messages.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
       for (const line of action.text.split('\n')) this.#say('dim', safe`·`, line);
       if (action.summary !== undefined) this.#summarise(action.summary);
@@ -224,7 +223,7 @@ export class Transcript {
     if (hint !== '') this.#say('dim', safe` `, hint);
   }
 
-  /** The beginning of what stands for the messages from now on; the rest can be had in full. */
+  /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
   #summarise(summary: string): void {
     const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
     const left = rows.length - SUMMARY_ROWS;
@@ -244,7 +243,7 @@ export class Transcript {
     const tookMs = this.#running.tookMs(callId, event.at);
     const { rows, whole } = callRows(result, { call, title, tookMs }, this.#look);
     this.#put('call', rows);
-    // What stands below a large one is set apart.
+    // An empty line follows a large entry.
     if (rows.length > LARGE_ROWS) this.#last = 'end';
     this.#folded = [...this.#folded, ...whole];
   }
@@ -257,7 +256,6 @@ export class Transcript {
       this.#streamed = 0;
   }
 
-  /** Prints the grants that an answer added. */
   #tellGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
@@ -268,13 +266,13 @@ export class Transcript {
 
   #tellTurnEnd(stepped: Stepped): void {
     const line = this.#turnEnds.see(stepped);
-    // To a screen reader a rule says nothing.
+    // A horizontal rule means nothing to a screen reader.
     if (line === null || this.#look.plain === 'yes') return;
     this.#lines.push(safe``, paint(this.#look, 'dim', line));
     this.#last = 'end';
   }
 
-  /** In a plain terminal the start of a call is a line. */
+  /** A plain terminal prints one line when a call starts. */
   #tellStart({ event }: Stepped): void {
     if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
     const call = this.#calls.get(event.callId);

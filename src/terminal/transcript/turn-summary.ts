@@ -4,11 +4,11 @@ import type { Stepped } from '../../ports/session.js';
 import { formatCost, formatSeconds, formatTokens } from '../print.js';
 import { joinSafe, type Safe, safe } from '../safe-text.js';
 
-/** The line below a turn that ended: how long it took and what it spent. It sets turns apart. */
+/** The line below an ended turn: its duration and cost. */
 export type TurnSummaries = {
-  /** Goes on from a state that is there already. */
+  /** Starts from an existing state: that of a resumed session. */
   from(state: State): void;
-  /** The line, where this step ended a turn; else null. */
+  /** The line if this step ended a turn, otherwise null. */
   see(stepped: Stepped): Safe | null;
 };
 
@@ -18,7 +18,7 @@ type TurnStart = {
   readonly turn: number;
   readonly at: number;
   readonly tokens: number;
-  /** null where the price of a call is unknown. */
+  /** null if the price of a call is unknown. */
   readonly costUsd: number | null;
 };
 
@@ -51,7 +51,7 @@ export const createTurnSummaries = (): TurnSummaries => {
       const { event, path, state } = stepped;
       const ended = path.some(({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from));
       const line = ended && begun !== null && event.type !== 'Resumed' ? lineOf(begun, stepped) : null;
-      // A turn may begin in the step that ended the one before; nothing was spent on it by then.
+      // A step can end one turn and begin the next. The new turn has spent nothing yet.
       if (begun?.turn !== state.session.counters.turn) begun = turnStartIn(state);
       return line;
     },
