@@ -26,6 +26,6 @@ export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(col
 export const ASK_BACKGROUND = safe`\u001b]11;?\u0007`;
 
 /** Turns on bracketed paste and the Kitty keyboard, which tells Enter from Shift+Enter and Escape from Alt. */
-export const TAKE_WINDOW = safe`\u001b[?2004h\u001b[>1u`;
+export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
 /** Restores the shell's terminal modes, also after a half-drawn row. */
-export const GIVE_WINDOW_BACK = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
+export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;

@@ -128,7 +128,7 @@ const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row
 };
 
 /** Number of lines that are already on the screen as the area's first rows. They are not drawn again. */
-const standing = (lines: readonly Safe[], rows: readonly Safe[]): number => {
+const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => {
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
 };
@@ -192,7 +192,7 @@ class DrawnArea implements LiveArea {
 
   #printLines(): Safe {
     if (this.#lines.length === 0) return safe``;
-    const kept = standing(this.#lines, this.#shown.rows);
+    const kept = alreadyShown(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(kept);
     this.#lines = [];
     const room = this.#makeRoom(kept, rest.length === 0);

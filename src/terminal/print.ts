@@ -78,7 +78,7 @@ export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
 };
 
 /** Text padded with spaces to `columns`. */
-export const filled = (text: Safe, columns: number): Safe =>
+export const padded = (text: Safe, columns: number): Safe =>
   safe`${text}${safe` `.repeat(Math.max(0, columns - columnsOf(text)))}`;
 
 /** The user's prompt in the transcript: on a background colour, or bold without one. */
@@ -92,7 +92,7 @@ export const paintTyped = (look: Look, text: string): Safe => {
   if (!hasBackdrops(look))
     return joinSafe([safe``, ...rows.map((row) => paint(look, 'bold', row))], safe`\n`);
   const wide = Math.max(...rows.map(columnsOf)) + 1;
-  const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', filled(row, wide))));
+  const painted = rows.map((row) => paintOn(look, 'typed', paint(look, 'bold', padded(row, wide))));
   return joinSafe([safe``, ...painted], safe`\n`);
 };
 

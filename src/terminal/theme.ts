@@ -123,7 +123,7 @@ export type BackgroundWatch = {
   /** Asks the terminal, unless the environment has the answer. */
   ask(): void;
   /** Looks for the terminal's reply in the keyboard input. The key reader removes the reply from it. */
-  hear(typed: string): void;
+  read(typed: string): void;
   known(): Background;
 };
 
@@ -132,17 +132,17 @@ export const watchBackground = (
   write: (text: Safe) => void,
 ): BackgroundWatch => {
   let known = backgroundIn(environment);
-  let heard = '';
+  let pending = '';
   return {
     ask() {
       if (known === 'unknown') write(ASK_BACKGROUND);
     },
-    hear(typed) {
+    read(typed) {
       if (known !== 'unknown') return;
-      heard = (heard + typed).slice(-KEPT);
-      const found = REPLY.exec(heard);
+      pending = (pending + typed).slice(-KEPT);
+      const found = REPLY.exec(pending);
       // The last number is complete only if another character follows.
-      if (found === null || found.index + found[0].length === heard.length) return;
+      if (found === null || found.index + found[0].length === pending.length) return;
       known = lightOf(found.slice(1));
     },
     known: () => known,

@@ -1,5 +1,5 @@
 import { beginStyle, CLOSE_STYLES } from './escapes.js';
-import { columnsOfSign, signsOf } from './graphemes.js';
+import { columnsOfGrapheme, graphemesOf } from './graphemes.js';
 import { cutSafe, joinSafe, type Safe, safe } from './safe-text.js';
 import { endOf } from './theme.js';
 
@@ -12,13 +12,13 @@ const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const PLAIN = /^[ -~]*$/;
 
 /** The graphemes of text without escapes. */
-const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? signsOf(text) : text);
+const piecesOfText = (text: string): Iterable<string> => (COMPOSED.test(text) ? graphemesOf(text) : text);
 
 export const columnsOf = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
   if (PLAIN.test(bare)) return bare.length;
   let columns = 0;
-  for (const sign of piecesOfText(bare)) columns += columnsOfSign(sign);
+  for (const sign of piecesOfText(bare)) columns += columnsOfGrapheme(sign);
   return columns;
 };
 
@@ -37,7 +37,7 @@ function* piecesOf(line: string): Generator<Piece> {
     }
     const next = line.indexOf('\u001b', at + 1);
     const plain = line.slice(at, next < 0 ? line.length : next);
-    for (const sign of piecesOfText(plain)) yield { text: sign, columns: columnsOfSign(sign) };
+    for (const sign of piecesOfText(plain)) yield { text: sign, columns: columnsOfGrapheme(sign) };
     at += plain.length;
   }
 }

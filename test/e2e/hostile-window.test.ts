@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { GIVE_WINDOW_BACK } from '../../src/terminal/escapes.js';
+import { RESTORE_TERMINAL } from '../../src/terminal/escapes.js';
 import { createHostile } from '../terminal/surfaces/hostile.js';
 import { watchTerminal } from '../terminal/surfaces/watched-terminal.js';
 import { expectCode, makePlace, runPawl } from './pawl.js';
@@ -38,6 +38,6 @@ test('a hostile folder, its files, sessions and commands have no effect on the t
   await terminal.ended;
 
   const watched = watchTerminal(true);
-  watched.write(terminal.raw().replaceAll(GIVE_WINDOW_BACK, ''));
+  watched.write(terminal.raw().replaceAll(RESTORE_TERMINAL, ''));
   assert.deepEqual(await watched.faults(), []);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completed, isSaid, ranked, stemAt } from '../../src/terminal/input/completion.js';
+import { completed, isTyped, ranked, stemAt } from '../../src/terminal/input/completion.js';
 
 const stems: readonly (readonly [text: string, stem: string | null])[] = [
   ['/', 'command:'],
@@ -99,6 +99,6 @@ for (const [marked, word, said] of [
 ] as const) {
   test(`the text ${marked} ${said ? 'says' : 'does not yet say'} ${word}`, () => {
     const { text, cursor, offer } = offerAt(marked, word);
-    assert.equal(isSaid(text, cursor, offer), said);
+    assert.equal(isTyped(text, cursor, offer), said);
   });
 }

@@ -70,7 +70,7 @@ test('a long paste is sent whole, and comes back whole', () => {
 
 test('Up and Down go through what was sent; the draft comes back', () => {
   const at = seat();
-  at.composer.precede(['old']);
+  at.composer.addEarlier(['old']);
   at.press("'one'", 'enter', "'draft'", 'up', 'up');
   assert.equal(at.composer.text, 'old');
   at.press('up');
@@ -97,7 +97,7 @@ test('in a text of several lines Up moves first', () => {
 test('earlier texts that come late stand before what was sent meanwhile', () => {
   const at = seat();
   at.press("'new'", 'enter', 'up');
-  at.composer.precede(['old']);
+  at.composer.addEarlier(['old']);
   assert.equal(at.composer.text, 'new');
   at.press('up');
   assert.equal(at.composer.text, 'old');
@@ -105,7 +105,7 @@ test('earlier texts that come late stand before what was sent meanwhile', () => 
 
 test('Ctrl-R searches what was sent; Enter sends it, Escape brings the draft back', () => {
   const at = seat();
-  at.composer.precede(['fix the parser', 'run it', 'fix the lexer']);
+  at.composer.addEarlier(['fix the parser', 'run it', 'fix the lexer']);
   at.press("'draft'", 'C-r', "'fix'");
   assert.deepEqual(at.rows(), ['> fix the lexer', '  search: fix']);
   at.press('C-r');

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
-  broken,
+  afterSend,
+  applyKey,
+  breakLine,
   type Editor,
   emptyEditor,
-  pasted,
-  sent,
+  insertPaste,
   shownText,
-  typed,
   wholeText,
   withText,
 } from '../../src/terminal/input/editor.js';
@@ -23,7 +23,7 @@ const at = (marked: string): Editor => {
 };
 const show = ({ text, cursor }: Editor): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`;
 const press = (editor: Editor, ...keys: readonly string[]): Editor =>
-  keys.reduce((now, key) => typed(now, keyOf(key)), editor);
+  keys.reduce((now, key) => applyKey(now, keyOf(key)), editor);
 
 const rows: readonly (readonly [title: string, given: string, keys: readonly string[], then: string])[] = [
   ['letters go in where the cursor stands', 'a|c', ["'b'"], 'ab|c'],
@@ -66,36 +66,36 @@ for (const [title, given, keys, then] of rows) {
 }
 
 test('a new line takes the backslash before it', () => {
-  assert.equal(show(broken(at('a\\|b'))), 'a\n|b');
-  assert.equal(show(broken(at('a|b'))), 'a\n|b');
+  assert.equal(show(breakLine(at('a\\|b'))), 'a\n|b');
+  assert.equal(show(breakLine(at('a|b'))), 'a\n|b');
 });
 
 test('a short paste goes in as it is, tabs and line breaks too', () => {
-  assert.equal(show(pasted(at('a|c'), 'x\r\n\ty\u001b[0m')), 'ax\n\ty[0m|c');
+  assert.equal(show(insertPaste(at('a|c'), 'x\r\n\ty\u001b[0m')), 'ax\n\ty[0m|c');
 });
 
 test('a long paste stands as one mark, is one sign to the cursor, and is whole when it is sent', () => {
   const long = Array.from({ length: 20 }, (_, index) => `\tline ${index}`).join('\n');
-  const editor = press(pasted(at('see |!'), long), "' and'");
+  const editor = press(insertPaste(at('see |!'), long), "' and'");
   assert.equal(shownText(editor), 'see [paste #1 +20 lines] and!');
   assert.equal(wholeText(editor), `see ${long} and!`);
   const without = press(editor, 'A-b', 'left', 'backspace');
   assert.equal(wholeText(without), 'see  and!');
   assert.equal(wholeText(press(without, 'C-_')), `see ${long} and!`);
-  assert.equal(sent(editor).text, '');
+  assert.equal(afterSend(editor).text, '');
 });
 
 test('what looks like a mark of a paste is text', () => {
-  const editor = pasted(at('[paste #1 +20 lines] \ufdd0|'), 'x\n'.repeat(30));
+  const editor = insertPaste(at('[paste #1 +20 lines] \ufdd0|'), 'x\n'.repeat(30));
   assert.match(wholeText(editor), /^\[paste #1 \+20 lines\] /);
-  const twice = pasted(editor, 'y'.repeat(2_000));
+  const twice = insertPaste(editor, 'y'.repeat(2_000));
   assert.match(shownText(twice), /\[paste #2 2000 characters\]$/);
 });
 
 test('more long pastes than there are marks go in unfolded', () => {
   let editor = emptyEditor;
   const each = Array.from({ length: 40 }, (_, index) => `${index}\n`.repeat(15));
-  for (const text of each) editor = pasted(editor, text);
+  for (const text of each) editor = insertPaste(editor, text);
   assert.equal(wholeText(editor), each.join(''));
 });
 
@@ -110,7 +110,10 @@ test('words stay whole where a row is broken; a word longer than a row is broken
 });
 
 test('a row that is broken twice at once is not too wide either', () => {
-  const two = pasted(pasted(typed(emptyEditor, keyOf("' '")), 'p\n'.repeat(12)), 'p\n'.repeat(12));
+  const two = insertPaste(
+    insertPaste(applyKey(emptyEditor, keyOf("' '")), 'p\n'.repeat(12)),
+    'p\n'.repeat(12),
+  );
   assert.deepEqual(frame(two, 24), ['>  ', '  [paste #1 +13 lines]', '  [paste #2 +13 lines]', '2,22']);
 });
 
@@ -164,10 +167,10 @@ test('whatever is pressed: the cursor stands in the text, and no row is wider th
     fc.property(fc.array(anyKey, { maxLength: 60 }), fc.integer({ min: 12, max: 30 }), (keys, columns) => {
       let editor = emptyEditor;
       for (const key of keys) {
-        if (key === 'paste') editor = pasted(editor, 'p\n'.repeat(12));
+        if (key === 'paste') editor = insertPaste(editor, 'p\n'.repeat(12));
         else if (key === 'up' || key === 'down')
           editor = movedByRow(editor, key === 'up' ? -1 : 1, columns) ?? editor;
-        else editor = typed(editor, keyOf(key));
+        else editor = applyKey(editor, keyOf(key));
         assert.ok(editor.cursor >= 0 && editor.cursor <= editor.text.length);
         const drawn = editorFrame(editor, columns, 5);
         for (const row of drawn.rows) assert.ok(columnsOf(row) < columns, `${row} in ${columns}`);
@@ -183,8 +186,9 @@ test('undo as often as there was a change leads back to where it began', () => {
     fc.property(fc.array(anyKey, { maxLength: 40 }), (keys) => {
       let editor = withText(emptyEditor, 'begin');
       editor = { ...editor, past: [] };
-      for (const key of keys) if (!['paste', 'up', 'down'].includes(key)) editor = typed(editor, keyOf(key));
-      for (let count = 0; count <= 200; count += 1) editor = typed(editor, keyOf('C-_'));
+      for (const key of keys)
+        if (!['paste', 'up', 'down'].includes(key)) editor = applyKey(editor, keyOf(key));
+      for (let count = 0; count <= 200; count += 1) editor = applyKey(editor, keyOf('C-_'));
       assert.equal(editor.text, 'begin');
     }),
   );

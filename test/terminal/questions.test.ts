@@ -52,7 +52,7 @@ const seat = () => {
   };
   const press = (...keys: readonly string[]): void => {
     for (const key of keys) {
-      questions.notice();
+      questions.keyPressed();
       if (questions.takesKeys) questions.take({ kind: 'key', key: keyOf(key) }, window);
     }
   };
@@ -69,7 +69,7 @@ const currentOf = ({ questions }: ReturnType<typeof seat>): string | null =>
 
 test('a question is shown when the keyboard is quiet, and answered when it was quiet while it stood there', () => {
   const at = seat();
-  at.questions.notice();
+  at.questions.keyPressed();
   at.see([questionOf('a')]);
   at.clock.advance(200);
   assert.equal(currentOf(at), null);
@@ -77,7 +77,7 @@ test('a question is shown when the keyboard is quiet, and answered when it was q
   assert.equal(currentOf(at), 'a');
   assert.equal(at.questions.takesKeys, false);
   at.clock.advance(200);
-  at.questions.notice();
+  at.questions.keyPressed();
   at.clock.advance(200);
   assert.deepEqual(at.opened, []);
   at.clock.advance(100);
@@ -87,7 +87,7 @@ test('a question is shown when the keyboard is quiet, and answered when it was q
 test('who is in the middle of a text has more time before keys become answers', () => {
   const at = seat();
   at.type(true);
-  at.questions.notice();
+  at.questions.keyPressed();
   at.see([questionOf('a')]);
   at.clock.advance(1_299);
   assert.equal(currentOf(at), 'a');

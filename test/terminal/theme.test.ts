@@ -38,7 +38,7 @@ for (const [title, typed, then] of replies) {
     let reading = newKeyReader;
     let keys = '';
     for (const text of typed) {
-      watch.hear(text);
+      watch.read(text);
       const read = readKeys(reading, text);
       reading = read.reading;
       for (const pressed of read.presses) if (pressed.kind === 'key') keys += pressed.key.text;
@@ -65,7 +65,7 @@ test('what becomes known late counts from then on', () => {
     },
   };
   assert.equal(paint(look, 'green', safe`x`), '\u001b[32mx\u001b[39m');
-  watch.hear('\u001b]11;rgb:ff/ff/ff\u0007');
+  watch.read('\u001b]11;rgb:ff/ff/ff\u0007');
   assert.equal(paint(look, 'green', safe`x`), '\u001b[38;5;28mx\u001b[39m');
 });
 

@@ -78,7 +78,7 @@ export class InteractiveView {
     this.#state = state;
     this.#workspace = state.session.settings.workspace;
     this.#transcript = new Transcript(look, this.#workspace);
-    this.#transcript.from(state);
+    this.#transcript.startFrom(state);
     this.#questions = new Questions(clock, {
       open: () => this.#opened(),
       answered: (answers) => this.#answered(answers),
@@ -123,7 +123,7 @@ export class InteractiveView {
   }
 
   take(pressed: Pressed): void {
-    this.#questions.notice();
+    this.#questions.keyPressed();
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtPicker(this.#picking, pressed);
       else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);

@@ -102,7 +102,7 @@ export const renderRecentTurns = (
   transcript: Transcript,
   look: Look,
 ): Safe => {
-  transcript.from(before);
+  transcript.startFrom(before);
   const lines = withReasoning(steps).flatMap((stepped) => {
     const { event } = stepped;
     const typed = event.type === 'UserInput' ? [paintTyped(look, shortened(event.text))] : [];

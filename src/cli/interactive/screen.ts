@@ -1,5 +1,5 @@
 import { systemClock } from '../../runtime/clock.js';
-import { GIVE_WINDOW_BACK, TAKE_WINDOW } from '../../terminal/escapes.js';
+import { ENABLE_INPUT_MODES, RESTORE_TERMINAL } from '../../terminal/escapes.js';
 import { createLiveArea, type LiveArea, reflowOf } from '../../terminal/live-area.js';
 import { createPlainArea } from '../../terminal/plain-area.js';
 import { windowSize } from '../../terminal/print.js';
@@ -28,7 +28,7 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    writeWindow(ours ? TAKE_WINDOW : GIVE_WINDOW_BACK);
+    writeWindow(ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL);
   };
   // Also on an uncaught fault.
   process.on('exit', () => set(false));

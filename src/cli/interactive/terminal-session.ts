@@ -103,8 +103,8 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   const completer = { commands: commandChoices, files };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
   const history = openHistory(openStateFolder(process.env), workspace);
-  composer.precede(history.read());
-  const disconnect = connect(screen, plain, notify, background.hear);
+  composer.addEarlier(history.read());
+  const disconnect = connect(screen, plain, notify, background.read);
   if (look.colour === 'yes') background.ask();
   return {
     ...{ screen, look, clock: systemClock, composer, history },

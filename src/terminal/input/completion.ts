@@ -34,7 +34,7 @@ const BOUNDARY = /[/\-_. ]/;
  * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a
  * row, letters at the start of a word and letters in the file's own name; lower for long texts.
  */
-const fitOf = (words: string, text: string): number | null => {
+const scoreOf = (words: string, text: string): number | null => {
   const [wanted, there] = [words.toLowerCase(), text.toLowerCase()];
   const name = there.lastIndexOf('/', there.length - 2) + 1;
   const whole = there.indexOf(wanted, name);
@@ -59,7 +59,7 @@ export const ranked = (words: string, choices: readonly Choice[]): readonly Choi
   words === ''
     ? choices.slice(0, CHOICES_MAX)
     : choices
-        .map((choice) => ({ choice, fit: fitOf(words, choice.text) }))
+        .map((choice) => ({ choice, fit: scoreOf(words, choice.text) }))
         .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
         .sort((a, b) => b.fit - a.fit)
         .slice(0, CHOICES_MAX)
@@ -99,7 +99,7 @@ export const completed = (
 };
 
 /** Whether the text already equals the selected completion. */
-export const isSaid = (text: string, cursor: number, offer: CompletionList): boolean =>
+export const isTyped = (text: string, cursor: number, offer: CompletionList): boolean =>
   completed(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
 
 const ROWS_MAX = 6;

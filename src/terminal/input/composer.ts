@@ -6,26 +6,34 @@ import {
   type CompletionStem,
   chosenBy,
   completed,
-  isSaid,
+  isTyped,
   offerRows,
   ranked,
   stemAt,
 } from './completion.js';
 import {
-  broken,
+  afterSend,
+  applyKey,
+  breakLine,
   type Editor,
   emptyEditor,
-  pasted,
-  pastedAs,
-  sent,
+  insertPaste,
+  insertPasteAs,
+  insertWord,
   shownText,
-  typed,
   wholeText,
   withText,
-  withWord,
 } from './editor.js';
 import { editorFrame, movedByRow } from './editor-rows.js';
-import { atEnd, found, type History, historyOf, looked, preceded, remembered } from './history.js';
+import {
+  addEarlier,
+  addSent,
+  findBefore,
+  type History,
+  historyOf,
+  leaveHistory,
+  stepThrough,
+} from './history.js';
 import type { Key, Pressed } from './key.js';
 
 /** Source of completions. The composer drops results that no longer belong to the current text. */
@@ -96,20 +104,20 @@ export class Composer {
   /** Inserts a word at the cursor. */
   putWord(word: string): void {
     this.#close();
-    this.#editor = withWord(this.#editor, word);
-    this.#history = atEnd(this.#history);
+    this.#editor = insertWord(this.#editor, word);
+    this.#history = leaveHistory(this.#history);
   }
 
   /** Adds texts of earlier sessions to the history. */
-  precede(texts: readonly string[]): void {
-    this.#history = preceded(this.#history, texts);
+  addEarlier(texts: readonly string[]): void {
+    this.#history = addEarlier(this.#history, texts);
   }
 
   /** Closes the list or the search. Closing a search restores the text from before it. */
   escape(): void {
     if (this.#search !== null) {
       this.#editor = this.#search.before;
-      this.#history = atEnd(this.#history);
+      this.#history = leaveHistory(this.#history);
     }
     this.#close();
   }
@@ -150,8 +158,8 @@ export class Composer {
 
   #paste(text: string): void {
     const word = this.#namePaste(text, this.#editor.text.slice(0, this.#editor.cursor));
-    this.#editor = word === null ? pasted(this.#editor, text) : pastedAs(this.#editor, text, word);
-    this.#history = atEnd(this.#history);
+    this.#editor = word === null ? insertPaste(this.#editor, text) : insertPasteAs(this.#editor, text, word);
+    this.#history = leaveHistory(this.#history);
   }
 
   #takeKey(key: Key): ComposerResult {
@@ -170,12 +178,12 @@ export class Composer {
 
   #edit(key: Key): void {
     const before = this.#editor;
-    this.#editor = typed(before, key);
+    this.#editor = applyKey(before, key);
     if (this.#editor.text === before.text) {
       if (this.#editor !== before) this.#close();
       return;
     }
-    this.#history = atEnd(this.#history);
+    this.#history = leaveHistory(this.#history);
     this.#complete();
   }
 
@@ -183,15 +191,15 @@ export class Composer {
     const behindBackslash = this.#editor.text[this.#editor.cursor - 1] === '\\';
     if (key.shift || key.control || (behindBackslash && !key.alt)) {
       this.#close();
-      this.#editor = broken(this.#editor);
+      this.#editor = breakLine(this.#editor);
       return NONE;
     }
     this.#close();
     const text = this.text;
     const shown = shownText(this.#editor);
     const { draft, shown: at, texts } = this.#history;
-    this.#history = remembered(this.#history, text);
-    this.#editor = sent(this.#editor);
+    this.#history = addSent(this.#history, text);
+    this.#editor = afterSend(this.#editor);
     // The user sent an older text: restore the draft that was left for it.
     if (at < texts.length && draft !== '') this.#editor = withText(this.#editor, draft);
     return { kind: 'submit', text, shown, mode: key.alt ? 'later' : 'now' };
@@ -204,7 +212,7 @@ export class Composer {
       this.#editor = moved;
       return;
     }
-    const past = looked(this.#history, by, this.text);
+    const past = stepThrough(this.#history, by, this.text);
     if (past === null) return;
     this.#history = past.history;
     this.#editor = withText(this.#editor, past.text);
@@ -223,7 +231,7 @@ export class Composer {
       return true;
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
-    if (!takes || (key.name === 'enter' && isSaid(text, cursor, offer))) return false;
+    if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
     const put = completed(text, cursor, offer);
     this.#close();
     this.#editor = withText(this.#editor, put.text, put.cursor);
@@ -238,7 +246,7 @@ export class Composer {
       return false;
     }
     const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
-    const index = found(this.#history, words, again && search.index !== null ? search.index : undefined);
+    const index = findBefore(this.#history, words, again && search.index !== null ? search.index : undefined);
     const text = index === null ? undefined : this.#history.texts[index];
     this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
     if (index !== null && text !== undefined) {

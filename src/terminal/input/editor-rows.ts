@@ -1,5 +1,5 @@
 import type { Frame } from '../frame.js';
-import { signsOf } from '../graphemes.js';
+import { graphemesOf } from '../graphemes.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { columnsOf } from '../width.js';
 import { type Editor, isMark, labelOf, withCursor } from './editor.js';
@@ -48,7 +48,7 @@ const layLine = (editor: Editor, start: number, end: number, room: number): read
   let at = start;
   let draft = draftAt(start);
   const close = (rowEnd: number): void => void rows.push({ ...draft, end: rowEnd });
-  for (const sign of signsOf(editor.text.slice(start, end))) {
+  for (const sign of graphemesOf(editor.text.slice(start, end))) {
     const piece = shownOf(editor, at, at + sign.length, room);
     while (draft.columns + piece.columns > room && draft.signs.length > 0) {
       const count = breakPoint(editor.text, draft);

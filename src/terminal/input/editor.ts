@@ -1,4 +1,4 @@
-import { signEnd, signStart } from '../graphemes.js';
+import { graphemeEnd, graphemeStart } from '../graphemes.js';
 import type { Key } from './key.js';
 
 /**
@@ -82,7 +82,7 @@ export const withText = (editor: Editor, text: string, cursor = text.length): Ed
 export const withCursor = (editor: Editor, cursor: number): Editor => moved(editor, cursor);
 
 /** The editor after its text was sent. */
-export const sent = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
+export const afterSend = (editor: Editor): Editor => ({ ...emptyEditor, killed: editor.killed });
 
 const insert = (editor: Editor, text: string): Editor =>
   changed(
@@ -111,8 +111,8 @@ const lineEnd = ({ text, cursor }: Editor): number => {
 const wordStart = ({ text, cursor }: Editor): number => text.slice(0, cursor).search(/\S*\s*$/);
 const wordEnd = ({ text, cursor }: Editor): number =>
   cursor + (/^\s*\S*/.exec(text.slice(cursor))?.[0].length ?? 0);
-const before = ({ text, cursor }: Editor): number => signStart(text, cursor);
-const after = ({ text, cursor }: Editor): number => signEnd(text, cursor);
+const before = ({ text, cursor }: Editor): number => graphemeStart(text, cursor);
+const after = ({ text, cursor }: Editor): number => graphemeEnd(text, cursor);
 
 const undo = (editor: Editor): Editor => {
   const moment = editor.past.at(-1);
@@ -189,27 +189,27 @@ const withoutControls = (text: string): string =>
     .replace(MARK, '\ufffd');
 
 /** The editor after a key; unchanged for unknown keys. The composer handles Enter, Escape, Tab, Up and Down. */
-export const typed = (editor: Editor, key: Key): Editor => {
+export const applyKey = (editor: Editor, key: Key): Editor => {
   if (key.text !== '') return typeText(editor, withoutControls(key.text));
   return changeOf(key)?.(editor) ?? editor;
 };
 
 /** Breaks the line at the cursor. A backslash before the cursor, typed to ask for the break, is removed. */
-export const broken = (editor: Editor): Editor => {
+export const breakLine = (editor: Editor): Editor => {
   const start = editor.text[editor.cursor - 1] === '\\' ? editor.cursor - 1 : editor.cursor;
   const text = `${editor.text.slice(0, start)}\n${editor.text.slice(editor.cursor)}`;
   return changed(editor, text, start + 1);
 };
 
 /** Inserts a word at the cursor, with spaces around it where there are none. */
-export const withWord = (editor: Editor, word: string): Editor => {
+export const insertWord = (editor: Editor, word: string): Editor => {
   const [left, right] = [editor.text.slice(0, editor.cursor), editor.text.slice(editor.cursor)];
   const begun = `${left}${/\S$/.test(left) ? ' ' : ''}${word}${/^\s/.test(right) ? '' : ' '}`;
   return changed(editor, begun + right, begun.length);
 };
 
 /** Inserts a paste without its control characters; a long one as a mark. */
-export const pasted = (editor: Editor, given: string): Editor => {
+export const insertPaste = (editor: Editor, given: string): Editor => {
   const text = withoutControls(given);
   const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
   const number = editor.folds.length;
@@ -219,7 +219,7 @@ export const pasted = (editor: Editor, given: string): Editor => {
 };
 
 /** Inserts a word for a paste. The first undo restores the pasted text, the second one removes it. */
-export const pastedAs = (editor: Editor, given: string, word: string): Editor => {
-  const raw = pasted(editor, given);
-  return { ...withWord(editor, word), folds: raw.folds, past: remember(raw) };
+export const insertPasteAs = (editor: Editor, given: string, word: string): Editor => {
+  const raw = insertPaste(editor, given);
+  return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
 };

@@ -16,20 +16,20 @@ export const historyOf = (texts: readonly string[]): History => {
 };
 
 /** Adds a sent text, unless it repeats the last one. */
-export const remembered = (history: History, text: string): History =>
+export const addSent = (history: History, text: string): History =>
   historyOf(text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text]);
 
 /** Adds older texts, such as those of the history file, which arrive late. */
-export const preceded = (history: History, texts: readonly string[]): History => {
+export const addEarlier = (history: History, texts: readonly string[]): History => {
   const all = historyOf([...texts, ...history.texts]);
   const behind = history.texts.length - history.shown;
   return { ...all, shown: all.texts.length - behind, draft: history.draft };
 };
 
-export type Looked = { readonly history: History; readonly text: string };
+export type HistoryStep = { readonly history: History; readonly text: string };
 
 /** The text before or after the one on the screen; null if there is none. After the newest text comes the draft. */
-export const looked = (history: History, by: -1 | 1, current: string): Looked | null => {
+export const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep | null => {
   const shown = history.shown + by;
   if (shown < 0 || shown > history.texts.length) return null;
   const leaves = history.shown === history.texts.length;
@@ -39,10 +39,10 @@ export const looked = (history: History, by: -1 | 1, current: string): Looked | 
 };
 
 /** Leaves the history: the text on the screen becomes the draft. */
-export const atEnd = (history: History): History => ({ ...history, shown: history.texts.length });
+export const leaveHistory = (history: History): History => ({ ...history, shown: history.texts.length });
 
 /** Index of the newest text before `below` that contains `words`, or null. */
-export const found = (history: History, words: string, below = history.texts.length): number | null => {
+export const findBefore = (history: History, words: string, below = history.texts.length): number | null => {
   if (words === '') return null;
   const wanted = words.toLowerCase();
   for (let index = Math.min(below, history.texts.length) - 1; index >= 0; index -= 1) {

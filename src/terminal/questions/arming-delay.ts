@@ -19,7 +19,7 @@ export type ArmingHandlers = {
 /** The delay before a question accepts keys: it appears after a quiet moment, and is armed after another one. */
 export class ArmingDelay {
   readonly #clock: Clock;
-  readonly #wishes: ArmingHandlers;
+  readonly #handlers: ArmingHandlers;
   #phase: ArmingPhase = 'hidden';
   #lastKeyAt = Number.NEGATIVE_INFINITY;
   #shownAt = 0;
@@ -28,7 +28,7 @@ export class ArmingDelay {
 
   constructor(clock: Clock, wishes: ArmingHandlers) {
     this.#clock = clock;
-    this.#wishes = wishes;
+    this.#handlers = wishes;
   }
 
   get phase(): ArmingPhase {
@@ -36,7 +36,7 @@ export class ArmingDelay {
   }
 
   /** Call for every key. */
-  notice(): void {
+  keyPressed(): void {
     this.#lastKeyAt = this.#clock.now();
   }
 
@@ -56,7 +56,7 @@ export class ArmingDelay {
 
   #wait(round: number): void {
     if (round !== this.#round || this.#phase === 'armed') return;
-    const isTyping = this.#phase === 'shown' && this.#wishes.isTyping();
+    const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
     const quietMs = isTyping ? QUIET_TYPING_MS : QUIET_MS;
     const since = this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
     const left = since + quietMs - this.#clock.now();
@@ -66,12 +66,12 @@ export class ArmingDelay {
     }
     if (this.#phase !== 'hidden') {
       this.#phase = 'armed';
-      this.#wishes.armed();
+      this.#handlers.armed();
       return;
     }
     this.#phase = 'shown';
     this.#shownAt = this.#clock.now();
-    this.#wishes.shown();
+    this.#handlers.shown();
     this.#wait(round);
   }
 }

@@ -1,6 +1,6 @@
 import type { ApprovalChoice, ApprovalDescription } from '../../agent/policy/approval-question.js';
 import type { OddCharacter } from '../../agent/policy/suspicious-characters.js';
-import { filled, hasBackdrops, type Look, paint, paintOn } from '../print.js';
+import { hasBackdrops, type Look, padded, paint, paintOn } from '../print.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { revealLine, revealWords, type ShowMark } from './reveal-text.js';
 
@@ -37,7 +37,7 @@ const isSign = (text: string): text is Sign => text === ' ' || text in COLOURS;
 const paintLine = (look: Look, sign: Sign, text: Safe, columns: number): Safe => {
   if (sign === ' ') return text;
   if (!hasBackdrops(look)) return paint(look, COLOURS[sign], text);
-  return paintOn(look, sign === '+' ? 'added' : 'removed', filled(text, columns));
+  return paintOn(look, sign === '+' ? 'added' : 'removed', padded(text, columns));
 };
 
 /** A unified diff with line numbers. */

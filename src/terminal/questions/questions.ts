@@ -6,7 +6,7 @@ import {
 } from '../../agent/policy/approval-question.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Stepped } from '../../ports/session.js';
-import { type Editor, emptyEditor, pasted, typed, wholeText } from '../input/editor.js';
+import { applyKey, type Editor, emptyEditor, insertPaste, wholeText } from '../input/editor.js';
 import type { Pressed } from '../input/key.js';
 import type { Look } from '../print.js';
 import type { Safe } from '../safe-text.js';
@@ -54,14 +54,15 @@ export type ReadingGuard = 'on' | 'off';
  */
 export class Questions {
   readonly #arming: ArmingDelay;
-  readonly #wishes: QuestionHandlers;
+  readonly #handlers: QuestionHandlers;
   readonly #guard: ReadingGuard;
   #asked: readonly OpenQuestion[] = [];
   #current: OpenQuestion | null = null;
   #reason: Editor | null = null;
   #advice = '';
   /** The rows of the last layout. */
-  #laid: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null = null;
+  #layout: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
+    null;
 
   constructor(clock: Clock, wishes: QuestionHandlers, guard: ReadingGuard = 'on') {
     this.#arming = new ArmingDelay(clock, {
@@ -71,7 +72,7 @@ export class Questions {
         if (this.#current !== null) wishes.open(this.#current.question);
       },
     });
-    this.#wishes = wishes;
+    this.#handlers = wishes;
     this.#guard = guard;
   }
 
@@ -113,8 +114,8 @@ export class Questions {
   }
 
   /** Call for every key. */
-  notice(): void {
-    this.#arming.notice();
+  keyPressed(): void {
+    this.#arming.keyPressed();
   }
 
   see({ actions, state }: Stepped): void {
@@ -157,9 +158,9 @@ export class Questions {
 
   #lay(asked: OpenQuestion, look: Look, columns: number): readonly Safe[] {
     const key = `${columns} ${look.colour} ${look.background}`;
-    if (this.#laid?.asked !== asked || this.#laid.key !== key)
-      this.#laid = { asked, key, rows: questionRows(asked.description, look, columns) };
-    return this.#laid.rows;
+    if (this.#layout?.asked !== asked || this.#layout.key !== key)
+      this.#layout = { asked, key, rows: questionRows(asked.description, look, columns) };
+    return this.#layout.rows;
   }
 
   /** Number of unread rows. */
@@ -218,20 +219,20 @@ export class Questions {
     };
     const step = steps[key];
     if (step !== undefined) reading.scroll(step);
-    else if (key === 'tab' || key === 'right') this.#look(1);
-    else if (key === 'left') this.#look(-1);
+    else if (key === 'tab' || key === 'right') this.#focusNext(1);
+    else if (key === 'left') this.#focusNext(-1);
     else return false;
     return true;
   }
 
-  #look(by: number): void {
+  #focusNext(by: number): void {
     const index = this.position - 1 + by;
     this.#current = this.#asked[(index + this.#asked.length) % this.#asked.length] ?? this.#current;
   }
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
     const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that `n` and the reason came together
-    if (quick !== undefined) this.#reason = pasted(emptyEditor, quick);
+    if (quick !== undefined) this.#reason = insertPaste(emptyEditor, quick);
     if (quick !== undefined) return;
     const { choices } = current.description;
     const answer = choices.find(
@@ -264,11 +265,11 @@ export class Questions {
   }
 
   #takeReason({ question }: OpenQuestion, reason: Editor, pressed: Pressed): void {
-    if (pressed.kind === 'paste') this.#reason = pasted(reason, pressed.text);
+    if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
     else if (pressed.key.name === 'enter' && !pressed.key.alt)
       this.#give([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
     else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
-    else this.#reason = typed(reason, pressed.key);
+    else this.#reason = applyKey(reason, pressed.key);
   }
 
   #give(answers: readonly AnsweredQuestion[]): void {
@@ -277,7 +278,7 @@ export class Questions {
       this.#asked.filter(({ question }) => !answers.some((one) => one.question === question)),
       false,
     );
-    this.#wishes.answered(answers);
+    this.#handlers.answered(answers);
   }
 
   #keep(kept: readonly OpenQuestion[], isIncomplete: boolean): void {
@@ -287,7 +288,7 @@ export class Questions {
     const { replied } = this;
     this.#reason = null;
     this.#advice = '';
-    if (replied !== '') this.#wishes.unanswered(replied);
+    if (replied !== '') this.#handlers.unanswered(replied);
     // While the list is incomplete, no question is in focus: the first one may still change.
     this.#current = isIncomplete ? null : (kept[0] ?? null);
     if (this.#current === null) this.#arming.stop();

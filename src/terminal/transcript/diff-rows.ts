@@ -1,4 +1,4 @@
-import { filled, hasBackdrops, type Look, paint, paintOn } from '../print.js';
+import { hasBackdrops, type Look, padded, paint, paintOn } from '../print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { columnsOf, wrapText } from '../width.js';
 import { type MarkedPart, markWords } from './changed-words.js';
@@ -126,7 +126,7 @@ export const diffRows = (look: Look, diff: string, limit: number): DiffRows => {
       const number = paint(look, 'dim', (index === 0 ? safe`${line.number}` : safe``).padStart(digits));
       if (sign === ' ' || !hasBackdrops(look)) return safe`${INDENT}${number} ${signed} ${part}`.trimEnd();
       const { line: backdrop } = BACKDROPS[sign];
-      const rest = filled(safe``, wide - columnsOf(part));
+      const rest = padded(safe``, wide - columnsOf(part));
       const body = [paintOn(look, backdrop, safe`${signed} `), part, paintOn(look, backdrop, rest)];
       return safe`${INDENT}${number} ${joinSafe(body)}`;
     });

@@ -98,9 +98,9 @@ export class Transcript {
   }
 
   /** Starts from an existing state: that of a resumed session. */
-  from(state: State): void {
+  startFrom(state: State): void {
     this.#state = state;
-    this.#turnEnds.from(state);
+    this.#turnEnds.startFrom(state);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */

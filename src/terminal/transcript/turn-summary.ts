@@ -7,7 +7,7 @@ import { joinSafe, type Safe, safe } from '../safe-text.js';
 /** The line below an ended turn: its duration and cost. */
 export type TurnSummaries = {
   /** Starts from an existing state: that of a resumed session. */
-  from(state: State): void;
+  startFrom(state: State): void;
   /** The line if this step ended a turn, otherwise null. */
   see(stepped: Stepped): Safe | null;
 };
@@ -44,7 +44,7 @@ const lineOf = (begun: TurnStart, { event, state: { session } }: Stepped): Safe 
 export const createTurnSummaries = (): TurnSummaries => {
   let begun: TurnStart | null = null;
   return {
-    from(state) {
+    startFrom(state) {
       begun = turnStartIn(state);
     },
     see(stepped) {
