@@ -24,6 +24,8 @@ export type Task = {
   readonly rounds: number;
   /** `fresh`: as on the first start ever, without compiled code from an earlier one. */
   readonly caches: 'kept' | 'fresh';
+  /** Milliseconds before each frame of a reply. Missing: a reply comes at once. */
+  readonly frameMs?: number;
 };
 
 export type Heat = {
@@ -44,10 +46,11 @@ export type Arena = {
 const gapsOf = (requests: readonly SeenRequest[]): readonly number[] =>
   requests.slice(1).map((request, index) => request.arrivedAt - (requests[index]?.answeredAt ?? Number.NaN));
 
-const replyTo = (index: number, rounds: number): ServerReply =>
+const replyTo = (index: number, { rounds, frameMs }: Task): ServerReply =>
   index < rounds
     ? {
         type: 'message',
+        ...(frameMs === undefined ? {} : { delayMs: frameMs }),
         parts: [
           { type: 'call', id: `call_${index}`, name: 'bash', input: { command: `echo step-${index}` } },
         ],
@@ -162,7 +165,7 @@ export const openArena = async (): Promise<Arena> => {
     // and kept as the caches are: the first session of a home tries out the sandbox, and remembers that it works
     const home = task.caches === 'kept' ? path.join(folder, 'home') : path.join(place, 'home');
     await Promise.all([mkdir(place, { recursive: true }), mkdir(home, { recursive: true })]);
-    const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task.rounds) });
+    const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task) });
     const env = {
       PATH: process.env.PATH,
       HOME: home,

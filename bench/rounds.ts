@@ -95,11 +95,15 @@ const withArena = async <T>(
   }
 };
 
+/** Real models take time to answer: at 50 frames a second the call of a tool is written in some 120 ms. */
+const FRAME_MS = 20;
+
 /** `npm run bench -- rounds`: the goals' cases, in a repository with default settings. */
 export const benchRounds = (): Promise<string> =>
   withArena(async (arena) => {
     const contestants = [MINIMAL, PAWL, UNFENCED, EVERYTHING, IN_LARGE];
     const short = await race({ rounds: 20, caches: 'kept' }, 7, contestants, arena);
+    const streamed = await race({ rounds: 20, caches: 'kept', frameMs: FRAME_MS }, 5, [MINIMAL, PAWL], arena);
     const long = await race({ rounds: 200, caches: 'kept' }, 5, [MINIMAL, PAWL], arena);
     const warm = await race({ rounds: 0, caches: 'kept' }, 15, [MINIMAL, PAWL], arena);
     const cold = await race({ rounds: 0, caches: 'fresh' }, 7, [MINIMAL, PAWL], arena);
@@ -113,6 +117,9 @@ export const benchRounds = (): Promise<string> =>
           ...{ own: EVERYTHING, atMost: 3 },
         }),
         row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: UNFENCED }),
+        row(`ms a round, 20 rounds, a frame of the reply each ${FRAME_MS} ms`, streamed, gapOf(), {
+          atMost: 1.5,
+        }),
         row('ms to the first request', warm, firstRequest, { atMost: 1.4 }),
         row('ms to the first request, the first start ever', cold, firstRequest, { atMost: 2 }),
         row('MB at most, 200 rounds', long, peak, { atMost: 1.1 }),
