@@ -11,11 +11,11 @@ import { describeEnd, endLines, outcomeOf, outputOf, type StartedCommand } from 
 import type { CommandVariables } from './shell/command-variables.js';
 import { type CommandEnd, type CommandRequest, startCommand } from './shell/shell-command.js';
 
-/** The shell that runs the commands. */
+/** The shell for all commands. */
 export const PROGRAM = 'bash';
 const DEADLINE_MS = 120_000;
 const DEADLINE_MS_MAX = 600_000;
-/** A background job that ends sooner is reported as a finished command. */
+/** A background job that ends within this time is reported like a foreground command. */
 const EARLY_END_MS = 200;
 
 const schema = v.strictObject({
@@ -45,7 +45,7 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
-/** The one use of the tool that an input asks for. */
+/** The use of the tool that an input requests. */
 type BashRequest =
   | { readonly kind: 'command'; readonly command: string; readonly background: boolean }
   | { readonly kind: 'list' }
@@ -152,7 +152,7 @@ const runToEnd = async (
   return outcomeOf(started, end, context.signal);
 };
 
-/** Facts for the policy. Showing or ending a job needs nothing outside. */
+/** Facts for the policy. Reading or ending a job affects nothing outside. */
 const factsOf = (
   request: Exclude<BashRequest, { kind: 'invalid' }>,
   needs: Needs | undefined,
@@ -180,7 +180,7 @@ const titleOf = (request: BashRequest): string => {
   }
 };
 
-/** Facts for the use of jobs, which runs no command. */
+/** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
 /** Loads the shell grammar with the first command. */
@@ -192,7 +192,6 @@ const runsOf = async (command: string, searchPath: string, workspace: string): P
   return shellFacts(command, commandFinder(searchPath, workspace));
 };
 
-/** The shell of one session. */
 export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',

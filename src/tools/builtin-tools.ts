@@ -15,13 +15,12 @@ import { todoTool } from './todo.js';
 import { writeTool } from './write.js';
 
 export type BuiltinOptions = {
-  /** The environment that commands inherit, as far as they may. Default: that of this program. */
+  /** Source of the variables that commands inherit. Default: the environment of this program. */
   readonly environment?: ProcessEnvironment;
-  /** The sandbox of the commands; a new one if not given. */
+  /** Sandbox for the commands. Default: a new one. */
   readonly sandbox?: SessionSandbox;
 };
 
-/** The tool that runs commands. */
 export const commandTool = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
@@ -33,14 +32,14 @@ export const commandTool = ({
     sessionMark: randomBytes(6).toString('hex'),
   });
 
-/** Runs a command as the tool does: for commands that the user types. */
+/** Runs a command in the way the tool does. For commands that the user types. */
 export const runCommand = (
   options: BuiltinOptions,
   command: string,
   context: ToolContext,
 ): Promise<ToolOutcome> => commandTool(options).run({ command }, context);
 
-/** The tools that come with the product, in the order in which the model is told of them. Make them once per session. */
+/** The built-in tools, in the order in which the model sees them. Create them once per session. */
 export const builtinTools = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),

@@ -8,7 +8,7 @@ import { findAllowed, showPath } from './files/paths.js';
 
 const DIFF_CHARACTERS_MAX = 100_000;
 const DIFF_EDITS_MAX = 3_000;
-/** A longer preview is none: the question shows the input instead. */
+/** Longer previews are dropped. The question then shows the tool's input. */
 const PREVIEW_CHARACTERS_MAX = 1_000_000;
 
 export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
@@ -18,7 +18,7 @@ const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
     ? { status: 'timedOut', text: 'Timed out before anything was changed.' }
     : { status: 'cancelled', ran: 'no', text: 'Cancelled before anything was changed.' };
 
-/** Why a file may not be changed on the strength of what the model saw of it, or null. */
+/** Why the model must read the file again before changing it, or null. */
 const staleness = (
   real: string,
   sha256: string,
@@ -34,7 +34,7 @@ const staleness = (
   );
 };
 
-/** A unified diff; of very large changes only a line that says so. */
+/** A unified diff. For very large changes, one line that says so. */
 const diffOf = async (shown: string, before: string | null, after: string): Promise<string> => {
   const { createTwoFilesPatch } = await import('diff');
   const from = before === null ? '/dev/null' : shown;
@@ -50,9 +50,9 @@ const diffOf = async (shown: string, before: string | null, after: string): Prom
 
 export type FileChange = {
   readonly real: string;
-  /** Hash that the file must still have, or ABSENT. */
+  /** Hash that the file must have before the change, or ABSENT. */
   readonly expected: string;
-  /** null: the file is new. */
+  /** null for a new file. */
   readonly before: string | null;
   readonly after: string;
   readonly bytes: Uint8Array;
@@ -60,7 +60,7 @@ export type FileChange = {
   readonly text: string;
 };
 
-/** Carries out a change, all or nothing, and remembers the new file. */
+/** Writes the change, all or nothing, and remembers the new file. */
 const carryOut = async (change: FileChange, context: ToolContext): Promise<ToolOutcome> => {
   if (context.signal.aborted) return stoppedBefore(context.signal);
   const shown = showPath(change.real, context.workspace);
@@ -89,12 +89,11 @@ export type PlannedChange =
   | { readonly kind: 'change'; readonly change: FileChange }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** Computes the change of a call from the current file. Touches nothing; also called before the effect. */
+/** Computes a change from the current file without touching anything. Also called for previews. */
 export type PlanChange = (loaded: LoadedFile, real: string, shown: string) => PlannedChange;
 
 export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
 
-/** Runs a call that changes the file `given`. */
 export const changeFile = async (
   given: string,
   work: PlanChange,
@@ -110,7 +109,7 @@ export const changeFile = async (
   return worked.kind === 'refused' ? failed(worked.why) : carryOut(worked.change, context);
 };
 
-/** Hashes of the file before and after the call, for the journal. Throws if they are unknown; the call itself says why. */
+/** Hashes of the file before and after the call, for the journal. Throws if they are unknown; the call then reports why. */
 export const hashesOf = async (
   given: string,
   work: PlanChange,
@@ -125,7 +124,7 @@ export const hashesOf = async (
   return worked.kind === 'refused' ? { before } : { before, after: hashOf(worked.change.bytes) };
 };
 
-/** The whole change as a diff, or the refusal that the run would end with. */
+/** The whole change as a diff, or the message with which the call would be refused. */
 export const previewOf = async (
   given: string,
   work: PlanChange,
@@ -140,7 +139,7 @@ export const previewOf = async (
   const worked = work(loaded, real, shown);
   if (worked.kind === 'refused') return { kind: 'refused', text: worked.why };
   const { before, after } = worked.change;
-  const name = shown.replace(/[\u0000-\u001f]/g, '\ufffd'); // a name of several lines could pass for a change
+  const name = shown.replace(/[\u0000-\u001f]/g, '\ufffd'); // a name with line breaks could look like a change
   const { createTwoFilesPatch } = await import('diff');
   const from = before === null ? '/dev/null' : name;
   const limit = before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX;

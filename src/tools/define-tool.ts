@@ -16,11 +16,11 @@ import type {
 import { showPath } from './files/paths.js';
 import { IGNORED_FIELDS, type ReadShape } from './input-shapes.js';
 
-/** Tools from one schema of their input: the model reads it, the judge checks it, the code is typed by it. */
+/** Defines a tool from one schema: the model reads it, the input is checked by it, and the code is typed by it. */
 
 type Checked<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidInput;
 
-/** `edits[0].oldText`; `input` where the whole is meant. */
+/** Path of a faulty field, such as `edits[0].oldText`; `input` for the whole input. */
 const fieldOf = (issue: BaseIssue<unknown>): string => {
   let field = '';
   for (const { key } of issue.path ?? []) {
@@ -37,7 +37,7 @@ const whyOf = (issue: BaseIssue<unknown>): string => {
   return issue.message;
 };
 
-/** Input as the schema has it, or the first field that is wrong. Fields that the schema does not know are refused. */
+/** The parsed input, or a message about the first faulty field. Unknown fields are refused. */
 const checkInput = <Schema extends GenericSchema>(
   schema: Schema,
   input: unknown,
@@ -50,7 +50,7 @@ const checkInput = <Schema extends GenericSchema>(
 
 const withoutDialect = (schema: JsonSchema): JsonObject => {
   const { $schema: _, ...rest } = schema;
-  return rest as JsonObject; // a JSON schema made from a schema without functions is JSON
+  return rest as JsonObject; // the schema holds no functions, so its JSON schema is JSON
 };
 
 export type ToolParts<Schema extends GenericSchema> = {
@@ -58,13 +58,13 @@ export type ToolParts<Schema extends GenericSchema> = {
   readonly description: string;
   readonly schema: Schema;
   readonly traits: CallTraits;
-  /** Reads the input of other agents' tools as that of this one, before anything else looks at it. */
+  /** Translates input in the form of other agents' tools, before anything else reads it. */
   readonly shape?: ReadShape;
   judge(
     input: InferOutput<Schema>,
     workspace: string,
   ): Promise<Omit<Extract<Judgement, { kind: 'ok' }>, 'input' | 'title'> | InvalidInput>;
-  /** What the call is about, in one line for people. `paths` are the judged ones, relative to the workspace where they lie in it. */
+  /** One line for people. `paths` are the judged paths, relative to the workspace if they are inside. */
   title(input: InferOutput<Schema>, paths: readonly string[]): string;
   preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
@@ -78,7 +78,7 @@ const withoutIgnored = (input: JsonObject): JsonObject =>
     ? Object.fromEntries(Object.entries(input).filter(([name]) => !IGNORED_FIELDS.includes(name)))
     : input;
 
-/** A tool from its parts: each part gets input that has passed the schema. */
+/** Creates a tool. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
   const { name, description, schema, traits, shape, preview, before, keep } = parts;
   const checked = (input: JsonObject): InferOutput<Schema> => {

@@ -14,7 +14,7 @@ import { judgePath } from './files/paths.js';
 import { readEditShape } from './input-shapes.js';
 import { planEdits, type TextEdit } from './matching/plan-edits.js';
 
-/** Several replacements in one file, all or none: `matching/plan.ts` says where and how. */
+/** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */
 
 const editSchema = v.strictObject({
   oldText: v.pipe(v.string(), v.description('Exact text, unique in the file.')),
@@ -31,7 +31,7 @@ type Input = v.InferOutput<typeof schema>;
 
 type LoadedBytes = Extract<LoadedFile, { kind: 'file' }>;
 
-/** A byte order mark stays where it is and is no part of the text. */
+/** Removes a byte order mark. It stays in the file and is not part of the text. */
 const withoutMark = (edit: TextEdit): TextEdit =>
   edit.oldText.startsWith('\ufeff')
     ? { ...edit, oldText: edit.oldText.slice(1), newText: edit.newText.replace(/^\ufeff/, '') }

@@ -7,10 +7,10 @@ import { failed } from './change-file.js';
 import { defineTool } from './define-tool.js';
 
 /**
- * A page of the web, read and not changed.
+ * Reads a page of the web.
  *
- * 1. Policy decides about the host of the address. Where a redirect leads to another host, the call ends and says where:
- *    that address is for another call, about which policy decides anew.
+ * 1. The policy decides about the host of the address. At a redirect to another host the call ends and names the new
+ *    address. The model may fetch it with another call, which the policy judges again.
  * 2. Nothing of this machine is sent: no cookies, no names, no keys.
  */
 
@@ -18,7 +18,7 @@ const BYTES_MAX = 5 * 1024 * 1024;
 const ADDRESS_MAX = 2_000;
 const HOPS_MAX = 5;
 const ERROR_PAGE_CHARACTERS_MAX = 2_000;
-/** Bytes in which a page may declare its charset. */
+/** A page must declare its charset within these first bytes. */
 const DECLARATION_BYTES = 1_024;
 
 const HEADERS = {
@@ -36,7 +36,7 @@ const schema = v.strictObject({
   ),
 });
 
-/** The address, or what is wrong with it. */
+/** The parsed address, or a message about its fault. */
 const readAddress = (given: string): URL | string => {
   if (!URL.canParse(given)) return 'is no whole address; it begins with https://';
   const url = new URL(given);
@@ -50,7 +50,7 @@ const factsOf = (url: URL): CallFacts => ({ argv: [], paths: [], hosts: [url.hos
 
 type Page = { readonly got: Got; readonly url: URL };
 
-/** Rule 1: follows redirects as far as the host is one that was allowed. */
+/** Follows redirects while the host is an allowed one (rule 1). */
 const follow = async (
   first: URL,
   hosts: readonly string[],
@@ -74,7 +74,7 @@ const follow = async (
   return `${first.href} leads on and on: more than ${HOPS_MAX} redirects.`;
 };
 
-/** The name of the characters: the header's, a byte order mark's, the page's own. */
+/** The charset: from the header, a byte order mark or the page. */
 const charsetOf = (type: string, bytes: Buffer): string => {
   const named = /charset\s*=\s*"?([\w:.-]+)/i.exec(type)?.[1];
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
@@ -87,7 +87,7 @@ const charsetOf = (type: string, bytes: Buffer): string => {
 
 const LATIN_80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** Node decodes windows-1252, the web's Latin-1, as ISO 8859-1: its quotes and dashes become control characters. */
+/** Node decodes windows-1252 as ISO 8859-1, which turns quotes and dashes into control characters. This repairs them. */
 const repairLatin = (text: string): string =>
   text.replace(/[\x80-\x9f]/g, (sign) => LATIN_80[sign.charCodeAt(0) - 0x80] ?? sign);
 
@@ -98,7 +98,7 @@ const decode = (type: string, bytes: Buffer): { readonly text: string; readonly 
     const text = decoder.decode(bytes);
     return { text: decoder.encoding === 'windows-1252' ? repairLatin(text) : text, remark: '' };
   } catch {
-    // a name that nobody knows: UTF-8 is the likeliest, and the reader is told
+    // Unknown charset: assume UTF-8 and say so in the result.
     return { text: new TextDecoder().decode(bytes), remark: `, unknown charset ${charset} read as utf-8` };
   }
 };
@@ -149,11 +149,11 @@ const stopped = (signal: AbortSignal): ToolOutcome => {
 
 const whyOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
-  // several addresses were tried: Node puts their errors in one that says nothing itself
+  // Node wraps the errors of several addresses in one error without a message.
   return error.message || ('code' in error ? String(error.code) : error.name);
 };
 
-/** The fetch of one session; proxies and certificates are those of the environment, names are found by `lookup`. */
+/** The fetch tool of one session. Proxies and certificates come from the environment; `lookup` resolves names. */
 export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup): Tool =>
   defineTool({
     name: 'fetch',

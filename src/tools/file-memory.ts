@@ -1,6 +1,6 @@
 import type { FileMemory } from '../ports/tool.js';
 
-/** An empty memory of the files that were shown to the model; one per session. */
+/** An empty record of the files that the model has seen. One per session. */
 export const createFileMemory = (): FileMemory => {
   const hashes = new Map<string, string>();
   return {

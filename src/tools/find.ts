@@ -12,7 +12,7 @@ import { listFiles, type RipgrepEnd, withFolder } from './files/ripgrep.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;
-/** Files that fit, whose times are compared. */
+/** At most so many matches are sorted by time. */
 const FOUND_MAX = 20_000;
 const STATS_AT_ONCE = 64;
 
@@ -40,14 +40,14 @@ type Input = v.InferOutput<typeof schema>;
 
 type File = { readonly name: string; readonly changedAt: number };
 
-/** A file that went away meanwhile counts as the oldest. */
+/** Time of the last change. A file that was removed meanwhile counts as the oldest. */
 const changedAt = (place: string): Promise<number> =>
   lstat(place).then(
     ({ mtimeMs }) => mtimeMs,
     () => 0,
   );
 
-/** Newest first; equally new by name. */
+/** Newest first; same time by name. */
 const sortByTime = async (names: readonly string[], folder: string): Promise<readonly string[]> => {
   const files: File[] = [];
   for (let from = 0; from < names.length; from += STATS_AT_ONCE) {
@@ -66,7 +66,7 @@ const remarkOf = (found: number, limit: number, more: boolean): readonly string[
   return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
 };
 
-/** Those that are there below the folder itself; a name that was found through a symlink is none. */
+/** Keeps the names that exist below the folder itself, and drops names behind a symlink. */
 const onlyPresent = async (names: readonly string[], real: string): Promise<readonly string[]> => {
   const present = new Set<string>();
   const folders = new Map<string, string[]>();
@@ -79,7 +79,7 @@ const onlyPresent = async (names: readonly string[], real: string): Promise<read
   for (const [folder, inIt] of folders) {
     await withFolder(path.join(real, folder), async (held) => {
       for (const name of inIt) {
-        const there = await lstat(held.at(path.basename(name))).catch(() => null); // null: gone since
+        const there = await lstat(held.at(path.basename(name))).catch(() => null); // null: removed meanwhile
         if (there !== null) present.add(name);
       }
     });

@@ -2,16 +2,16 @@ import type { Json, JsonObject } from '../agent/message.js';
 import { type JsonLimits, parseBounded } from '../base/bounded-json.js';
 
 /**
- * Input in the shape of another agent's tool, read as our own where it has one meaning only.
+ * Translates input in the form of other agents' tools into ours, where it has only one meaning.
  *
- * This happens once, when a call is judged: policy, the question to the user, the journal and the tool see our shape.
+ * This happens once, when a call is judged. Policy, question, journal and tool all see our form.
  */
 
 export type InvalidField = { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 type Read<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidField;
 export type ReadShape = (input: JsonObject) => Read<JsonObject>;
 
-/** Our name of a field, and what others call it. */
+/** Our name of a field, and the names that others use for it. */
 type Aliases = Readonly<Record<string, readonly string[]>>;
 
 const PATH: Aliases = { path: ['file_path', 'filePath', 'absolute_path'] };
@@ -23,7 +23,7 @@ const REPLACEMENT: Aliases = {
   replaceAll: ['replace_all'],
 };
 
-/** Fields that models add from habit to say what a call is for. They are accepted, not declared and not read. */
+/** Fields that models add by habit to explain a call. They are accepted and ignored. */
 export const IGNORED_FIELDS: readonly string[] = ['description', 'explanation'];
 
 const NESTED_LIMITS: JsonLimits = { depthMax: 20, charactersMax: 8_000_000 };
@@ -34,7 +34,7 @@ const isObject = (value: Json): value is JsonObject =>
 const ok = <Value>(value: Value): Read<Value> => ({ kind: 'ok', value });
 const invalid = (field: string, why: string): InvalidField => ({ kind: 'invalid', field, why });
 
-/** Fields under our names. Two names of one field with different values are refused. */
+/** Renames fields. Two names for one field with different values are refused. */
 const rename = (input: JsonObject, aliases: Aliases, prefix = ''): Read<JsonObject> => {
   let renamed = input;
   for (const [name, others] of Object.entries(aliases)) {
@@ -51,14 +51,14 @@ const rename = (input: JsonObject, aliases: Aliases, prefix = ''): Read<JsonObje
   return ok(renamed);
 };
 
-/** The array or object that a string holds as JSON; null of any other string. */
+/** The array or object in a string of JSON; null for any other string. */
 const parseNested = (text: string): Json => {
   const parsed = parseBounded(text, NESTED_LIMITS);
   if (parsed.kind !== 'ok' || typeof parsed.value !== 'object') return null;
-  return parsed.value as Json; // it was parsed, so it is JSON
+  return parsed.value as Json; // the value comes from JSON.parse
 };
 
-/** Other values go to the schema, which names the fault. */
+/** Reads one replacement. Faulty values go to the schema, which reports them. */
 const readReplacement = (item: Json, prefix: string): Read<Json> => {
   const given = typeof item === 'string' ? parseNested(item) : item;
   if (!isObject(given)) return ok(item);
@@ -88,7 +88,7 @@ const readReplacements = (given: Json): Read<Json> => {
   return ok(edits);
 };
 
-/** A replacement that stands in the input itself, without `edits`, becomes the only one. */
+/** Moves a replacement that is not inside `edits` into `edits`. */
 const gatherSingle = (input: JsonObject): Read<JsonObject> => {
   const { oldText, newText, replaceAll, edits, ...rest } = input;
   const single = Object.entries({ oldText, newText, replaceAll }).flatMap(([name, value]) =>
@@ -102,7 +102,7 @@ const gatherSingle = (input: JsonObject): Read<JsonObject> => {
 };
 
 export const readEditShape: ReadShape = (input) => {
-  // The text editor tool of another vendor names what it does; only this one is an edit.
+  // Another vendor's text editor has a field `command`. Only this value means an edit.
   const { command, ...bare } = input;
   const named = rename(command === 'str_replace' ? bare : input, { ...PATH, ...REPLACEMENT });
   if (named.kind === 'invalid') return named;

@@ -1,6 +1,6 @@
 import type { Job, Jobs } from '../ports/tool.js';
 
-/** The background jobs of one session. */
+/** An empty list of background jobs. One per session. */
 export const createJobs = (): Jobs => {
   const jobs = new Map<string, Job>();
   return {

@@ -10,15 +10,15 @@ import { defineTool } from './define-tool.js';
 import { findAllowed, judgePath } from './files/paths.js';
 import { listFiles, withFolder } from './files/ripgrep.js';
 
-/** A folder as a tree: nearer folders first, until depth or size is used up; what is left out is counted. */
+/** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
 
 const DEPTH_DEFAULT = 3;
 const DEPTH_MAX = 10;
 const ENTRIES_DEFAULT = 300;
 const ENTRIES_MAX = 1_000;
-/** Entries shown of one folder, so that a folder of many files leaves room for its neighbours. */
+/** Entries shown per folder, so that a large folder leaves room for its neighbours. */
 const PER_FOLDER_MAX = 100;
-/** Files that are asked about whether an ignore file names them. */
+/** Limit on the files whose ignore status is looked up. */
 const KNOWN_MAX = 200_000;
 
 const whole = (most: number, usual: number) =>
@@ -58,10 +58,10 @@ const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<Know
 type Node = {
   readonly name: string;
   readonly kind: 'folder' | 'file' | 'link' | 'other';
-  /** Relative to the folder that is listed. */
+  /** Path relative to the listed folder. */
   readonly place: string;
   children: Node[];
-  /** Entries that are not among the children. */
+  /** Number of entries that are not among the children. */
   left: number;
   closed: 'no' | 'depth' | 'ignored' | 'unreadable';
 };
@@ -80,7 +80,7 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
   const entries = await withFolder(path.join(top, node.place), (folder) =>
     readdir(folder.reach, { withFileTypes: true }).catch(() => null),
   );
-  if (entries === null) return null; // the caller marks the folder as one that can't be read
+  if (entries === null) return null; // the caller marks the folder as unreadable
   return entries
     .filter(({ name }) => name !== '.git')
     .map((entry): Node => {
@@ -90,7 +90,7 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
     .sort(inOrder);
 };
 
-/** Fills the tree level by level. */
+/** Fills the tree, one level after another. */
 const grow = async (
   top: string,
   root: Node,

@@ -10,7 +10,7 @@ import { findAllowed, judgePath } from './files/paths.js';
 import { keepPicture } from './files/picture.js';
 import { readFileShape } from './input-shapes.js';
 
-/** Less than the runtime cuts at, so that what is shown has no hole in it. */
+/** Below the limit at which the runtime truncates results, so that shown text has no gap. */
 const SHOWN_BYTES = 28_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
@@ -56,7 +56,7 @@ const showLine = (line: string, number: number): string => {
   return `${number}\t${text.slice(0, LINE_CHARACTERS_MAX)} … ${rest} more characters in this line`;
 };
 
-/** Numbered lines from `offset`, and where to go on. */
+/** Numbered lines from `offset`, and the offset of the next ones. */
 const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX }: Input): ToolOutcome => {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
@@ -102,7 +102,7 @@ const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => 
   };
 };
 
-/** A picture goes to the model as one; of one that takes none the runtime says so. */
+/** Returns a picture as such. If the model accepts no pictures, the runtime says so. */
 const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
   const kept = await keepPicture(bytes, blobs);
   switch (kept.kind) {

@@ -57,7 +57,7 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
-/** A type of ripgrep leaves ignored files ignored, which its own globs do not. */
+/** Ripgrep's types respect ignore files; its globs override them. */
 const typesOf = (glob: string | undefined): readonly string[] => {
   const names = glob === undefined ? null : plainNames(glob);
   return names === null ? [] : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
@@ -74,7 +74,7 @@ const flagsOf = (input: Input): readonly string[] => [
 
 type Searched = {
   readonly lines: readonly FoundLine[];
-  /** Lines that would have followed were not waited for. */
+  /** The search stopped before the last match. */
   readonly more: boolean;
   readonly code: number | null;
   readonly error: string;
@@ -85,11 +85,11 @@ type Search = {
   readonly folder: HeldFolder;
   readonly limit: number;
   readonly signal: AbortSignal;
-  /** Whether lines of that file are wanted. */
+  /** Whether to report lines of this file. */
   wants(file: string): boolean;
 };
 
-/** Searches until ripgrep ends, has filled `limit`, or is stopped. */
+/** Searches until ripgrep ends, `limit` is reached, or the call is aborted. */
 const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promise<Searched> => {
   const lines: FoundLine[] = [];
   let bytes = 0;
@@ -148,10 +148,10 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
   const { workspace, signal } = context;
-  const status = await stat(real).catch(() => null); // null: nothing is there, or nothing that we may see
+  const status = await stat(real).catch(() => null); // null: missing or not accessible
   if (status === null) return failed(`${shown} can't be searched: there is no such file or folder.`);
   if (!status.isFile() && !status.isDirectory()) {
-    return failed(`${shown} can't be searched: it is not a regular file.`); // a pipe would be waited for
+    return failed(`${shown} can't be searched: it is not a regular file.`); // reading a pipe would wait forever
   }
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
   if (glob?.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);

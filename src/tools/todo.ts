@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 
-/** The model's own list of what is to be done: each call replaces it. It lives in the conversation alone. */
+/** The model's to-do list. Each call replaces it. It exists only in the conversation. */
 
 const ITEMS_MAX = 50;
 const CHARACTERS_MAX = 300;
@@ -34,12 +34,12 @@ const progressOf = (items: readonly Item[]): string =>
 
 const listText = (items: readonly Item[]): string => {
   if (items.length === 0) return 'The list is empty.';
-  // one line each, so that an item can't look like another
+  // One line per item, so that an item can't imitate another one.
   const lines = items.map(({ status, text }) => `${marks[status]} ${text.replace(/\s+/g, ' ')}`);
   return [progressOf(items), ...lines].join('\n');
 };
 
-/** Nothing is kept of a finished list. */
+/** A finished list is not kept. */
 const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
   items.some(({ status }) => status !== 'done') ? listText(items) : '';
 

@@ -45,7 +45,7 @@ type Replacing = {
   readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
 };
 
-/** The new content with what the model was not shown of the old: byte order mark and Windows line endings. */
+/** Keeps what the model did not see in the old file: its byte order mark and Windows line endings. */
 const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => {
   const decoded = decodeFile(loaded.bytes);
   const common = { real, expected: loaded.sha256, text: `Replaced ${shown} (${countLines(content)}).` };

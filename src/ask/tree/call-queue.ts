@@ -48,8 +48,8 @@ const send = (draft: TreeDraft, { node, call }: Waiting, wanted: WantedCall): vo
 };
 
 /**
- * Queues a model call; it may start at once. After Resumed, a call that was open is sent again, and a waiting call
- * still waits.
+ * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a waiting call keeps
+ * waiting.
  */
 export const wantCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
@@ -74,7 +74,7 @@ export const abortCall = (draft: TreeDraft, node: string, requestId: string): vo
   } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
 };
 
-/** Counts the usage of a finished call. `place: 'kept'` in a shut-down tree, since the call will be repeated. */
+/** Counts the usage of a finished call. `place: 'kept'` in a tree that was shut down, since the call will be repeated. */
 export const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'kept'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
   setLedger(draft, closeCall(draft.tree.ledger, event.requestId, event.usage));
@@ -82,8 +82,8 @@ export const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'k
 };
 
 /**
- * Starts waiting calls in free places, in order. A call whose reserve does not fit beside the open ones keeps waiting,
- * and so do all later calls on the same account. A call that can never be paid is refused.
+ * Starts waiting calls in order while places are free. If the reserve of a call does not fit beside the open calls, it
+ * keeps waiting, and so do all later calls on the same account. A call that can never be paid is refused.
  */
 export const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
   const held = new Set<string>();

@@ -38,7 +38,7 @@ export type Account = {
 
 type OpenCall = {
   readonly node: string;
-  /** Calls of one model for one purpose: they cost alike. */
+  /** Calls of the same model for the same purpose. They cost about the same. */
   readonly kind: string;
   readonly held: Amount;
   readonly expected: Amount;
@@ -46,7 +46,7 @@ type OpenCall = {
 
 export type Ledger = {
   readonly accounts: Readonly<Record<string, Account>>;
-  /** Calls that have not had their last word, by request id. */
+  /** Calls without their final event, by request id. */
   readonly open: Readonly<Record<string, OpenCall>>;
   /** Costs of finished calls, by kind. */
   readonly kinds: Readonly<Record<string, Costs>>;
@@ -89,7 +89,7 @@ const along = (ledger: Ledger, node: string, change: (account: Account) => Accou
 
 const DIMENSIONS = ['usd', 'tokens'] as const;
 
-/** The remaining amount of an account, reserves not subtracted; null without a limit. */
+/** The remaining amount of an account, without subtracting reserves; null without a limit. */
 const leftOf = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
   const limit = limits[dimension];
   if (limit === 'unlimited') return null;
@@ -102,14 +102,14 @@ const least = (one: number | null, other: number | null): number | null => {
   return other === null ? one : Math.min(one, other);
 };
 
-/** The remaining budget of a run, reserves not subtracted: the minimum over the run and its ancestors. */
+/** The remaining budget of a run, without subtracting reserves: the minimum over the run and its ancestors. */
 export const purseOf = (ledger: Ledger, node: string): Purse => {
   let left: Purse['left'] = { usd: null, tokens: null };
   let unpriced = 0;
   for (const id of lineageOf(node)) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
-    // A limit in dollars is of no use where the dollars are unknown; where there is none, nobody asks.
+    // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown prices don't matter.
     if (account.limits.usd !== 'unlimited') unpriced = Math.max(unpriced, account.spent.unpriced);
     left = {
       usd: least(left.usd, leftOf(account, 'usd')),
@@ -149,14 +149,14 @@ export const closeAccount = (ledger: Ledger, node: string): Ledger => {
 
 // ---- Calls ----
 
-/** A call that wants to start: whose it is, its kind, what it costs as a rule and at most. */
+/** A call that wants to start: its run, its kind, its usual and its worst-case cost. */
 export type WantedCall = {
   readonly node: string;
   readonly kind: string;
   readonly expected: Amount;
   readonly worst: Amount;
   readonly basis: Reserve['basis'];
-  /** What the next call of each proper ancestor costs as a rule, from the parent up: rule 3. */
+  /** Usual cost of the next call of each ancestor, from the parent up (rule 3). */
   readonly ancestors: readonly Amount[];
 };
 
@@ -177,18 +177,18 @@ export const usualCost = (
   return larger(expected, mean);
 };
 
-/** The most that the call can cost, as far as anybody knows; null where only a call of its kind can show that. */
+/** The worst-case cost as far as it is known; null if only a finished call of this kind can show it. */
 const worstOf = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | null => {
   const costs = ledger.kinds[kind];
   if (costs === undefined) return basis === 'estimated' ? null : worst;
   return larger(worst, costs.dearest);
 };
 
-/** What sub-calls leave to the runs that are at or below each account of the lineage. */
+/** The amount that sub-calls must leave to the runs at or below each account of the lineage. */
 const keptIn = ({ ancestors }: WantedCall, index: number): Amount =>
   ancestors.slice(0, index).reduce((sum, one) => add(sum, one, 1), { usd: 0, tokens: 0 });
 
-/** What there is too little of to pay an amount when all open calls are over; null if it can be paid. */
+/** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
 const shortIn = (account: Account, needed: Amount): Short | null => {
   const [usd, tokens] = [leftOf(account, 'usd'), leftOf(account, 'tokens')];
   if (usd !== null && account.spent.unpriced > 0) return 'unpriced';
@@ -238,7 +238,7 @@ const release = (ledger: Ledger, requestId: string, { node, held }: OpenCall): L
   const freed = along(ledger, node, (account) => ({
     ...account,
     open: account.open - 1,
-    // Sums of cents leave a rest: with no call open nothing is set aside.
+    // Adding and subtracting cents leaves rounding errors, so the reserve is 0 once no call is open.
     held: account.open === 1 ? { usd: 0, tokens: 0 } : add(account.held, held, -1),
   }));
   return { ...freed, open };
@@ -253,7 +253,7 @@ const countCost = (before: Costs | undefined, cost: Amount): Costs =>
         dearest: larger(before.dearest, cost),
       };
 
-/** The last word of a call: what it cost is spent. A call that had its last word is not counted again. */
+/** Ends a call and adds its cost. A second end of the same call is not counted. */
 export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null): Ledger => {
   const call = ledger.open[requestId];
   if (call === undefined) return ledger;

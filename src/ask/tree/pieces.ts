@@ -4,18 +4,18 @@ import { digestOf } from '../run/text/text-digest.js';
 /**
  * Counts the prompts of sub-calls (the pieces of a question) and their results.
  *
- * A piece has no answer if its prompt was never answered, however often it was asked: a program that asks again for
- * what has failed makes it good.
+ * A piece is missing if its prompt was never answered, however often it was asked. A later answer to the same prompt
+ * fills it.
  */
 
-/** `refused`: a limit did not allow it. `failed`: anything else. */
+/** `refused`: a limit stopped the call. `failed`: anything else. */
 export type Missing = { readonly kind: 'refused' | 'failed'; readonly why: string };
 
 export type PieceCounts = {
-  /** Prompts, repeated ones each time. */
+  /** All prompts; a repeated one counts each time. */
   readonly asked: number;
   readonly answered: number;
-  /** Prompts without an answer, by their digest. */
+  /** Prompts without an answer, by their hash. */
   readonly missing: Readonly<Record<string, Missing>>;
 };
 
@@ -39,7 +39,7 @@ export const missingOf = (outcome: Outcome): Missing | null => {
   }
 };
 
-/** Counts one prompt and what became of it; `missing` is null of one that was answered. */
+/** Counts one prompt and its result. `missing` is null if it was answered. */
 export const countPiece = (counts: PieceCounts, prompt: string, missing: Missing | null): PieceCounts => {
   const digest = digestOf([prompt]);
   const { [digest]: before, ...others } = counts.missing;
@@ -50,16 +50,16 @@ export const countPiece = (counts: PieceCounts, prompt: string, missing: Missing
   };
 };
 
-/** For people and scripts: how many pieces were asked for, answered, and have no answer in the end. */
+/** Counts for people and scripts: prompts asked, answered, and without an answer at the end. */
 export type Pieces = {
-  /** Prompts of all sub-calls, repeated ones each time. */
+  /** All prompts of sub-calls; a repeated one counts each time. */
   readonly asked: number;
   readonly answered: number;
-  /** Prompts without an answer because a limit did not allow the call. */
+  /** Prompts without an answer because a limit stopped the call. */
   readonly refused: number;
   /** Prompts without an answer for another reason. */
   readonly failed: number;
-  /** The reasons, each once with its count, the commonest first. */
+  /** Each reason with its count, the most frequent first. */
   readonly reasons: readonly { readonly why: string; readonly count: number }[];
 };
 

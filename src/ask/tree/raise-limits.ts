@@ -14,10 +14,10 @@ import { change, note, setLedger, setNode, type TreeDraft } from './tree-transac
 
 /** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
 
-/** Refused pieces of a run that answered all the same. */
+/** Number of refused pieces. A run with refused pieces may still have answered. */
 const refusedIn = ({ pieces }: Tree): number => piecesOf(pieces).refused;
 
-/** Whether a tree that ended can go on with other limits: a limit ended it, or kept pieces from it. */
+/** Whether an ended tree can continue with higher limits: a limit ended it or refused some of its pieces. */
 export const canGoOn = (tree: Tree): boolean => {
   const root = tree.nodes[ROOT];
   if (root?.name !== 'DONE' || root.run.depth >= root.run.depthMax) return root?.name !== 'DONE';
@@ -36,7 +36,7 @@ const withSettings = (run: Run, limits: ChangedLimits): Run => {
   };
 };
 
-/** The new time limit, from now on. A run that ended has lost its old one. */
+/** The time limit, counted from now. A run that ended no longer has its old one. */
 const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
   if (timeMs === undefined) return run;
   const limit = readRunLimits({ timeMs }).timeMs;
@@ -45,17 +45,17 @@ const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
   return { ...counted, deadline: { dueAt: at + limit, timerId } };
 };
 
-/** What was under way has ended with the run; programs run again, and ask again for what was not answered. */
+/** The state without open work. A program then runs again and repeats the calls that were not answered. */
 const rested = (state: Living): Living => {
   const { work } = state;
   switch (work.kind) {
     case 'running':
-      // Only EXECUTING has a running cell; the spread keeps the rest of it.
+      // Only EXECUTING has a running cell. The spread keeps all other fields.
       return { ...state, work: { ...work, open: [] } } as Living;
     case 'calling':
     case 'retrying':
     case 'asking':
-      // Every state that calls takes a decision as its work.
+      // In every state that waits for a model call, `work` may be a decision.
       return { ...state, work: decide } as Living;
     case 'new':
     case 'next':
@@ -67,13 +67,13 @@ const rested = (state: Living): Living => {
   }
 };
 
-/** A run that answered: it is told that it may go on. */
+/** A run that had already answered. The model is told that it may continue. */
 const reopened = (run: Run, refused: number): Living => {
   const told = tell({ ...run, environment: 'ready', closing: null }, 'note', raisedWords(run, refused));
   return { name: 'EXECUTING', run: told, reply: NO_REPLY, started: 0, cells: [], answer: null, work: decide };
 };
 
-/** The root with another run: as it is, or brought back from its end. */
+/** The root with a changed run. A root that ended is alive again. */
 const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Living => {
   if (root.name !== 'DONE') return withRun(root, change(root.run));
   const { stoppedIn } = root;
@@ -81,7 +81,7 @@ const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Liv
   return rested(withRun(stoppedIn, change(stoppedIn.run)));
 };
 
-/** Children that end with their parent's time limit end with the new one. */
+/** Moves the deadlines of children that end together with their parent. */
 const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
   const [old, now] = [before.deadline?.dueAt, after.deadline?.dueAt];
   if (old === now) return;

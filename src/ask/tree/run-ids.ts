@@ -1,11 +1,11 @@
 /**
- * Names of runs: the root is `n0`; a child is named by the cell that asked for it, the sub-call and the slot, both from
- * 1: `n0.c2.1.3`. So a name holds all of its ancestors, also of runs that are gone.
+ * Ids of runs. The root is `n0`. A child is named by its parent, the cell, the sub-call and the slot, counted from 1:
+ * `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
  */
 
 export const ROOT = 'n0';
 
-/** A child adds three words to its parent's name. */
+/** Parts that a child adds to the id of its parent. */
 const wordsPerDepth = 3;
 
 /** The parent of a run; null for the root. */

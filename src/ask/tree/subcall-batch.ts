@@ -10,7 +10,7 @@ import { parentOf } from './run-ids.js';
 import type { Batch } from './tree-state.js';
 import { change, setLedger, setNode, type TreeDraft } from './tree-transaction.js';
 
-/** Sub-calls: one child per prompt, so many at a time, the texts in prompt order. */
+/** Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts. */
 
 type StartSubcall = Extract<TreeWish, { readonly type: 'StartSubcall' }>;
 
@@ -27,7 +27,7 @@ const dropBatch = (draft: TreeDraft, key: string): void => {
 const count = (draft: TreeDraft, prompt: string, missing: Missing | null): void =>
   change(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
 
-/** Why a prompt is not asked at all; null if it is. */
+/** Why a prompt is refused at once; null if it is asked. */
 const refusalOf = (
   { tree }: TreeDraft,
   { node, model }: Pick<Batch, 'node' | 'model'>,
@@ -47,7 +47,7 @@ const refusalOf = (
   return short === null ? null : { kind: 'refused', why: budgetWords(short) };
 };
 
-/** All texts of a batch that has too many prompts. */
+/** The texts of a batch with too many prompts: one refusal each. */
 const refuseAll = (
   draft: TreeDraft,
   { prompts }: StartSubcall,
@@ -58,7 +58,7 @@ const refuseAll = (
   return prompts.map(() => errorText(why));
 };
 
-/** A slot for each prompt, filled as children end. */
+/** Opens a batch with an empty slot for each prompt. Children fill the slots as they end. */
 export const openBatch = (draft: TreeDraft, node: string, wish: StartSubcall): void => {
   const settings = draft.tree.nodes[node]?.run.settings;
   if (settings === undefined) return;
@@ -101,11 +101,11 @@ const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
   return plain ? run.settings.openCallsMax : run.settings.parallelRunsMax;
 };
 
-/** The text of a slot is there. */
+/** Stores the text of a slot. */
 const fill = (draft: TreeDraft, key: string, batch: Batch, slot: number, text: string): void =>
   setBatch(draft, key, { ...batch, texts: batch.texts.with(slot, text), missing: batch.missing - 1 });
 
-/** Starts children in prompt order, as many as may work at a time; answers the cell when every slot has its text. */
+/** Starts as many children as may run at once, in order. Answers the cell when every slot has its text. */
 const advance = (draft: TreeDraft, key: string): void => {
   for (;;) {
     const batch = draft.tree.batches[key];
@@ -133,7 +133,7 @@ const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
   draft.owed.push({ type: 'SubcallAnswered', at: draft.at, node, cellId, ordinal, texts });
 };
 
-/** A child is done: it leaves the tree, and its text is put into its slot, if anybody still waits for it. */
+/** Removes an ended child from the tree. Its text goes into its slot, unless the batch was abandoned. */
 export const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
   const { [child]: gone, ...nodes } = draft.tree.nodes;
   if (gone === undefined) return;
@@ -150,7 +150,7 @@ export const endChild = (draft: TreeDraft, child: string, outcome: Outcome): voi
 
 // ---- A batch ends without an answer ----
 
-/** Gives up the batches of a cell, or one of them; the children that are at work, which are to be stopped. */
+/** Abandons all batches of a cell, or one of them. Returns the running children, which the caller must stop. */
 export const abandonBatches = (
   draft: TreeDraft,
   node: string,

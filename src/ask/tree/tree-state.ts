@@ -11,51 +11,51 @@ import { ROOT } from './run-ids.js';
 
 /** State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for AppendLists. */
 
-/** A sub-call that children work on. */
+/** A sub-call and the progress of its children. */
 export type Batch = {
-  /** The run whose cell asked. */
+  /** The run that made the sub-call. */
   readonly node: string;
   readonly cellId: string;
   readonly ordinal: number;
   readonly kind: SubcallKind;
-  /** The model that the code named; null for the usual one. */
+  /** The model that the program named; null for the default one. */
   readonly model: string | null;
   readonly prompts: readonly string[];
-  /** One text per prompt, as far as they are there. */
+  /** One text per prompt; null until it arrives. */
   readonly texts: readonly (string | null)[];
   /** Slots without a text. */
   readonly missing: number;
-  /** The first slot, from 0, that no child was started for yet. */
+  /** Index of the next slot to start a child for. */
   readonly next: number;
-  /** Children that are at work. */
+  /** Number of running children. */
   readonly working: number;
 };
 
-/** A call that waits for a place among the open ones. */
+/** A call that waits in the queue. */
 export type Waiting = {
   readonly node: string;
   readonly call: Extract<OutsideAction, { readonly type: 'CallModel' }>;
 };
 
 export type Tree = {
-  /** `Ended`: the root is done. `ShutDown`: everything stands down until Resumed. */
+  /** `Ended`: the root has ended. `ShutDown`: nothing runs until Resumed. */
   readonly name: 'Running' | 'Ended' | 'ShutDown';
   readonly epoch: number;
-  /** The root, which stays, and its descendants until they are done. */
+  /** The root, and its descendants while they run. The root stays after its end. */
   readonly nodes: Readonly<Record<string, CodeState>>;
-  /** By the name that its children begin with: the cell and the word of the sub-call. */
+  /** By the prefix of the ids of its children: the cell and the sub-call. */
   readonly batches: Readonly<Record<string, Batch>>;
-  /** First come, first served. A batch has no more calls among them than may be open: so a long one holds up nobody. */
+  /** First in, first out. A batch queues at most as many calls as may be open, so a long batch blocks nobody. */
   readonly waiting: readonly Waiting[];
-  /** Open model calls: the run of each, by request id. */
+  /** Open model calls: request id to run. */
   readonly calls: Readonly<Record<string, string>>;
-  /** Children that were started, in the whole tree. */
+  /** Number of children started in the whole tree. */
   readonly subcalls: number;
   readonly pieces: PieceCounts;
   readonly ledger: Ledger;
 };
 
-/** What one event came to. Edges and diagnostics name the run that they are of. */
+/** Result of one event. Edges and diagnostics name their run. */
 export type TreeStep = {
   readonly state: Tree;
   readonly actions: readonly TreeAction[];
@@ -63,7 +63,7 @@ export type TreeStep = {
   readonly diagnostics: readonly (Diagnostic & { readonly node: string })[];
 };
 
-/** A tree whose root has not begun: `Started` to `n0` begins it. */
+/** A tree whose root has not started. The event `Started` for `n0` starts it. */
 export const initialTree = (given: CodeSettings): Tree => {
   const limits = readRunLimits(given.limits);
   const settings = { ...given, limits, childLimits: readRunLimits(given.childLimits) };
@@ -91,13 +91,13 @@ export const initialTree = (given: CodeSettings): Tree => {
   };
 };
 
-/** What all runs of the tree have spent. */
+/** Usage of all runs of the tree. */
 export const spentBy = ({ ledger }: Tree): UsageTotals => ledger.accounts[ROOT]?.spent ?? nothingSpent;
 
-/** Calls that were open when the process died: what they cost is not known, and they were made again. */
+/** Number of calls that a crash interrupted. Their cost is unknown, and they were made again. */
 export const unknownCallsOf = ({ ledger }: Tree): number => ledger.accounts[ROOT]?.unknown.calls ?? 0;
 
-/** What the whole tree came to; null while it has not. */
+/** Outcome of the whole tree; null while it runs. */
 export const outcomeOf = (tree: Tree): Outcome | null => {
   const root = tree.nodes[ROOT];
   return root?.name === 'DONE' ? root.outcome : null;

@@ -5,16 +5,14 @@ import type { CodeState } from '../run/state.js';
 import type { Ledger } from './ledger.js';
 import type { Tree, TreeStep } from './tree-state.js';
 
-/**
- * A mutable draft of one step of the tree. The tree in it is replaced, never mutated.
- */
+/** The mutable draft of one step. The tree in it is replaced, never mutated. */
 export type TreeDraft = {
   tree: Tree;
   readonly at: number;
   readonly actions: TreeAction[];
   readonly path: (Edge & { readonly node: string })[];
   readonly diagnostics: (Diagnostic & { readonly node: string })[];
-  /** Events that runs owe each other, in order: delivered within the same step. */
+  /** Events from one run to another, in order. All are delivered within this step. */
   readonly owed: RunEvent[];
 };
 
@@ -47,7 +45,7 @@ export const act = (draft: TreeDraft, node: string, action: OutsideAction): void
   draft.actions.push({ ...action, node });
 };
 
-/** An event that changed nothing but spending. */
+/** Records a diagnostic for an event that changed nothing except usage. */
 export const note = (draft: TreeDraft, event: TreeEvent, state: string, why: string): void => {
   draft.diagnostics.push({ kind: 'late', state, event: event.type, why, node: event.node });
 };

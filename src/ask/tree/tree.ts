@@ -25,14 +25,15 @@ import {
 /**
  * The step function of a tree of runs. Every run steps the same machine; the tree handles sub-calls, budget and queue.
  *
- * 1. Never more than `openCallsMax` model calls are open in the whole tree; others wait for their turn.
- * 2. Each sub-call is answered once, in prompt order, when every slot has its text; a child that fails spoils its slot.
- * 3. What a call cost is booked before anything else is done with its event, also if its run is gone.
- * 4. Runs end deepest first. A child that is done leaves the tree; what it spent stays.
- * 5. Pure: same tree and event, same answer; never throws. What crashes between two steps is made good by Resumed.
+ * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the queue.
+ * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A failed child only affects
+ *    its own slot.
+ * 3. The usage of a call is counted first, even if its run has ended.
+ * 4. Children end before their parents. An ended child leaves the tree; its usage stays.
+ * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state after a crash.
  */
 
-/** One application. Events for runs that are gone change nothing but spending; what is no event changes nothing. */
+/** One step. Events for ended runs only change usage. Invalid events change nothing. */
 export const stepTree = (tree: Tree, event: TreeEvent): TreeStep => {
   const why = faultIn(treeEventShape, event, 'the event');
   if (why === null) return stepTreeUnchecked(tree, event);
@@ -40,7 +41,7 @@ export const stepTree = (tree: Tree, event: TreeEvent): TreeStep => {
   return { state: tree, actions: [], path: [], diagnostics: [found] };
 };
 
-/** The same, of events that were checked before: those that a journal gives back. */
+/** The same for events that were already validated, such as those of a journal. */
 export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
   const draft = draftOf(tree, event.at);
   if (event.type === 'Resumed') resume(draft, event);
@@ -59,12 +60,12 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
   return stepOf(draft);
 };
 
-/** A last word before the call: of a runtime that breaks the protocol. */
+/** The end of a call that was never sent. Only a faulty runtime reports this. */
 const isUnsent = ({ waiting }: Tree, event: TreeEvent): boolean =>
   (event.type === 'ModelReplied' || event.type === 'ModelFailed') &&
   waiting.some(({ call }) => call.requestId === event.requestId);
 
-/** Delivers what is owed and fills the places of calls that are over, until nothing is owed. */
+/** Delivers pending events and starts waiting calls until nothing is left. */
 const settle = (draft: TreeDraft): void => {
   do {
     for (let event = draft.owed.shift(); event !== undefined; event = draft.owed.shift())
@@ -77,7 +78,7 @@ const settle = (draft: TreeDraft): void => {
   if (root.name === 'DONE' && draft.tree.name === 'Running') change(draft, { name: 'Ended' });
 };
 
-/** Steps one run, and does what comes of it. */
+/** Steps one run and performs its actions. */
 const deliver = (draft: TreeDraft, event: RunEvent): void => {
   const { node, ...own } = event;
   const before = draft.tree.nodes[node];
@@ -97,7 +98,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
   if (state.name === 'DONE' && node !== ROOT) endChild(draft, node, state.outcome);
 };
 
-/** What the tree does itself; the rest goes outside. */
+/** Performs the actions that concern the tree. All others go to the runtime. */
 const perform = (draft: TreeDraft, node: string, action: CodeAction): void => {
   switch (action.type) {
     case 'CallModel':
@@ -117,7 +118,7 @@ const perform = (draft: TreeDraft, node: string, action: CodeAction): void => {
   }
 };
 
-/** Children end before the run that asked for them goes on. */
+/** Ends the children of a cell before its run continues. */
 const stopChildren = (draft: TreeDraft, node: string, cellId: string, ordinal: number | null): void => {
   for (const child of abandonBatches(draft, node, cellId, ordinal)) {
     deliver(draft, { type: 'CancelRequested', at: draft.at, node: child, cause: 'parent' });
@@ -129,7 +130,7 @@ const stopChildren = (draft: TreeDraft, node: string, cellId: string, ordinal: n
 const deepestFirst = (nodes: readonly string[]): readonly string[] =>
   nodes.toSorted((one, other) => lineageOf(other).length - lineageOf(one).length);
 
-/** Everything outside stops; the tree stays as it is. */
+/** Stops everything outside. The tree itself stays unchanged. */
 const standDown = (draft: TreeDraft, event: TreeEvent): void => {
   const { tree } = draft;
   if (tree.name !== 'Running') {
@@ -150,7 +151,7 @@ const standDown = (draft: TreeDraft, event: TreeEvent): void => {
   change(draft, { name: 'ShutDown' });
 };
 
-/** What was under way starts again under the same ids. */
+/** Starts interrupted work again under the same ids. */
 const resume = (draft: TreeDraft, event: Extract<TreeEvent, { readonly type: 'Resumed' }>): void => {
   const { tree } = draft;
   if (event.epoch <= tree.epoch) {
@@ -164,8 +165,8 @@ const resume = (draft: TreeDraft, event: Extract<TreeEvent, { readonly type: 'Re
 };
 
 /**
- * The actions that the tree waits for the answers of at the time `at`: what Resumed starts again. Cells and variables
- * are not among them, since they wait for their environment: they follow its EnvironmentStarted.
+ * Actions whose results the tree is waiting for at the time `at`. Resumed starts them again. Cells and variables are not
+ * included: they start after EnvironmentStarted.
  */
 export const inFlight = (tree: Tree, at: number): readonly TreeAction[] =>
   Object.entries(tree.nodes).flatMap(([node, state]) =>

@@ -5,7 +5,7 @@ import { isWithin } from '../../files/is-within.js';
 import type { Tool } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 
-/** The path, and the folders that will be made for it. */
+/** The path, and the folders that must be created for it. */
 const comingWith = (place: string, workspace: string): readonly string[] => {
   const places = [place];
   for (let folder = path.dirname(place); isWithin(folder, workspace); folder = path.dirname(folder)) {
@@ -16,8 +16,8 @@ const comingWith = (place: string, workspace: string): readonly string[] => {
 };
 
 /**
- * A tool that changes files, as commands in the background see it: a protected path that it writes was allowed by the
- * user, so the sandbox leaves it where it is.
+ * Wraps a tool that changes files, for background commands: when it writes a protected path, the user has allowed that,
+ * so the sandbox keeps the file in place.
  */
 export const withAllowedWrites = (tool: Tool, sandbox: SessionSandbox): Tool => {
   const run: Tool['run'] = async (input, context) => {
@@ -29,7 +29,7 @@ export const withAllowedWrites = (tool: Tool, sandbox: SessionSandbox): Tool => 
     }
     return tool.run(input, context);
   };
-  // Not by spreading it: its schema is made when it is asked for.
+  // A spread would evaluate the schema, which is created on first use.
   const parts = { ...Object.getOwnPropertyDescriptors(tool), run: { value: run, enumerable: true } };
-  return Object.defineProperties({}, parts) as Tool; // the parts of one
+  return Object.defineProperties({}, parts) as Tool; // the descriptors are those of a Tool
 };

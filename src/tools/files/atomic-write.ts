@@ -6,13 +6,13 @@ import { systemFault } from '../../files/regular-file.js';
 import { hashLoaded, loadIn } from './file-text.js';
 
 /**
- * Replacing a file as a whole.
+ * Replaces a whole file.
  *
- * 1. A reader sees the old bytes or the new ones, never a mixture; after a failure, the old ones.
+ * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes remain.
  * 2. Mode and owner stay. A hard link to the old file keeps the old bytes.
- * 3. The folder is held while it is worked in: a symlink that somebody puts in its way leads neither the new bytes nor
- *    a temporary file elsewhere. The file still has the hash that was expected, and the folder is still in place,
- *    looked at just before the change.
+ * 3. The folder is held open during the change, so a symlink that appears in its path redirects neither the new bytes
+ *    nor the temporary file. Just before the change, the file must have the expected hash and the folder must still be
+ *    in place.
  */
 
 export type WriteOutcome =
@@ -24,14 +24,14 @@ export type WriteOutcome =
 type Kept = { readonly mode: number; readonly uid: number; readonly gid: number };
 
 const keptOf = async (place: string): Promise<Kept | null> => {
-  const status = await lstat(place).catch(() => null); // null: a new file, which has nothing to keep
+  const status = await lstat(place).catch(() => null); // null: a new file
   return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
 };
 
 const keepOwner = async (file: FileHandle, kept: Kept): Promise<void> => {
   const made = await file.stat();
   if (made.uid !== kept.uid || made.gid !== kept.gid) {
-    // Only root may give a file away; for others it becomes theirs, as with any editor that writes this way.
+    // Only root may set another owner. For other users the file becomes theirs, as in most editors.
     await file.chown(kept.uid, kept.gid).catch(() => undefined);
   }
   await file.chmod(kept.mode);
@@ -56,7 +56,7 @@ type Exchange = {
   readonly expected: string;
 };
 
-/** Rule 3: puts the new file in place of the old one, if all is as it was. */
+/** Moves the new file into place, if nothing has changed (rule 3). */
 const exchange = async (temporary: string, { folder, name, expected }: Exchange): Promise<WriteOutcome> => {
   const same = hashLoaded(await loadIn(folder, name)) === expected;
   const inPlace = await folder.isInPlace();
@@ -64,7 +64,7 @@ const exchange = async (temporary: string, { folder, name, expected }: Exchange)
     await rename(temporary, folder.at(name));
     return { kind: 'written' };
   }
-  await unlink(temporary).catch(() => undefined); // where the folder itself is gone there is nothing to remove
+  await unlink(temporary).catch(() => undefined); // if the folder is gone, there is nothing to remove
   return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
 };
 
@@ -83,7 +83,7 @@ const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
   }
 };
 
-/** Writes `bytes` to the real path, which must still hold what has the hash `expected` (ABSENT: nothing). */
+/** Writes `bytes` to the real path if the file still has the hash `expected` (ABSENT: no file). */
 export const replaceFile = async (
   real: string,
   bytes: Uint8Array,

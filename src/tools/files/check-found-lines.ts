@@ -2,10 +2,10 @@ import path from 'node:path';
 import { decodeFile, loadFile } from './file-text.js';
 
 /**
- * Lines that ripgrep found, looked at again.
+ * Verifies the lines that ripgrep found.
  *
- * ripgrep opens files by their paths. While it runs, another process may put a symlink where a folder was, and lines of
- * a file outside would be found. So each line is shown only if it stands in the file of that real path.
+ * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink, and ripgrep would
+ * report lines of a file outside. So a line is shown only if the file at the allowed real path contains it.
  */
 
 export type FoundLine =
@@ -16,10 +16,10 @@ export type FoundLine =
       readonly mark: string;
       readonly text: string;
     }
-  /** Between groups of lines. */
+  /** Separates groups of lines. */
   | { readonly kind: 'gap' };
 
-/** `FILE NUL NUMBER:TEXT`, or with `-` a line around a match; anything else separates groups. */
+/** `FILE NUL NUMBER:TEXT`; with `-` instead of `:` a context line. Any other record separates groups. */
 export const readLine = (record: string): FoundLine => {
   const [, file, number, mark, text] = /^([^\0]+)\0(\d+)([:-])(.*)$/s.exec(record) ?? [];
   if (file === undefined || mark === undefined || text === undefined) return { kind: 'gap' };
@@ -29,14 +29,14 @@ export const readLine = (record: string): FoundLine => {
 export type CheckedLines = {
   /** Formatted lines. */
   readonly lines: readonly string[];
-  /** Number of lines that ripgrep found and the file no longer has. */
+  /** Number of found lines that the file no longer has. */
   readonly changed: number;
 };
 
-/** Ripgrep's note behind the beginning of a long line. */
+/** Ripgrep's note after the start of a long line. */
 const PREVIEW = /( \[\.\.\. (omitted end of long line|\d+ more match(es)?)\])$/;
 
-/** Marks of the encoding and characters that can't be decoded are no matter of whose line it is. */
+/** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
 const isSameLine = (found: string, there: string | undefined): boolean => {
@@ -49,7 +49,7 @@ const isSameLine = (found: string, there: string | undefined): boolean => {
 
 type Lines = ReadonlyMap<number, string>;
 
-/** The lines of those numbers, of the file of that real path; none where it can't be read. */
+/** The lines with these numbers in the file at the real path; none if it can't be read. */
 const linesOf = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
   const loaded = await loadFile(real);
   const found = new Map<number, string>();
@@ -66,7 +66,7 @@ const linesOf = async (real: string, numbers: ReadonlySet<number>): Promise<Line
   return found;
 };
 
-/** `folder`: the real path that the files' names are relative to. */
+/** `folder`: real path that the file names are relative to. */
 export const checkLines = async (
   found: readonly FoundLine[],
   folder: string,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type HeldFolder, holdFolder } from '../../files/open-folder.js';
 import { readRegular, systemFault } from '../../files/regular-file.js';
 
-/** Files as bytes with a hash, and bytes as text. */
+/** Reads files as bytes with a hash, and decodes bytes as text. */
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 const SNIFFED_BYTES = 8_192;
@@ -11,7 +11,7 @@ const SNIFFED_BYTES = 8_192;
 export const hashOf = (bytes: Uint8Array | string): string =>
   createHash('sha256').update(bytes).digest('hex');
 
-/** Stands for a file that does not exist, wherever the hash of a file's bytes is asked for: sha256 of `absent`. */
+/** Stands for a missing file where a hash of a file is expected: sha256 of `absent`. */
 export const ABSENT = hashOf('absent');
 
 export type LoadedFile =
@@ -20,10 +20,10 @@ export type LoadedFile =
   | { readonly kind: 'folder' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-/** Environments, memory and open files of processes, ours with its keys among them. */
+/** Environments, memory and open files of processes, including our own environment with its keys. */
 const OF_PROCESS = /^\/proc\/\d+\//;
 
-/** A file in a folder that is held. A symlink in its place is not followed. */
+/** Loads a file in a held folder. Does not follow a symlink. */
 export const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => {
   if (OF_PROCESS.test(path.join(folder.real, name)))
     return { kind: 'unreadable', why: 'it belongs to a process' };
@@ -34,7 +34,7 @@ export const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFi
   return { kind: 'file', bytes, sha256: hashOf(bytes), mode: status.mode & 0o7777 };
 };
 
-/** Reads a whole regular file by its real path, and no other: never a pipe or a device, never through a symlink. */
+/** Loads a whole regular file by its real path. Refuses pipes, devices and symlinks. */
 export const loadFile = async (real: string): Promise<LoadedFile> => {
   try {
     const held = await holdFolder(path.dirname(real));
@@ -50,7 +50,7 @@ export const loadFile = async (real: string): Promise<LoadedFile> => {
   }
 };
 
-/** The hash of the file's bytes, or ABSENT; null of what is there and can't be read as a file. */
+/** The hash of the file's bytes, or ABSENT; null if something is there that can't be read as a file. */
 export const hashLoaded = (loaded: LoadedFile): string | null => {
   if (loaded.kind === 'file') return loaded.sha256;
   return loaded.kind === 'absent' ? ABSENT : null;
@@ -70,12 +70,12 @@ const decodeUtf8 = (bytes: Buffer): DecodedFile => {
     );
     return { kind: 'text', text, encoding: hasMark ? 'utf8-bom' : 'utf8' };
   } catch {
-    // Not UTF-8: the encoding is said to be unknown, and the reader gets replacement characters.
+    // Not UTF-8: the reader sees replacement characters, and the encoding is reported as unknown.
     return { kind: 'text', text: bytes.toString('utf8'), encoding: 'unknown' };
   }
 };
 
-/** UTF-16 is known by its byte order mark; anything else with a NUL byte near its beginning is binary. */
+/** A byte order mark identifies UTF-16. Any other file with a NUL byte near its start is binary. */
 export const decodeFile = (bytes: Buffer): DecodedFile => {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) {
     return { kind: 'text', text: new TextDecoder('utf-16le').decode(bytes), encoding: 'utf16le' };

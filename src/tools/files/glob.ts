@@ -1,19 +1,19 @@
 /**
- * Globs as people write them for files, read by picomatch: `find` and `search` speak this one dialect.
+ * Globs as people write them for files, matched by picomatch. `find` and `search` share this dialect.
  *
- * `*` and `?` stay within a name, `**` crosses folders, `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` choose, `\` takes the
- * meaning of the next character, `!` in front negates the whole. Hidden files count. A glob without a slash means a file
- * of that name in any folder; a slash in front ties it to the folder itself, one at the end means all files below.
- * Brackets without an end, parentheses and `|` stand for themselves.
+ * `*` and `?` match within a name, `**` across folders. `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` are alternatives. `\`
+ * escapes the next character. A leading `!` negates the glob. Hidden files match too. A glob without a slash matches a
+ * name in any folder; a leading slash anchors it to the folder itself; a trailing slash means all files below.
+ * Unclosed brackets, parentheses and `|` are literal.
  */
 
-/** Each more makes a regular expression try so many more ways on names that are made for it. */
+/** More stars make the regular expression slow on names that are made for it. */
 const STARS_IN_NAME_MAX = 4;
 const DEEP_STARS_MAX = 4;
 
 type Read = { readonly text: string; readonly next: number };
 
-/** `[...]` from its bracket on, never for a slash; null if it is never closed. */
+/** Reads `[...]` from its bracket on. A class never matches a slash. null if it is never closed. */
 const readClass = (glob: string, from: number): Read | null => {
   let at = from + 1;
   const negated = glob[at] === '!' || glob[at] === '^';
@@ -30,7 +30,7 @@ const readClass = (glob: string, from: number): Read | null => {
   return null;
 };
 
-/** Whether the brace is closed behind its place. */
+/** Whether the brace at this position is closed later. */
 const isClosed = (glob: string, from: number): boolean => {
   let depth = 0;
   for (let at = from; at < glob.length; at++) {
@@ -42,7 +42,7 @@ const isClosed = (glob: string, from: number): boolean => {
   return false;
 };
 
-/** The glob in the words of picomatch, which reads some signs otherwise: `(a|b)`, `[!a]`, quotes, open brackets. */
+/** The glob in picomatch's syntax, which differs for `(a|b)`, `[!a]`, quotes and unclosed brackets. */
 const translate = (glob: string): string => {
   let translated = '';
   let depth = 0;
@@ -73,7 +73,7 @@ const hasTooManyStars = (glob: string): boolean =>
   countOf(glob, /\*\*/g) > DEEP_STARS_MAX ||
   glob.split('/').some((name) => countOf(name, /\*+/g) > STARS_IN_NAME_MAX);
 
-/** Without the signs in front and at the end that say where it holds. */
+/** Removes the leading and trailing characters that say where the glob applies. */
 const anchor = (glob: string): string => {
   const bare = glob.replace(/^(?:\.?\/)+/, '');
   const below = bare.endsWith('/') ? `${bare.replace(/\/+$/, '')}/**` : bare;
@@ -86,7 +86,7 @@ export type ReadGlob =
   | { readonly kind: 'glob'; fits(path: string): boolean }
   | { readonly kind: 'invalid'; readonly why: string };
 
-/** Reads a glob as a test of paths relative to a folder, with `/` between names. */
+/** Compiles a glob into a test for paths relative to a folder, with `/` between names. */
 export const readGlob = async (glob: string): Promise<ReadGlob> => {
   const { default: picomatch } = await import('picomatch');
   const negated = glob.startsWith('!');
@@ -101,7 +101,7 @@ export const readGlob = async (glob: string): Promise<ReadGlob> => {
       nonegate: true,
       fastpaths: false,
       strictSlashes: true,
-      debug: true, // a glob that makes no regular expression is refused
+      debug: true, // refuses a glob that gives an invalid regular expression
     });
     return { kind: 'glob', fits: (path) => fits.test(path) !== negated };
   } catch (error) {
@@ -112,8 +112,8 @@ export const readGlob = async (glob: string): Promise<ReadGlob> => {
 const PLAIN_NAME = /^(?=.*[\w.-])[\w.*-]+$/;
 
 /**
- * Names that every file has which the glob fits, as globs of `*` alone; null where nothing simple can be said. With
- * them a search need not look into other files.
+ * File names that every match of the glob must have, as globs with only `*`; null if there is no simple answer. A search
+ * can then skip all other files.
  */
 export const plainNames = (glob: string): readonly string[] | null => {
   const [, head, choice, tail] =

@@ -1,8 +1,8 @@
-/** The line endings of a text: all the same, or mixed. */
+/** The kind of line ending in a text: all the same, or mixed. */
 
 export type LineEnding = '\n' | '\r\n';
 
-/** `none` of a text without a line break. */
+/** `none` for a text without a line break. */
 export const endingsOf = (text: string): LineEnding | 'mixed' | 'none' => {
   let windows = 0;
   let all = 0;

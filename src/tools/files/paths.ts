@@ -5,12 +5,12 @@ import type { CallFacts } from '../../agent/call.js';
 import type { InvalidInput, ToolContext } from '../../ports/tool.js';
 
 /**
- * Where a path really leads.
+ * Resolves paths.
  *
- * 1. A real path has no symlink in it, whether the file exists or not: policy and the tools see the same file.
+ * 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore see the same file.
  * 2. Nothing is opened and nothing is changed.
- * 3. What a call may touch was decided when it was judged. Since then another call may have put a symlink in the way,
- *    so a tool takes its path from `findAllowed`, just before it looks.
+ * 3. The paths of a call are decided when it is judged. Another call may since have put a symlink in the way, so a tool
+ *    takes its path from `findAllowed` just before it uses it.
  */
 
 const LINKS_MAX = 40;
@@ -18,7 +18,7 @@ const LINKS_MAX = 40;
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
-/** Does not follow further than the first part that is missing. */
+/** Resolves symlinks up to the first missing part. */
 const follow = async (absolute: string, links: number): Promise<string> => {
   if (links > LINKS_MAX) throw new Error('it leads through too many symlinks');
   try {
@@ -30,18 +30,18 @@ const follow = async (absolute: string, links: number): Promise<string> => {
   const parent = path.dirname(absolute);
   if (parent === absolute) return absolute;
   const place = path.join(await follow(parent, links), path.basename(absolute));
-  const status = await lstat(place).catch(() => null); // null: nothing stands there, which is an answer
+  const status = await lstat(place).catch(() => null); // null: nothing exists there
   if (!status?.isSymbolicLink()) return place;
   return follow(path.resolve(path.dirname(place), await readlink(place)), links + 1);
 };
 
-/** Absolute, but not yet real. `~` is the home folder, as a shell has it. */
+/** Absolute, but symlinks are not resolved. `~` is the home folder, as in a shell. */
 const absoluteOf = (given: string, workspace: string): string => {
   if (given === '~' || given.startsWith('~/')) return path.join(homedir(), given.slice(1));
   return path.resolve(workspace, given);
 };
 
-/** The real absolute path of what the model named. Fails when the path can't be followed. */
+/** The real path of a name that the model gave. Rejects if the path can't be followed. */
 const realPathOf = (given: string, workspace: string): Promise<string> =>
   follow(absoluteOf(given, workspace), 0);
 
@@ -49,7 +49,7 @@ export type Allowed =
   | { readonly kind: 'allowed'; readonly real: string; readonly shown: string }
   | { readonly kind: 'elsewhere'; readonly why: string };
 
-/** Rule 3: the real path, if it is still one that policy decided about. */
+/** The real path, if it is still one that the policy decided about (rule 3). */
 export const findAllowed = async (
   given: string,
   { workspace, paths }: Pick<ToolContext, 'workspace' | 'paths'>,
@@ -66,7 +66,7 @@ export const findAllowed = async (
 
 export type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 
-/** Facts for the policy about a call that touches one path. */
+/** Facts for the policy about a call with one path. */
 export const judgePath = async (
   given: string,
   workspace: string,
@@ -82,11 +82,11 @@ export const judgePath = async (
   }
 };
 
-/** The title of a call that looks for something below a folder. */
+/** The title of a call that searches below a folder. */
 export const titleWithin = (sought: string, [folder = '.']: readonly string[]): string =>
   folder === '.' ? sought : `${sought} in ${folder}`;
 
-/** A real path as people and models read it: relative to the workspace where it lies in it. */
+/** A real path for people and models: relative to the workspace if it is inside. */
 export const showPath = (real: string, workspace: string): string => {
   const relative = path.relative(workspace, real);
   if (relative === '') return '.';

@@ -1,15 +1,15 @@
 import type { Image, ImageType } from '../../agent/message.js';
 import type { Blobs } from '../../ports/journal.js';
 
-/** Pictures that models take, known by their first bytes. */
+/** Pictures in the formats that models accept, recognised by their first bytes. */
 
-/** Size limit for one picture: providers accept a third more, which base64 adds. */
+/** Size limit for one picture. Base64 adds a third, and providers limit the sum. */
 const BYTES_MAX = 3_750_000;
 const SIDE_MAX = 8_000;
 
 type Picture = { readonly mediaType: ImageType; readonly width: number; readonly height: number };
 
-/** Width and height from the frame header of a JPEG, behind segments that each name their length. */
+/** Width and height from the frame header of a JPEG. The segments before it each state their length. */
 const jpegSize = (bytes: Buffer): readonly [number, number] => {
   let at = 2;
   while (at + 9 < bytes.length && bytes[at] === 0xff) {
@@ -56,8 +56,8 @@ const measurePicture = (bytes: Buffer): Picture | null => {
 };
 
 /**
- * Whether its end is there: a picture that breaks off is refused by providers, and every later request with it. A GIF may
- * end with anything.
+ * Whether a picture is complete. Providers refuse a truncated picture, and every later request that contains it. A GIF
+ * has no fixed end to check.
  */
 const isWhole = (bytes: Buffer, mediaType: ImageType): boolean => {
   switch (mediaType) {
@@ -80,7 +80,7 @@ type KeptPicture =
   | { readonly kind: 'tooLarge'; readonly why: string }
   | { readonly kind: 'broken'; readonly why: string };
 
-/** Keeps a picture as a blob, if it is one that models take. Rejects when the blob can't be written. */
+/** Stores a picture as a blob if models accept its format. Rejects if the blob can't be written. */
 export const keepPicture = async (bytes: Buffer, blobs: Blobs): Promise<KeptPicture> => {
   const picture = measurePicture(bytes);
   if (picture === null) return { kind: 'none' };

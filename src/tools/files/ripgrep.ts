@@ -5,21 +5,21 @@ import { ripgrepProgram } from '../../programs/ripgrep.js';
 import { startProgram } from '../../programs/start-program.js';
 
 /**
- * ripgrep as a child process. Symlinks are not followed, and nothing is changed.
+ * Runs ripgrep as a child process. It follows no symlinks and changes nothing.
  *
- * It works by paths, so a process that exchanges folders while it runs can make it look elsewhere: what it finds is
- * looked at again below a held folder before anybody sees it.
+ * ripgrep opens files by path, so a process that replaces folders meanwhile can redirect it. Its results are therefore
+ * verified below a held folder before anybody sees them.
  */
 
 const ERROR_CHARACTERS_MAX = 2_000;
-/** A longer one is cut there. */
+/** Longer records are cut here. */
 const RECORD_CHARACTERS_MAX = 1_000_000;
 
 export type RipgrepEnd = {
   readonly code: number | null;
-  /** About the pattern or a glob; empty where files could not be read. */
+  /** About the pattern or a glob; empty if only some files were unreadable. */
   readonly error: string;
-  /** It was stopped because `take` had enough. */
+  /** Stopped because `take` had enough. */
   readonly more: boolean;
 };
 
@@ -29,20 +29,20 @@ export type RipgrepOrder = {
   readonly signal: AbortSignal;
   /** Record separator: a line break, or NUL (`--null` with `--files`). */
   readonly end: '\n' | '\0';
-  /** Called with each record; `enough` ends the run. */
+  /** Called for each record. `enough` ends the run. */
   take(record: string): 'more' | 'enough';
 };
 
 /**
- * What every run has: hidden files count, files that an ignore file names do not, with or without a repository. Messages
- * about files would name some that lie elsewhere, if folders are exchanged.
+ * Options of every run: hidden files count; ignore files apply with or without a repository. Messages about single files
+ * are off, since they could name files outside if folders are replaced.
  */
 const ALWAYS = [
   ...['--no-config', '--color=never', '--hidden', '--no-require-git', '--glob=!.git'],
   ...['--no-messages', '--no-ignore-messages'],
 ];
 
-/** Calls `take` with each record; a line break inside a record is none of ours to interpret. */
+/** Calls `take` for each record. A line break inside a record has no meaning here. */
 const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
   const decoder = new StringDecoder('utf8');
   let open = '';
@@ -73,7 +73,7 @@ const start = async (order: RipgrepOrder): Promise<RipgrepEnd> => {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const stop = (): void => {
-      child.kill('SIGKILL'); // it changes nothing, so there is nothing to end in order
+      child.kill('SIGKILL'); // it changes nothing, so it needs no time to end
     };
     let more = false;
     let error = '';
@@ -95,7 +95,7 @@ const start = async (order: RipgrepOrder): Promise<RipgrepEnd> => {
   });
 };
 
-/** Runs ripgrep until it ends, `take` has enough, or it is stopped. Rejects when it can't be started, with what to do. */
+/** Runs ripgrep until it ends, `take` has enough, or it is aborted. Rejects with advice if it can't be started. */
 export const runRipgrep = (order: RipgrepOrder): Promise<RipgrepEnd> =>
   start(order).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
@@ -104,16 +104,16 @@ export const runRipgrep = (order: RipgrepOrder): Promise<RipgrepEnd> =>
     );
   });
 
-/** Names below a folder that no ignore file names, relative to it. */
+/** Relative names of the files below a folder that no ignore file excludes. */
 export const listFiles = (order: Pick<RipgrepOrder, 'folder' | 'signal' | 'take'>): Promise<RipgrepEnd> =>
   runRipgrep({ ...order, words: ['--files', '--null'], end: '\0' });
 
-/** Works in a folder that policy has allowed; null where its path leads elsewhere by now, or to no folder. */
+/** Runs `work` in an allowed folder; null if its path now leads elsewhere or to no folder. */
 export const withFolder = async <T>(
   real: string,
   work: (folder: HeldFolder) => Promise<T>,
 ): Promise<T | null> => {
-  const held = await holdFolder(real).catch(() => null); // null: it may not be entered
+  const held = await holdFolder(real).catch(() => null); // null: access denied
   if (held?.kind !== 'held') return null;
   try {
     return await work(held.folder);

@@ -3,24 +3,24 @@ import { type IndentPair, reindent } from './indentation.js';
 import { foldTypography, indentOf, keyOf, linesOf, plainOf, trimEndBlanks } from './lines.js';
 
 /**
- * The new text as it belongs into the file, where the old one was found in spite of differences.
+ * Adapts the new text to the file if the old text matched only with tolerated differences.
  *
- * A line that the edit leaves as it was keeps the file's characters. Any other is changed in the way in which the
- * lines of the old text differ from those of the file, if that is one way.
+ * A line that the edit does not change keeps the file's characters. In all other lines, the differences between the old
+ * text and the file are repeated, if they follow one consistent pattern.
  */
 
 export type Difference = 'blanks' | 'indentation' | 'typography';
 
 export type AdaptedText =
   | { readonly kind: 'adapted'; readonly texts: readonly string[] }
-  /** The indentation of the new text can be read in two ways, or in none. */
+  /** The indentation of the new text is ambiguous or contradictory. */
   | { readonly kind: 'unclear' };
 
 const bodyOf = (line: string): string => trimEndBlanks(line.slice(indentOf(line).length));
 const tailOf = (line: string): string => line.slice(trimEndBlanks(line).length);
 const isEmpty = (line: string): boolean => trimEndBlanks(foldTypography(line)) === '';
 
-/** Differences between the given lines and those of the file. */
+/** The differences between the lines of the old text and those of the file. */
 export const differencesOf = (pairs: readonly LinePair[]): ReadonlySet<Difference> => {
   const found = new Set<Difference>();
   for (const { given, file } of pairs) {
@@ -33,15 +33,15 @@ export const differencesOf = (pairs: readonly LinePair[]): ReadonlySet<Differenc
   return found;
 };
 
-/** The blanks at the beginning as they are. */
+/** Leading spaces and tabs, unchanged. */
 const leadOf = (line: string): string => line.slice(0, indentOf(line).length);
 
 // ---- Indentation ----
 
-/** In which of the two the new text is indented. */
+/** Whether the new text is indented like the given old text or like the file. */
 type Side = 'given' | 'file' | 'unclear';
 
-/** In which of the two a line of the new text stands, indentation included; null if in both or in none. */
+/** Which side contains this line of the new text, including its indentation; null for both or none. */
 const knownSide = (pairs: readonly LinePair[], line: string | undefined): 'given' | 'file' | null => {
   if (line === undefined) return null;
   const key = keyOf(line, { typography: 'folded', indentation: 'exact' });
@@ -52,7 +52,7 @@ const knownSide = (pairs: readonly LinePair[], line: string | undefined): 'given
   return isGiven ? 'given' : 'file';
 };
 
-/** By the indentation of the first line; by that of the others where the first one says nothing. */
+/** Decides by the indentation of the first line, and by the other lines if the first one is inconclusive. */
 const sideByIndents = (pairs: readonly IndentPair[], indents: readonly string[]): Side => {
   const [given, file] = [new Set(pairs.map((pair) => pair.given)), new Set(pairs.map((pair) => pair.file))];
   const hasGiven = indents.some((indent) => given.has(indent) && !file.has(indent));
@@ -70,7 +70,7 @@ const sideByIndents = (pairs: readonly IndentPair[], indents: readonly string[])
 type Indents = (indent: string) => string;
 type ReadIndents = { readonly side: 'given' | 'file' | 'same'; readonly of: Indents } | 'unclear';
 
-/** New indentation for each line of the new text. */
+/** The new indentation for each line of the new text. */
 const readIndents = (pairs: readonly LinePair[], lines: readonly string[], inside: boolean): ReadIndents => {
   const same: ReadIndents = { side: 'same', of: (indent) => indent };
   const indentPairs = indentPairsOf(inside ? pairs.slice(1) : pairs);
@@ -88,10 +88,10 @@ const readIndents = (pairs: readonly LinePair[], lines: readonly string[], insid
 
 type Characters = { readonly of: (text: string) => string };
 
-/** Quotes go together: who writes one kind of them in typographic form writes the other so, too. */
+/** Groups quotes: a text with typographic quotes of one kind usually has typographic quotes of the other kind too. */
 const familyOf = (plain: string): string => (plain === "'" ? '"' : plain);
 
-/** Families of typographic characters that stand for plain ones: that is how the old text has them. */
+/** Groups of typographic characters in the old text for which the file has plain ones. */
 const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> => {
   const folded = new Set<string>();
   const kept = new Set<string>();
@@ -103,7 +103,7 @@ const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): Readonl
   return new Set([...folded].filter((family) => !kept.has(family)));
 };
 
-/** Replacement of each character of the old text, where it is always the same. */
+/** The file's character for each character of the old text, if it is always the same. */
 const readCharacters = (pairs: readonly LinePair[]): Characters => {
   const seen = new Map<string, Set<string>>();
   for (const { given, file } of pairs) {
@@ -127,7 +127,7 @@ const readCharacters = (pairs: readonly LinePair[]): Characters => {
   return { of: (text) => [...text].map(become).join('') };
 };
 
-/** The changed part of a line by `of`; what it has in common with the old line as the file has it. */
+/** Applies `of` to the changed part of a line. The unchanged part keeps the file's characters. */
 const changeLine = (line: string, pair: LinePair | undefined, { of }: Characters): string => {
   if (pair === undefined) return of(line);
   const [given, file] = [bodyOf(pair.given), bodyOf(pair.file)];
@@ -143,7 +143,7 @@ const changeLine = (line: string, pair: LinePair | undefined, { of }: Characters
 
 // ---- Together ----
 
-/** The file's line for each old one that stands for one line only. */
+/** The file's line for each old line that occurs only once. */
 const keptLines = (pairs: readonly LinePair[]): ReadonlyMap<string, string> => {
   const kept = new Map<string, string>();
   const doubtful = new Set<string>();
@@ -155,7 +155,7 @@ const keptLines = (pairs: readonly LinePair[]): ReadonlyMap<string, string> => {
   return kept;
 };
 
-/** New trailing blanks of a line; none where the old text has them and the file does not. */
+/** Maps trailing spaces: removed where the old text has them and the file does not. */
 const readTails = (pairs: readonly LinePair[]): ((tail: string) => string) => {
   const seen = new Map<string, Set<string>>();
   for (const { given, file } of pairs) {
@@ -194,14 +194,11 @@ const adaptPart = (
   });
 };
 
-/** Without the last line break, where the file has none. */
+/** Without the last line break if the file has none there. */
 const withoutBreak = (lines: readonly string[], { lacksBreak }: FoundPart): readonly string[] =>
   lacksBreak && lines.length > 1 && lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 
-/**
- * The new text of each part, with `\n` as its line breaks. How the old text differs from the file is seen from all parts
- * together.
- */
+/** The new text of each part, with `\n` line breaks. The pattern of differences is taken from all parts together. */
 export const adapt = (newTexts: readonly string[], parts: readonly FoundPart[]): AdaptedText => {
   const all = parts.flatMap(({ pairs }) => pairs);
   const given = parts.map((part, index) => withoutBreak(linesIn(newTexts[index] ?? ''), part));

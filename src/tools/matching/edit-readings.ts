@@ -1,8 +1,8 @@
 import { linesOf } from './lines.js';
 
 /**
- * What the two texts of an edit may mean beside what they say: with the line numbers of a listing, with escapes that
- * stand for what they name, with markers that stand for lines left out.
+ * Other ways to read the two texts of an edit: without line numbers of a listing, with escapes decoded, with markers as
+ * omitted lines.
  */
 
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
@@ -11,13 +11,13 @@ export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNum
 export type EditReading = {
   readonly oldText: string;
   readonly removed: Removed;
-  /** `newText` read in the same way; null if it can be read in two. */
+  /** `newText` read in the same way; null if that is ambiguous. */
   readonly newText: string | null;
 };
 
 // ---- Line numbers ----
 
-/** Behind the number: a tab and an arrow mark a listing by themselves, the others only when they count on. */
+/** Separators after the number. A tab or an arrow is enough to recognise a listing; for others the numbers must ascend. */
 const NUMBERED = /^ *(\d{1,7})(\t|\u2192|[:|] ?| \| ?)(.*)$/s;
 const BARE_NUMBER = /^ *(\d{1,7})$/;
 const STRONG = new Set(['\t', '\u2192']);
@@ -35,7 +35,7 @@ const readNumber = (line: string): Numbered | null => {
 
 const lineTexts = (text: string): readonly string[] => linesOf(text).map((line) => line.text);
 
-/** The lines of a text but for the empty one behind its last line break. */
+/** The lines of a text, without the empty one after its last line break. */
 const bodyOf = (text: string): readonly string[] => {
   const lines = lineTexts(text);
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
@@ -54,7 +54,7 @@ const countsOn = (numbered: readonly Numbered[]): boolean =>
 const rejoin = (text: string, lines: readonly string[]): string =>
   lines.join('\n') + (text.endsWith('\n') ? '\n' : '');
 
-/** Without line numbers, and what stood behind each; null of a text that is no listing. */
+/** The text without line numbers, and the separator after each; null if the text is not a listing. */
 const removeNumbers = (text: string): { readonly text: string; readonly separator: string } | null => {
   const numbered = bodyOf(text).map(readNumber);
   const all = numbered.filter((one) => one !== null);
@@ -70,7 +70,7 @@ const removeNumbers = (text: string): { readonly text: string; readonly separato
   };
 };
 
-/** The new text without numbers, if it has them too; null if some of its lines have and others have not. */
+/** The new text without line numbers, if it has any; null if only some of its lines have. */
 const removeSameNumbers = (text: string, separator: string): string | null => {
   const body = bodyOf(text);
   const numbered = body.map(readNumber);
@@ -128,8 +128,8 @@ const hasOddQuotes = (line: string): boolean =>
   ['"', "'"].some((quote) => (line.replace(/\\./g, '').split(quote).length - 1) % 2 === 1);
 
 /**
- * The new text under the escapes that the old one turned out to have. A text that has what escapes stand for is not
- * escaped itself; one whose line breaks may belong inside a string could mean either.
+ * Decodes in the new text the escapes that the old text turned out to contain. A text with literal line breaks or
+ * quotes is not escaped itself. null if a line break may belong inside a string, since that is ambiguous.
  */
 const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | null => {
   const oldKinds = escapesIn(oldText, kinds);
@@ -150,7 +150,7 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
 
 // ---- All of them ----
 
-/** The ways to read an edit, the literal one first. */
+/** All readings of an edit, the literal one first. */
 export const readingsOf = (oldText: string, newText: string): readonly EditReading[] => {
   const readings: EditReading[] = [{ oldText, newText, removed: 'nothing' }];
   const add = (reading: EditReading): void => {

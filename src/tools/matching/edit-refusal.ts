@@ -5,7 +5,7 @@ import { nearestLines } from './nearest-lines.js';
 import { textOccurrences } from './occurrences.js';
 import type { SearchedFile } from './searched-file.js';
 
-/** Messages for refused edits: enough for the model to correct the edit without reading the file again. */
+/** Messages for refused edits. They let the model correct the edit without reading the file again. */
 
 const SHOWN_LINES_MAX = 60;
 const SHOWN_CHARACTERS_MAX = 6_000;
@@ -13,10 +13,10 @@ const LINE_CHARACTERS_MAX = 400;
 const CONTEXT_LINES = 2;
 const PLACES_SHOWN = 6;
 const PLACES_NAMED = 40;
-/** A shorter text may stand anywhere by chance. */
+/** Shorter texts match by chance. */
 const KNOWN_CHARACTERS_MIN = 12;
 
-/** Words that a cut would split. They are left out: the redactor does not recognise a part of a key or token. */
+/** Words at a cut. They are left out, because the redactor can't recognise part of a key or token. */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
 
 const showLine = (text: string, number: number, from: number): string => {
@@ -30,14 +30,14 @@ const showLine = (text: string, number: number, from: number): string => {
   return `${number}\t[characters ${first}-${first + shown.length - 1} of ${text.length}] ${shown}`;
 };
 
-/** Offset at which two texts begin to differ. */
+/** Length of the common prefix of two texts. */
 const commonLength = (one: string, other: string): number => {
   let length = 0;
   while (length < one.length && one[length] === other[length]) length += 1;
   return length;
 };
 
-/** Numbered lines as `read` shows them; indexes from 0, `last` included. Of a long line the part around a difference. */
+/** Lines with numbers as `read` shows them. Indexes from 0, `last` included. Long lines are cut around the difference. */
 const showLines = (file: SearchedFile, first: number, last: number, given: readonly string[]): string => {
   const shown: string[] = [];
   let room = SHOWN_CHARACTERS_MAX;
@@ -53,14 +53,14 @@ const showLines = (file: SearchedFile, first: number, last: number, given: reado
   return shown.join('\n');
 };
 
-/** Index of the last line that holds text: not the empty one behind the last line break. */
+/** Index of the last line, without the empty one after the last line break. */
 const lastIndexOf = (file: SearchedFile): number =>
   Math.max(0, file.lines.length - (file.text.endsWith('\n') ? 2 : 1));
 
 const numbersOf = (first: number, last: number): string =>
   first === last ? `line ${first + 1}` : `lines ${first + 1}-${last + 1}`;
 
-/** `line 3` or `lines 3-5`, of a place in the file. */
+/** `line 3` or `lines 3-5`. */
 export const sayPlace = (file: SearchedFile, { start, end }: Span): string => {
   const [first, behind] = [file.lineNumberAt(start), file.lineNumberAt(end)];
   const last = end > start && behind > first && file.lines[behind - 1]?.start === end ? behind - 1 : behind;
@@ -72,7 +72,7 @@ const beginningOf = (file: SearchedFile): string =>
     ? 'The file is empty.'
     : `The file begins so:\n${showLines(file, 0, Math.min(4, lastIndexOf(file)), [])}`;
 
-/** A place with the lines around it; of a long one in few `lines` its beginning and its end. */
+/** A place with the lines around it. A long place shows its start and its end within `lines`. */
 const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
   const first = file.lineNumberAt(place.start) - 1;
   const last = Math.max(first, file.lineNumberAt(Math.max(place.start, place.end - 1)) - 1);
@@ -89,7 +89,7 @@ const nameLines = (file: SearchedFile, places: readonly Span[]): string => {
   return `lines ${numbers.slice(0, PLACES_NAMED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
 
-/** A text in parts, of which one stands in several places; `anchor` is one that does not. */
+/** For a text in parts: one part matches in several places. `anchor` is a part with a single place. */
 export const sayAmbiguousPart = (
   file: SearchedFile,
   name: string,
@@ -108,7 +108,7 @@ export const sayAmbiguousPart = (
   ].join('\n');
 };
 
-/** A text that stands in several places. `exact`: as it was given. */
+/** The text matches in several places. `exact`: without tolerated differences. */
 export const sayAmbiguous = (
   file: SearchedFile,
   name: string,
@@ -123,7 +123,7 @@ export const sayAmbiguous = (
   return `${name}.oldText is in the file more than once (${named})${how}. Add lines around it until it is unique${way}.\n${shown.join('\n--\n')}`;
 };
 
-/** A text that is nowhere: the nearest lines, and the first difference. `readings`: what it may mean, at least one. */
+/** The text matches nowhere: shows the nearest lines and the first difference. `readings` has at least one. */
 export const sayMissing = (
   file: SearchedFile,
   name: string,
@@ -157,6 +157,6 @@ export const sayMissing = (
   ].join('\n');
 };
 
-/** A text whose place is known, but not what is to become of it. */
+/** The place is known, but the new text is ambiguous. */
 export const sayUnclear = (file: SearchedFile, why: string, place: Span): string =>
   `${why} It is about ${sayPlace(file, place)}:\n${showPlace(file, place, SHOWN_LINES_MAX)}`;

@@ -4,45 +4,45 @@ import { numberOccurrences, textOccurrences } from './occurrences.js';
 import type { SearchedFile, ViewKind } from './searched-file.js';
 
 /**
- * Where a text stands in a file, in steps from strict to tolerant.
+ * Finds a text in a file, in steps from strict to tolerant.
  *
- * A step that finds one place ends the search, and so does one that finds several: then the text is ambiguous. What is
- * found is equal to the text but for what the step tolerates; nothing is ever found because it is similar.
+ * The first step with a match ends the search; with several matches the text is ambiguous. A match equals the text
+ * except for the differences that its step tolerates. Similarity alone is never a match.
  */
 
 /** Offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };
 
-/** A line as it was given, and as the file has it; the first and the last may be parts of lines. */
+/** A line of the given text and its counterpart in the file. The first and the last may be partial lines. */
 export type LinePair = { readonly given: string; readonly file: string };
 
 export type FoundPart = Span & {
   readonly pairs: readonly LinePair[];
-  /** The text ends with a line break where the file ends without one. */
+  /** The given text ends with a line break, but the file ends without one. */
   readonly lacksBreak: boolean;
-  /** It begins behind the indentation of its first line, as the text does; the other lines are indented otherwise. */
+  /** The given text starts after the indentation of its first line; its other lines have a different indentation. */
   readonly inside: boolean;
 };
 
 export type Places =
   | {
       readonly kind: 'found';
-      /** In order; one, unless the text was given in parts. */
+      /** In order. One, unless the text consists of parts. */
       readonly parts: readonly FoundPart[];
     }
   | { readonly kind: 'missing' }
   | {
       readonly kind: 'ambiguous';
       readonly places: readonly Span[];
-      /** For a text in parts: a part with exactly one place, and whether it is the first. */
+      /** For a text in parts: a part with exactly one place. `isFirst`: it is the first part. */
       readonly anchor?: Span & { readonly isFirst: boolean };
     };
 
-/** More places than this are not looked for, unless all are wanted. */
+/** Limit on the places to collect, unless all are requested. */
 const PLACES_MAX = 1_000;
-/** More ways to place the parts of one text than this are too many to be told apart. */
+/** Limit on the ways to place the parts of one text. With more, the text is refused. */
 const WAYS_MAX = 20_000;
-/** Lines whose indentation is compared in one step: only a file of repeated lines has more candidates. */
+/** Limit on the lines whose indentation one step compares. Only files of repeated lines reach it. */
 const COMPARED_LINES_MAX = 200_000;
 
 const splitsCharacter = (text: string, offset: number): boolean =>
@@ -60,7 +60,7 @@ const partAt = (file: SearchedFile, sought: string, { start, end }: Span): Found
 
 // ---- Anywhere in lines ----
 
-/** A place that would begin between the two characters of a line break begins before both. */
+/** Extends a place that starts inside a CR LF to the start of the line break. */
 const withWholeBreak = (text: string, { start, end }: Span): Span =>
   text[start] === '\n' && text[start - 1] === '\r' ? { start: start - 1, end } : { start, end };
 
@@ -69,7 +69,7 @@ const exactPlaces = ({ text }: SearchedFile, sought: string, most: number): read
     .map((start) => withWholeBreak(text, { start, end: start + sought.length }))
     .filter(({ start, end }) => !splitsCharacter(text, start) && !splitsCharacter(text, end));
 
-/** The text as that view shows it. The last line may be incomplete, so it keeps its blanks. */
+/** The text as this view shows it. Its last line may be partial, so it keeps its trailing spaces. */
 const seenAs = (sought: string, kind: ViewKind): string => {
   const lines = textsOf(sought).map((line, index, all) => {
     if (kind === 'endings') return line;
@@ -89,7 +89,7 @@ const placesInView = (file: SearchedFile, sought: string, kind: ViewKind, most: 
 
 // ---- Whole lines ----
 
-/** The lines that a part consists of; `closed`: a line break ends it. */
+/** The lines of a part. `closed`: it ends with a line break. */
 type Part = { readonly text: string; readonly lines: readonly string[]; readonly closed: boolean };
 
 const partOf = (text: string): Part => {
@@ -98,7 +98,7 @@ const partOf = (text: string): Part => {
   return { text, lines: closed ? lines.slice(0, -1) : lines, closed };
 };
 
-/** Lines at which the part begins, from 0, by its keys alone. */
+/** Indexes of lines where the part may start, by comparing keys only. */
 const startsOf = (file: SearchedFile, part: Part, comparison: Comparison): readonly number[] => {
   const keys = file.keys(comparison);
   const sought: number[] = [];
@@ -107,21 +107,22 @@ const startsOf = (file: SearchedFile, part: Part, comparison: Comparison): reado
     if (number === undefined) return [];
     sought.push(number);
   }
-  // The empty line behind the last line break is no line of the file.
+  // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
   return numberOccurrences(keys.numbers.subarray(0, count), sought, PLACES_MAX);
 };
 
 const isEmptyLine = (line: string): boolean => trimEndBlanks(foldTypography(line)) === '';
 
-/** The indentations of lines that are not empty. */
+/** The indentations of the lines that are not empty. */
 export const indentPairsOf = (pairs: readonly LinePair[]): readonly IndentPair[] =>
   pairs
     .filter(({ given }) => !isEmptyLine(given))
     .map(({ given, file }) => ({ given: indentOf(given), file: indentOf(file) }));
 
 /**
- * Whether the first line was copied from behind its indentation: alone it has none, and the others fit one another.
+ * Whether the text was copied without the indentation of its first line: only that line has none, and the others are
+ * consistent.
  */
 const beginsInside = (pairs: readonly LinePair[]): boolean => {
   const [first, ...rest] = pairs;
@@ -148,7 +149,7 @@ const placeOf = (file: SearchedFile, part: Part, first: number): FoundPart => {
 
 type Candidates = { readonly parts: readonly FoundPart[]; readonly all: boolean };
 
-/** The places of one part; not `all` of them where too many lines would have to be compared. */
+/** The places of one part. `all` is false if too many lines would have to be compared. */
 const candidatesOf = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = startsOf(file, part, comparison);
   if (comparison.indentation === 'exact') {
@@ -164,12 +165,12 @@ const candidatesOf = (file: SearchedFile, part: Part, comparison: Comparison): C
 
 type Way = readonly FoundPart[];
 
-/** Whether one change of indentation fits all parts. */
+/** Whether the same change of indentation fits all parts. */
 const keepsDepth = (way: Way): boolean =>
   way.length < 2 ||
   isConsistent(way.flatMap(({ pairs, inside }) => indentPairsOf(inside ? pairs.slice(1) : pairs)));
 
-/** Every way to choose one place for each part, in the order of the file; null if there are too many to look at. */
+/** All ways to choose one place per part, in the order of the file; null if there are too many. */
 const waysThrough = (
   candidates: readonly (readonly FoundPart[])[],
   sameDepth: boolean,
@@ -238,7 +239,7 @@ const STEPS: readonly Step[] = [
   byLines('folded', 'exact'),
   byLines('folded', 'ignored'),
 ];
-/** Steps for an oldText with line numbers removed: whole lines only, since a part of a line could match anywhere. */
+/** Steps for a text whose line numbers were removed: whole lines only, since part of a line could match by chance. */
 const LINE_STEPS: readonly Step[] = STEPS.slice(3).filter((step) => step !== STEPS[5]);
 
 const firstFound = (steps: readonly (() => Places)[]): Places => {
@@ -249,11 +250,11 @@ const firstFound = (steps: readonly (() => Places)[]): Places => {
   return { kind: 'missing' };
 };
 
-/** Places of a text that is not empty; with `wholeLines` only those made of whole lines. */
+/** Places of a non-empty text. `wholeLines`: only matches of whole lines. */
 export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boolean): Places =>
   firstFound((wholeLines ? LINE_STEPS : STEPS).map((step) => () => step(file, sought)));
 
-/** Places of parts of whole lines in this order, with anything between them. */
+/** Places of parts of whole lines in this order, with any text between them. */
 export const findParts = (file: SearchedFile, parts: readonly string[]): Places =>
   firstFound(
     (
@@ -270,7 +271,7 @@ export const findParts = (file: SearchedFile, parts: readonly string[]): Places 
     ),
   );
 
-/** Every place where the text stands as it is, but for line breaks, none where it would overlap itself. */
+/** All exact places of the text, apart from line breaks; none if matches overlap. */
 export const findAll = (
   file: SearchedFile,
   sought: string,

@@ -1,8 +1,8 @@
 import { foldTypography, indentOf, type TextLine, trimEndBlanks } from './lines.js';
 
-/** The first difference between a text and the lines it is nearest to, in words. */
+/** Describes the first difference between a text and the nearest lines of the file. */
 
-/** How far ahead a line is looked for that the other side lacks. */
+/** How many lines ahead to look for a line that the other side lacks. */
 const AHEAD_MAX = 30;
 const QUOTED_MAX = 60;
 
@@ -24,7 +24,7 @@ const codeOf = (character: string): string =>
 
 const counted = (count: number, noun: string): string => (count === 1 ? `a ${noun}` : `${count} ${noun}s`);
 
-/** Blanks and tabs in the order in which they come: `a tab and 2 blanks`. */
+/** Spaces and tabs in order: `a tab and 2 blanks`. */
 const sayBlanks = (text: string): string => {
   const runs = text.match(/\t+| +|[^\t ]/g) ?? [];
   const said = runs.map((run) => {
@@ -38,8 +38,8 @@ const sayBlanks = (text: string): string => {
 const isBlank = (text: string): boolean => trimEndBlanks(foldTypography(text)) === '';
 
 /**
- * A piece of a line as it can be told from any other: blanks and special characters by name. A long one is not cut: half
- * of a secret would be recognised by nobody.
+ * A piece of a line with its blanks and special characters named. Long pieces are not cut, because the redactor would not
+ * recognise half of a secret.
  */
 const sayPiece = (text: string): string => {
   if (text === '') return 'nothing';
@@ -50,12 +50,12 @@ const sayPiece = (text: string): string => {
   return `\`${text}\`${special !== undefined && text.length <= 12 ? name : ''}`;
 };
 
-/** Characters that end a word. A shown piece is never a part of a word, nor of a key or token. */
+/** Characters that end a word. Pieces are never cut inside a word, and so never inside a key or token. */
 const WORD_END = /[\s"'`,;(){}<>[\]]/;
 
 type Pieces = { readonly column: number; readonly file: string; readonly given: string };
 
-/** The parts in which two lines differ, with the rest of the words that they begin and end in. */
+/** The differing parts of two lines, extended to whole words. */
 const differing = (file: string, given: string): Pieces => {
   const most = Math.min(file.length, given.length);
   let before = 0;
@@ -76,7 +76,7 @@ const differing = (file: string, given: string): Pieces => {
   };
 };
 
-/** Difference between the given line and that of the file; null if they are equal. */
+/** Describes the difference between the given line and the file's line; null if they are equal. */
 const lineDifference = (file: TextLine, number: number, given: string): string | null => {
   if (file.text === given) return null;
   const [fileIndent, givenIndent] = [indentOf(file.text), indentOf(given)];
@@ -96,7 +96,7 @@ const lineDifference = (file: TextLine, number: number, given: string): string |
   return `line ${number}, column ${column}: the file has ${sayPiece(pieces.file)}, oldText has ${sayPiece(pieces.given)}`;
 };
 
-/** The line without differences that the steps tolerate: they are no reason for a refusal. */
+/** The line without tolerated differences, which are never the reason for a refusal. */
 const plain = (line: string): string => foldTypography(trimEndBlanks(line)).trim();
 
 const distanceTo = (lines: readonly string[], from: number, wanted: string): number => {
@@ -114,7 +114,7 @@ type Compared = {
   readonly offset: number;
 };
 
-/** The difference where two lines do not fit: one that only one side has, or another content. */
+/** Describes a mismatch: a line that only one side has, or different content. */
 const mismatch = ({ file, given, offset }: Compared, at: number, index: number): string => {
   const [there, wanted] = [file[at], given[index]];
   const number = offset + at + 1;
@@ -137,8 +137,8 @@ const mismatch = ({ file, given, offset }: Compared, at: number, index: number):
 };
 
 /**
- * The first difference of content; if there is none, the first one of blanks. `first` is the index of the file's line
- * at which the text would begin. Names the line by its number, from 1.
+ * The first difference in content; if there is none, the first one in blanks. `first`: index of the file's line where the
+ * text would begin. Line numbers in the message count from 1.
  */
 export const firstDifference = (
   lines: readonly TextLine[],

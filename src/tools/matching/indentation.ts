@@ -1,15 +1,14 @@
 /**
- * How the indentation of a text relates to that of the lines it was written for, and what that makes of other lines.
+ * Compares the indentation of a text with that of the file, and applies the difference to other lines.
  *
- * All lines are deeper, or less deep, by the same width. A tab is as wide as 2, 3, 4 or 8 blanks: which of these holds is
- * seen from the lines, never assumed.
+ * All lines must differ by the same width. A tab may be 2, 3, 4 or 8 spaces wide; the lines decide which.
  */
 
-/** The indentation of one line, as it was given and as the file has it. */
+/** The indentation of one line in the given text and in the file. */
 export type IndentPair = { readonly given: string; readonly file: string };
 
 const TAB_WIDTHS = [4, 2, 8, 3] as const;
-/** More different indentations than this are nobody's mistake. */
+/** Limit on different indentations. More of them are not one consistent mistake. */
 const PAIRS_MAX = 100;
 
 const widthOf = (indent: string, tab: number): number => {
@@ -22,7 +21,7 @@ const distinct = (pairs: readonly IndentPair[]): readonly IndentPair[] => [
   ...new Map(pairs.map((pair) => [`${pair.given}\n${pair.file}`, pair])).values(),
 ];
 
-/** By how much the file is indented more, if a tab is that wide; null if that is not the same for all lines. */
+/** The extra width of the file's indentation for this tab width; null if the lines disagree. */
 const shiftOf = (pairs: readonly IndentPair[], tab: number): number | null => {
   const [first = 0, ...others] = pairs.map(({ given, file }) => widthOf(file, tab) - widthOf(given, tab));
   return others.every((shift) => shift === first) ? first : null;
@@ -31,7 +30,7 @@ const shiftOf = (pairs: readonly IndentPair[], tab: number): number | null => {
 const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
   pairs.some(({ given, file }) => given.includes('\t') || file.includes('\t')) ? TAB_WIDTHS : [1];
 
-/** Whether lines keep their depth relative to one another. */
+/** Whether lines keep their depth relative to each other. */
 export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
   const some = distinct(pairs);
   if (some.length > PAIRS_MAX) return false;
@@ -39,11 +38,11 @@ export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
 };
 
 type Reading = {
-  /** New indentation by the given one. */
+  /** From given to new indentation. */
   readonly table: ReadonlyMap<string, string>;
-  /** Blanks behind tabs that the file does not have so. */
+  /** Spaces after tabs that the file does not have in this form. */
   readonly odd: boolean;
-  /** Lines are as deep as they were given. */
+  /** The depth of the lines does not change. */
   readonly sameDepth: boolean;
 };
 
@@ -58,7 +57,7 @@ const render = (width: number, tab: number, given: string, files: readonly strin
 const isOdd = (indent: string, files: readonly string[]): boolean =>
   /\t +$/.test(indent) && !files.some((file) => / +$/.exec(file)?.[0] === / +$/.exec(indent)?.[0]);
 
-/** New indentation for each old one with tabs of that width; null if the pairs contradict it. */
+/** The new indentation for each old one at this tab width; null if the pairs contradict it. */
 const readWith = (pairs: readonly IndentPair[], tab: number, indents: readonly string[]): Reading | null => {
   const shift = shiftOf(pairs, tab);
   if (shift === null) return null;
@@ -73,9 +72,7 @@ const readWith = (pairs: readonly IndentPair[], tab: number, indents: readonly s
   return { table, odd: [...table.values()].some((indent) => isOdd(indent, files)), sameDepth: shift === 0 };
 };
 
-/**
- * What each of these indentations becomes in the file; null where it becomes nothing, or one thing as well as another.
- */
+/** The new value of each indentation; null if there is none, or more than one. */
 export const reindent = (
   pairs: readonly IndentPair[],
   indents: readonly string[],

@@ -1,16 +1,16 @@
-/** A text as lines, and lines as what is compared of them. */
+/** Splits text into lines, and reduces lines to what a comparison uses. */
 
 export type TextLine = {
-  /** Without its line break. */
+  /** The text without its line break. */
   readonly text: string;
   readonly start: number;
-  /** Before the line break. */
+  /** Offset before the line break. */
   readonly end: number;
-  /** Behind the line break; of the last line the same as `end`. */
+  /** Offset after the line break; for the last line the same as `end`. */
   readonly next: number;
 };
 
-/** Lines by `\n` and `\r\n`. A text that ends with a line break has an empty last line. */
+/** Splits at `\n` and `\r\n`. A text that ends with a line break has an empty last line. */
 export const linesOf = (text: string): readonly TextLine[] => {
   const lines: TextLine[] = [];
   let start = 0;
@@ -35,10 +35,10 @@ const FOLDED: ReadonlyMap<string, string> = new Map(
 );
 const NOT_ASCII = /[\u0080-\uffff]/g;
 
-/** The plain character for a typographic quote, dash or blank; null of any other. */
+/** The plain character for a typographic quote, dash or space; null for any other. */
 export const plainOf = (character: string): string | null => FOLDED.get(character) ?? null;
 
-/** Typographic quotes, dashes and blanks as plain ones; the text keeps its length. */
+/** Replaces typographic quotes, dashes and spaces with plain ones. The length stays the same. */
 export const foldTypography = (text: string): string =>
   text.replace(NOT_ASCII, (character) => FOLDED.get(character) ?? character);
 
@@ -47,14 +47,14 @@ const isBlank = (text: string, at: number): boolean => {
   return unit === 0x20 || unit === 0x09 || unit === 0x0b || unit === 0x0c;
 };
 
-/** Without blanks and tabs at its end. */
+/** Without trailing spaces and tabs. */
 export const trimEndBlanks = (text: string): string => {
   let end = text.length;
   while (end > 0 && isBlank(text, end - 1)) end -= 1;
   return text.slice(0, end);
 };
 
-/** The blanks and tabs at the beginning, typographic blanks as plain ones. */
+/** Leading spaces and tabs, with typographic spaces as plain ones. */
 export const indentOf = (line: string): string => {
   let end = 0;
   let folded = false;
@@ -67,14 +67,14 @@ export const indentOf = (line: string): string => {
   return folded ? foldTypography(indent) : indent;
 };
 
-/** Which differences count when two lines are compared. */
+/** Which differences matter when two lines are compared. */
 export type Comparison = {
-  /** Typographic characters count as plain ones. */
+  /** `folded`: typographic characters equal their plain counterparts. */
   readonly typography: 'folded' | 'exact';
   readonly indentation: 'ignored' | 'exact';
 };
 
-/** Lines with the same key are equal, up to blanks at their ends. */
+/** Lines with the same key are equal apart from trailing spaces. */
 export const keyOf = (line: string, { typography, indentation }: Comparison): string => {
   const folded = typography === 'folded' ? foldTypography(line) : line;
   const trimmed = trimEndBlanks(folded);

@@ -2,28 +2,28 @@ import { keyOf, linesOf } from './lines.js';
 import type { SearchedFile } from './searched-file.js';
 
 /**
- * The lines of a file that a text which is not in it most probably means: for a refusal to show, never to be changed.
+ * Finds the lines that a missing text most likely meant. For messages only, never for a change.
  *
- * Lines of the text that stand in the file vote for where the text would begin, and so do its words; if there are none,
- * any three characters in a row. Rare ones count more. One pass over the file, and bounded work for each line of the text.
+ * Lines of the text that the file contains vote for the start of the text, and so do its words; if there are none, any
+ * three characters in a row. Rare ones have more weight. One pass over the file, and bounded work per line of the text.
  */
 
-/** Lines by index, from 0; `last` is the last one. */
+/** Line indexes from 0; `last` is included. */
 export type NearestLines = { readonly first: number; readonly last: number; readonly votes: number };
 
 const COMPARED = { typography: 'folded', indentation: 'ignored' } as const;
 const WORD = /[\p{L}\p{N}_$]{2,}/gu;
-/** Lines and words that stand in more places say nothing about where. */
+/** Lines and words with more places say nothing about the position. */
 const PLACES_MAX = 64;
 const SOUGHT_LINES_MAX = 2_000;
 const SOUGHT_PARTS_MAX = 4_000;
-/** Characters of a very long line that are compared. */
+/** Limit on the compared characters of a very long line. */
 const CHARACTERS_MAX = 4_000;
-/** Distance in lines from the best vote, for lines left out or added. */
+/** Distance in lines from the best vote, for omitted or added lines. */
 const DRIFT_MAX = 20;
 const PART_WEIGHT = 0.3;
 
-/** Sought lines by what they hold, and where in the file that stands. */
+/** By content: the lines of the text with it, and the places in the file. */
 type Sightings = Map<string, { readonly sought: number[]; readonly found: number[]; count: number }>;
 
 const addSought = (sightings: Sightings, key: string, index: number, most: number): void => {
@@ -42,7 +42,7 @@ const addFound = (sightings: Sightings, key: string, index: number): void => {
 
 const wordsOf = (line: string): readonly string[] => line.slice(0, CHARACTERS_MAX).match(WORD) ?? [];
 
-/** Adds votes for the line at which the text would begin, of what stands in at most so many places. */
+/** Votes for the line where the text would begin. Content with more than so many places does not vote. */
 const vote = (
   votes: Map<number, number>,
   sightings: Sightings,
@@ -67,7 +67,7 @@ const best = (votes: ReadonlyMap<number, number>): readonly [begin: number, vote
   return winner;
 };
 
-/** The place of a sought line nearest to where it is expected, if it is near at all. */
+/** The place of a line that is nearest to the expected one, if one is close enough. */
 const nearTo = (found: readonly number[] | undefined, expected: number): number | null => {
   let near: number | null = null;
   for (const at of found ?? []) {
@@ -77,13 +77,13 @@ const nearTo = (found: readonly number[] | undefined, expected: number): number 
   return near;
 };
 
-/** Every three characters in a row. */
+/** All substrings of three characters. */
 const triplesOf = (line: string): readonly string[] => {
   const cut = line.slice(0, CHARACTERS_MAX);
   return Array.from({ length: Math.max(0, cut.length - 2) }, (_, at) => cut.slice(at, at + 3));
 };
 
-/** Positions in the file of parts of the given lines. */
+/** Where the file contains parts of the given lines. */
 const sightingsOf = (
   sought: readonly string[],
   file: SearchedFile,
@@ -106,7 +106,7 @@ const wholeOf = (line: string): readonly string[] => {
   return key === '' ? [] : [key];
 };
 
-/** The nearest lines; null where nothing of the text is in the file. */
+/** The nearest lines; null if the file contains nothing of the text. */
 export const nearestLines = (file: SearchedFile, text: string): NearestLines | null => {
   const body = linesOf(text.endsWith('\n') ? text.slice(0, -1) : text).slice(0, SOUGHT_LINES_MAX);
   const sought = body.map((line) => line.text);

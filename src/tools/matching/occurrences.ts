@@ -1,6 +1,6 @@
-/** Finds one sequence in another in linear time (Knuth, Morris, Pratt). */
+/** Finds a sequence in another one in linear time (Knuth, Morris, Pratt). */
 
-/** `String.indexOf` is quick for ordinary texts, but a long text can be made so that it takes length times length. */
+/** Limit for `String.indexOf`. It is fast on ordinary text, but quadratic on long text made for that purpose. */
 const PLAIN_SEARCH_MAX = 200;
 
 type Sequence = { readonly length: number; at(index: number): number };
@@ -17,7 +17,6 @@ const bordersOf = (sought: Sequence): Int32Array => {
   return borders;
 };
 
-/** Knuth, Morris and Pratt. */
 const searchLinear = (all: Sequence, sought: Sequence, most: number): number[] => {
   const borders = bordersOf(sought);
   const found: number[] = [];
@@ -49,7 +48,7 @@ const numbersOf = (numbers: ArrayLike<number>): Sequence => ({
   at: (index) => numbers[index] ?? -1,
 });
 
-/** Offsets at which `sought`, which is not empty, begins; overlapping ones too, the first `most` of them. */
+/** Offsets of the non-empty text `sought`, overlapping ones included, at most `most`. */
 export const textOccurrences = (text: string, sought: string, most: number): number[] =>
   sought.length <= PLAIN_SEARCH_MAX
     ? searchPlain(text, sought, most)

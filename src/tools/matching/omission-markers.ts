@@ -1,6 +1,6 @@
 import { linesOf } from './lines.js';
 
-/** Markers that stand for lines left out: `// ... existing code ...`. */
+/** Markers for omitted lines: `// ... existing code ...`. */
 
 const OPENING = /^(?:\/\/+|#+|\/\*+|\{\/\*|<!--|--|;+|%+|\*|"""|''')\s*/;
 const CLOSING = /\s*(?:\*\/\}?|-->|"""|''')$/;
@@ -10,8 +10,8 @@ const WORDS =
 const ENDS_WITH_DOTS = /(?:\.{3,}|\u2026)$/;
 
 /**
- * Whether a line is a marker: a comment that begins with dots and says nothing, or speaks of the code left out; without
- * a comment sign only dots, or dots at both ends of such words.
+ * Whether a line is a marker: a comment that starts with dots and is empty or mentions omitted code; without a comment
+ * sign, dots alone, or such words between dots.
  */
 const isMarker = (line: string): boolean => {
   const trimmed = line.trim();
@@ -23,11 +23,11 @@ const isMarker = (line: string): boolean => {
   return inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside));
 };
 
-/** Whether a line is certainly an omission marker. */
+/** Whether a line is a marker beyond doubt. */
 const isPlainMarker = (line: string): boolean =>
   isMarker(line) && /\bexisting code\b|\brest of\b/i.test(line);
 
-/** The text between markers, whole lines each. `first` and `last`: it begins or ends with a marker. */
+/** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
 type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
 
 const cutAtMarkers = (text: string): Cut => {
@@ -51,15 +51,15 @@ const cutAtMarkers = (text: string): Cut => {
 export type Segmented =
   | {
       readonly kind: 'segments';
-      /** Stand in the file in this order, whatever is between them. */
+      /** Parts in the order of the file, with any text between them. */
       readonly oldParts: readonly string[];
-      /** One for each of `oldParts`; or one for the whole, with what is between. */
+      /** One for each of `oldParts`, or a single one for the whole range. */
       readonly newParts: readonly string[];
     }
   | { readonly kind: 'none' }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** The two texts as the parts that their markers leave; `none` if the old text has no marker. */
+/** Both texts divided at their markers; `none` if the old text has no marker. */
 export const segmentsOf = (oldText: string, newText: string): Segmented => {
   const old = cutAtMarkers(oldText);
   if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
@@ -78,7 +78,7 @@ export const segmentsOf = (oldText: string, newText: string): Segmented => {
   };
 };
 
-/** A line of the new text that stands for code, where the old text has none such; null if there is none. */
+/** A marker of the new text without a counterpart in the old text; null if there is none. */
 export const strayMarker = (oldText: string, newText: string): string | null => {
   const known = new Set(linesOf(oldText).map(({ text }) => text.trim()));
   const stray = linesOf(newText).find(({ text }) => isPlainMarker(text) && !known.has(text.trim()));

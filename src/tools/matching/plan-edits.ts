@@ -7,10 +7,10 @@ import { segmentsOf, strayMarker } from './omission-markers.js';
 import { type SearchedFile, searchedFile } from './searched-file.js';
 
 /**
- * What several replacements make of a text: all of them or none.
+ * Applies several replacements to a text, all or none.
  *
- * 1. Each is matched against the text as it is before the call; they never overlap.
- * 2. Each has one place, found as `find-places.ts` says; only `replaceAll` has more, and these are exact.
+ * 1. Each is matched against the original text. Replacements never overlap.
+ * 2. Each has exactly one place, as `find-places.ts` defines. `replaceAll` has several, and they must match exactly.
  */
 
 export type TextEdit = {
@@ -26,7 +26,7 @@ export type PlannedEdits =
       readonly count: number;
       /** Tolerated differences, one sentence each. */
       readonly remarks: readonly string[];
-      /** Places of the replacements for people: `lines 3-5`. */
+      /** The changed places for people: `lines 3-5`. */
       readonly places: string;
     }
   | { readonly kind: 'refused'; readonly why: string };
@@ -47,7 +47,7 @@ type Asked = {
   readonly name: string;
 };
 
-/** Edits behind so many that do not fit are not looked at. */
+/** After so many refused edits the rest is not checked. */
 const REFUSALS_MAX = 3;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
@@ -55,7 +55,7 @@ const refused = (why: string): PlannedEdit => ({ kind: 'refused', why });
 
 // ---- Line endings ----
 
-/** The line ending of the file there; null of a file without a line break. */
+/** The line ending at this place; null for a file without line breaks. */
 const endingAt = (file: SearchedFile, start: number): LineEnding | null => {
   if (file.lines.length < 2) return null;
   const index = Math.min(file.lineNumberAt(start), file.lines.length - 1) - 1;
@@ -113,7 +113,7 @@ const whole = (parts: readonly FoundPart[]): FoundPart | null => {
   return { ...first, end: last.end, pairs, lacksBreak: last.lacksBreak };
 };
 
-/** Replaces the parts of one place, each by its text. */
+/** Replaces each part of one place with its text. */
 const replaceParts = (
   { file, index, name }: Asked,
   parts: readonly FoundPart[],
@@ -136,7 +136,7 @@ const replaceParts = (
 const withRemarks = (planned: PlannedEdit, remarks: readonly string[]): PlannedEdit =>
   planned.kind === 'refused' ? planned : { ...planned, remarks };
 
-/** Makes what was found of one reading into replacements; null if nothing was found. */
+/** Turns the match of one reading into replacements; null without a match. */
 const planFound = (
   asked: Asked,
   reading: EditReading,
@@ -177,7 +177,7 @@ const planReading = (asked: Asked, reading: EditReading): PlannedEdit | null => 
   return refused(sayUnclear(file, why, first ?? { start: 0, end: 0 }));
 };
 
-/** The reading with its markers as lines left out. */
+/** Plans a reading whose markers stand for omitted lines. */
 const planMarked = (asked: Asked, reading: EditReading): PlannedEdit | null => {
   const { file, name } = asked;
   const segmented = segmentsOf(reading.oldText, reading.newText ?? '');
@@ -272,7 +272,7 @@ const apply = (text: string, replacements: readonly Replacement[]): string => {
   return [...pieces, text.slice(at)].join('');
 };
 
-/** The text with all edits made; or why not, of the first edits that do not fit. */
+/** The text after all edits, or the refusals of the first faulty edits. */
 export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdits => {
   const file = searchedFile(text);
   const fitting: Extract<PlannedEdit, { kind: 'planned' }>[] = [];

@@ -1,18 +1,18 @@
 import { type Comparison, foldTypography, keyOf, linesOf, type TextLine, trimEndBlanks } from './lines.js';
 
-/** A file's text with what searches in it share; each part is made when it is first needed. */
+/** A file's text with indexes that searches share. Each index is built on first use. */
 
-/** The text with its lines changed at their ends, and the way back to offsets of the file. */
+/** The text with changed line ends, and a way back to offsets of the file. */
 export type FileView = {
   readonly text: string;
-  /** The offset in the file of an offset in `text`. */
+  /** Offset in the file for an offset in `text`. */
   original(offset: number): number;
 };
 
-/** `endings`: `\n` alone. `blanks`: no blanks at the ends of lines, either. `typography`: plain characters, as well. */
+/** `endings`: only `\n`. `blanks`: also no trailing spaces. `typography`: also plain characters. */
 export type ViewKind = 'endings' | 'blanks' | 'typography';
 
-/** Each line as the number of its key, equal for equal keys. */
+/** A number for each line; lines with equal keys have equal numbers. */
 export type LineKeys = { readonly numbers: Int32Array; numberOf(key: string): number | undefined };
 
 export type SearchedFile = {
@@ -20,7 +20,7 @@ export type SearchedFile = {
   readonly lines: readonly TextLine[];
   view(kind: ViewKind): FileView;
   keys(comparison: Comparison): LineKeys;
-  /** Number of the line, from 1, in which the offset lies. */
+  /** Line number of an offset, from 1. */
   lineNumberAt(offset: number): number;
 };
 

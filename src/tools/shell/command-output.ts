@@ -2,12 +2,11 @@ import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
 
 /**
- * Output of a command while it runs.
+ * Output of a running command.
  *
- * 1. Memory is bounded: the beginning and the end are kept, what fell out between is counted.
- * 2. Where it is cut, it is cut between words: half a word would be told as if it were one, and half a secret is not
- *    known to be one.
- * 3. Progress is told at once, then at most every PROGRESS_MS, and never more than PROGRESS_CHARACTERS at a time.
+ * 1. Memory is bounded: the start and the end are kept, and the omitted part in the middle is counted.
+ * 2. Output is cut between words. Half a word misleads, and the redactor can't recognise half a secret.
+ * 3. Progress is reported at once, then at most every PROGRESS_MS, with at most PROGRESS_CHARACTERS each time.
  */
 
 const KEPT_BYTES = 1024 * 1024;
@@ -18,13 +17,13 @@ export type CommandOutput = {
   add(bytes: Buffer): void;
   /** The kept output, without terminal escapes. */
   text(): string;
-  /** Tells the last of the progress; nothing is told afterwards. */
+  /** Reports the last progress. Nothing is reported afterwards. */
   finish(): void;
 };
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Without the halves of characters at a cut. */
+/** Removes incomplete characters at a cut. */
 const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
   if (side === 'start') {
     let at = 0;
@@ -36,16 +35,16 @@ const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
   return (bytes[at - 1] ?? 0) >= 0xc0 ? bytes.subarray(0, at - 1) : bytes;
 };
 
-/** Longer words are cut all the same. */
+/** Longer words are cut in the middle. */
 const WORD_MAX = 4_096;
 
-/** Without the half word at its beginning. */
+/** Without a partial word at the start. */
 const fromWord = (text: string): string => {
   const blank = text.search(/\s/);
   return blank > 0 && blank <= WORD_MAX ? text.slice(blank) : text;
 };
 
-/** Without the half word at its end. */
+/** Without a partial word at the end. */
 const toWord = (text: string): string => {
   const half = /\S*$/.exec(text.slice(-WORD_MAX))?.[0].length ?? 0;
   return half < WORD_MAX ? text.slice(0, text.length - half) : text;

@@ -5,7 +5,7 @@ import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
 import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox.js';
 
-/** The process of a command: started by us, or by the launcher. */
+/** The process of a command, started directly or by the launcher. */
 
 export type CommandProcessEnd =
   | { readonly kind: 'exited'; readonly code: number }
@@ -13,25 +13,25 @@ export type CommandProcessEnd =
   | { readonly kind: 'notStarted'; readonly why: string };
 
 export type ShellEnd = {
-  /** `again`: it never began, and can be started anew. */
+  /** `again`: it never started and can be started once more. */
   readonly how: CommandProcessEnd | { readonly kind: 'again' };
   /** A process that left the group holds the output open. */
   readonly heldOpen: boolean;
-  /** A fenced command left processes behind, and none of them runs any more. */
+  /** A fenced command left processes behind. All of them have ended. */
   readonly leftBehind: boolean;
 };
 
 export type CommandProcess = {
-  /** Null: it could not be started. */
+  /** null if it could not be started. */
   readonly pid: number | null;
   readonly ended: Promise<ShellEnd>;
-  /** It is going to be killed at once. */
+  /** Announces an immediate kill. */
   killing(): void;
-  /** No more output is wanted. */
+  /** Stops reading output. */
   close(): void;
 };
 
-/** How long a shell that has ended may have its output held open, in ms. */
+/** How long to wait for output that another process holds open after the shell has ended, in ms. */
 const HELD_OPEN_MS = 100;
 
 const howItEnded = (code: number | null, signal: NodeJS.Signals | null): CommandProcessEnd =>
@@ -45,17 +45,17 @@ const whyNotStarted = (error: Error, program: string): CommandProcessEnd => {
   return { kind: 'notStarted', why };
 };
 
-/** Rounds of the event loop in which output that has arrived is read: the last bytes, then the end of the stream. */
+/** Turns of the event loop to read remaining output: the last bytes, then the end of the stream. */
 const READING_ROUNDS = 3;
 
-/** Calls back after what has arrived by now was read. A busy program is late for its timers, not only for its streams. */
+/** Calls back after the available output was read. A timer alone may fire too early in a busy program. */
 const afterReading = (done: () => void, rounds = READING_ROUNDS): void => {
   setImmediate(() => (rounds === 0 ? done() : afterReading(done, rounds - 1)));
 };
 
 type Ended = Pick<ShellEnd, 'how' | 'heldOpen'>;
 
-/** Resolves when the shell has ended and its output is closed or was waited for. */
+/** Resolves when the shell has ended and its output is closed or no longer awaited. */
 const shellEnd = (child: ChildProcess, program: string): Promise<Ended> =>
   new Promise((resolve) => {
     child.once('error', (error) => {
@@ -73,20 +73,20 @@ const shellEnd = (child: ChildProcess, program: string): Promise<Ended> =>
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
-/** `program`: its name, for people. */
+/** `program`: its name for people. */
 export const startPrepared = (
   prepared: PreparedCommand,
   { program, isFenced }: { readonly program: string; readonly isFenced: boolean },
   output: (bytes: Buffer) => void,
 ): CommandProcess => {
   const { words, environment, folder, descriptors } = prepared;
-  // bubblewrap or the shell, both found by find-program.ts
+  // bubblewrap or the shell, both located by find-program.ts
   const child = startProgram(prepared.program as ProgramPath, words, {
     cwd: folder,
     env: environment,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', ...descriptors],
-    // The streams are what the first three places of `stdio` say.
+    // The first three entries of `stdio` determine the types of the streams.
   }) as Child;
   prepared.started();
   const marks = createMarkReader(output);
@@ -103,11 +103,11 @@ export const startPrepared = (
   };
 };
 
-/** The exit code of a shell whose command was killed. */
+/** Exit code of a shell whose command was killed by SIGKILL. */
 const KILLED_CODE = 128 + 9;
 const CUT = '\n[the disk is full: from here on output is missing]\n';
 
-/** Lets it go. */
+/** Starts a command that waits in its launcher. */
 export const startWaiting = (
   waiting: WaitingCommand,
   due: number | null,

@@ -3,9 +3,9 @@ import { failed } from '../change-file.js';
 import { type FailedCommand, sandboxHint } from './sandbox-hints.js';
 import type { CommandEnd, RunningCommand } from './shell-command.js';
 
-/** A command's output and end as the model reads them. */
+/** A command's output and end as the model sees them. */
 
-/** Pawl's own prefix of a command, in bash's message about one that it can't parse. */
+/** Pawl's own prefix, which bash repeats in its message about a syntax error. */
 const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
@@ -34,13 +34,13 @@ const NO_OUTPUT = '(no output)';
 export const outputOf = (running: RunningCommand): string =>
   running.output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd() || NO_OUTPUT;
 
-/** A started command, and where it runs. */
+/** A started command and its surroundings. */
 export type StartedCommand = { readonly running: RunningCommand } & Pick<
   FailedCommand,
   'level' | 'workspace' | 'home'
 >;
 
-/** Lines below a command that ended by itself: a hint for a sandbox failure, leftover processes, notes. */
+/** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
 export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd): readonly string[] => {
   const done = end.how.kind === 'exited' && end.how.code === 0;
   const isFailed = end.how.kind === 'exited' && !done;
@@ -48,7 +48,7 @@ export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd)
   return [...(hint === null ? [] : [`[${hint}]`]), ...leftoverLines[end.leftovers], ...end.notes];
 };
 
-/** Result of a foreground command: its output, then one line that says how it ended. */
+/** Result of a foreground command: its output and one line about its end. */
 export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
   const show = (line: string, more: readonly string[]): string =>
     [outputOf(started.running), `[${line}]`, ...more].join('\n');
@@ -64,6 +64,6 @@ export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: Abor
   const done = end.how.kind === 'exited' && end.how.code === 0;
   const text = show(describeEnd(end), endLines(started, end));
   if (!done) return failed(text);
-  // The output says already that there is none.
+  // The text already says that there is no output.
   return { status: 'ok', text, ...(outputOf(started.running) === NO_OUTPUT ? { summary: '' } : {}) };
 };

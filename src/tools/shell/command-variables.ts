@@ -2,9 +2,9 @@ import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { MARKER } from './end-processes.js';
 import { createIdentityFinder } from './git-identity.js';
 
-/** The variables of single commands; what all have in common is in src/sandbox/command-environment.ts. */
+/** Variables of single commands. src/sandbox/command-environment.ts has the ones that all commands share. */
 
-/** Variables of one command, beside those that all commands of the session have. */
+/** Variables of one command, in addition to the shared ones. */
 export type CommandVariables = (workspace: string, command: string, marker: string) => ProcessEnvironment;
 
 export const createCommandVariables = (own: ProcessEnvironment): CommandVariables => {

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Ending everything that a command started.
+ * Ends all processes of a command.
  *
  * 1. A process belongs to a command if it is in its group or session, descends from it, or has its marker in the
- *    environment. A process that leaves all four (a new session, its parent gone, an empty environment) escapes.
+ *    environment. A process without all four (a new session, a gone parent, an empty environment) escapes.
  * 2. Without /proc only the group is known.
- * 3. Processes still running when Pawl exits by itself are ended then.
+ * 3. When Pawl exits by itself, it ends the processes that still run.
  */
 
 export const MARKER = 'PAWL_CALL';
@@ -20,7 +20,7 @@ type Status = {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** The pid with its start time: unlike the pid, never used twice. */
+  /** The pid with its start time. Unlike a pid it is never reused. */
   readonly identity: string;
 };
 
@@ -32,15 +32,15 @@ const NOBODY: ProcessFamily = new Set();
 const QUIET_ROUNDS = 2;
 const ROUNDS_MAX = 100;
 const ROUND_MS = 5;
-/** Indexes of the fields behind the name in /proc/PID/stat. */
+/** Indexes of the fields after the name in /proc/PID/stat. */
 const START_TIME = 19;
 
-/** Sends a signal to a process (or, negative, to a group); whether there was one to get it. */
+/** Signals a process (or, if negative, a group). Returns whether it existed. */
 const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   try {
     return process.kill(pid, signal);
   } catch {
-    return false; // it is gone, or not ours to signal: there is nothing to end
+    return false; // gone, or owned by another user: nothing to end
   }
 };
 
@@ -48,17 +48,17 @@ const readProc = (name: string): string => {
   try {
     return readFileSync(`/proc/${name}`, 'latin1');
   } catch {
-    return ''; // the process ended while we looked, or belongs to another user
+    return ''; // the process ended meanwhile, or belongs to another user
   }
 };
 
-/** Living processes; zombies are dead. */
+/** All living processes, without zombies. */
 const listProcesses = (): Status[] => {
   let names: string[];
   try {
     names = readdirSync('/proc');
   } catch {
-    return []; // no /proc on this system: see invariant 2
+    return []; // no /proc on this system: see rule 2
   }
   const found: Status[] = [];
   for (const name of names) {
@@ -82,7 +82,7 @@ const hasMarker = (pid: number, marker: string): boolean => {
   return markers?.includes(marker) ?? false;
 };
 
-/** Everything alive that belongs to the command (invariant 1), what is in `known`, and what descends from these. */
+/** All living processes of the command (rule 1), those in `known`, and their descendants. */
 const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
   const all = listProcesses().filter(({ pid }) => pid !== process.pid);
   const family = new Map<number, Status>();
@@ -107,16 +107,16 @@ export const askToEnd = (root: ProcessRoot): void => {
 
 const startOf = ({ identity }: Status): number => Number(identity.split('@')[1]);
 
-/** The child that was started first: orphans are children of a fence's first process, too, but come later. */
+/** The first child. Orphans become children of a fence's first process too, but later. */
 const oldestChild = (all: readonly Status[], parent: number): Status | undefined =>
   all
     .filter((status) => status.parent === parent)
     .toSorted((one, other) => startOf(one) - startOf(other) || one.pid - other.pid)[0];
 
 /**
- * Asks what runs inside a fence to end. The fence itself, `depth` processes one below the other from `root` on, would
- * take the command down with it, without a word to it: it ends with the command. Where there is no command yet, all of
- * it is asked.
+ * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root` on. Ending it would
+ * kill the command without notice; it ends by itself after the command. If there is no command yet, the whole fence is
+ * asked.
  */
 export const askFencedToEnd = (root: ProcessRoot, depth: number): void => {
   const all = familyOf(root, NOBODY);
@@ -131,7 +131,7 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): void => {
   for (const { pid } of commands) send(pid, 'SIGTERM');
 };
 
-/** Kills, once and at once, all that belongs to the command; how many processes that were. */
+/** Kills all processes of the command once. Returns their number. */
 const killNow = (root: ProcessRoot, known: ProcessFamily): number => {
   send(-root.pid, 'SIGKILL');
   const family = familyOf(root, known);
@@ -139,7 +139,7 @@ const killNow = (root: ProcessRoot, known: ProcessFamily): number => {
   return family.length;
 };
 
-/** Kills all that belongs to the command; resolves when none of it is alive any more. The first kill is immediate. */
+/** Kills all processes of the command. Resolves when none is alive. The first kill is immediate. */
 export const endTree = async (root: ProcessRoot, known: ProcessFamily = NOBODY): Promise<void> => {
   let quiet = 0;
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -149,16 +149,16 @@ export const endTree = async (root: ProcessRoot, known: ProcessFamily = NOBODY):
   }
 };
 
-/** The processes of the command now. Remembered ones are found again after their parents are gone. */
+/** The current processes of the command. They are found again even after their parents have ended. */
 export const rememberFamily = (root: ProcessRoot): ProcessFamily =>
   new Set(familyOf(root, NOBODY).map(({ identity }) => identity));
 
-/** Grace period in ms for processes about to end, such as process substitutions. */
+/** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
 const isLeft = (root: ProcessRoot): boolean =>
   send(-root.pid, 0) && listProcesses().some(({ group }) => group === root.pid);
 
-/** Kills what a command that has ended left in its group; whether there was anything. Costs one system call if not. */
+/** Kills what an ended command left in its group. Returns whether there was anything; if not, this is one system call. */
 export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   if (!isLeft(root)) return false;
   await sleep(ENDING_MS);
@@ -172,7 +172,7 @@ const killAlive = (): void => {
   for (const root of alive) killNow(root, NOBODY);
 };
 
-/** Keeps the promise of invariant 3 for this command until the returned function is called. */
+/** Applies rule 3 to this command until the returned function is called. */
 export const watchOver = (root: ProcessRoot): (() => void) => {
   if (alive.size === 0) process.once('exit', killAlive);
   alive.add(root);

@@ -6,17 +6,17 @@ import { readTextOrEmptySync } from '../../files/regular-file.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
 
 /**
- * A name for commits where nobody has configured one. Looks at git's files and starts no process; whenever in
- * doubt, something is configured, and git decides.
+ * An author for commits if none is configured. Reads git's files and starts no process. In doubt it assumes that one is
+ * configured and leaves the decision to git.
  */
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
-// Most are not there, and an error that is made and thrown away costs ten times as much as this question.
+// Most of these files don't exist, and a thrown error costs ten times as much as this check.
 const readOrEmpty = (file: string): string =>
   existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
-/** The folder with the repository's config; worktrees and submodules point to it by a file. */
+/** The folder with the repository's config. Worktrees and submodules refer to it with a file. */
 const repositoryOf = (workspace: string): string | null => {
   const top = repositoryFolders(workspace).top ?? workspace;
   const place = path.join(top, '.git');
@@ -46,7 +46,7 @@ const configFiles = (environment: ProcessEnvironment, workspace: string): readon
   return [environment.GIT_CONFIG_SYSTEM ?? '/etc/gitconfig', ...global, ...own];
 };
 
-/** The parts that a config file sets; both if it includes other files, which are not followed. */
+/** The parts that a config file sets. Includes are not followed; a file with includes counts as setting both. */
 const partsIn = (config: string): readonly AuthorPart[] => {
   if (/^\s*\[\s*include/im.test(config)) return AUTHOR_PARTS;
   const sections = config
@@ -57,16 +57,16 @@ const partsIn = (config: string): readonly AuthorPart[] => {
   );
 };
 
-/** Both parts where the repository can't be looked at: git says itself what is wrong with it. */
+/** The configured parts; both if the repository can't be read, because git then reports the problem itself. */
 const configuredParts = (environment: ProcessEnvironment, workspace: string): ReadonlySet<AuthorPart> => {
   try {
     return new Set(configFiles(environment, workspace).flatMap((file) => partsIn(readOrEmpty(file))));
   } catch {
-    return new Set(AUTHOR_PARTS); // e.g. `.git` is a circle of links, or a folder above may not be entered
+    return new Set(AUTHOR_PARTS); // e.g. `.git` is a loop of links, or a parent folder is not accessible
   }
 };
 
-/** Variables for the parts of an identity that neither the environment nor git's files have. */
+/** Variables for the parts that neither the environment nor git's files set. */
 const missingIdentity = (
   environment: ProcessEnvironment,
   workspace: string,
@@ -85,8 +85,8 @@ const missingIdentity = (
 const NONE: Readonly<Record<string, string>> = {};
 
 /**
- * A finder for one session. Once an identity was found it looks no more; until then it looks before each command,
- * since the last one may have configured it. A command that configures one itself is left alone.
+ * Creates the finder for one session. It searches before each command until it finds an identity, since any command may
+ * configure one. A command that configures an identity itself gets no variables.
  */
 export const createIdentityFinder = (
   environment: ProcessEnvironment,

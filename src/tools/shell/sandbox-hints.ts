@@ -2,10 +2,10 @@ import type { CommandLevel } from '../../agent/policy/call-level.js';
 import { INNER_HOME } from '../../sandbox/session/session-folders.js';
 
 /**
- * What a command failed for lack of in the sandbox, from what it printed, and the way out.
+ * Explains failures that the sandbox probably caused, from a command's output, and says how to avoid them.
  *
- * Programs say these things in words of their own, and some say them for other reasons, too: so a hint is looked for
- * only where a fenced command failed, and says what holds inside, not that it was the cause.
+ * Programs word these errors differently, and print some of them for other reasons too. So a hint is given only for a
+ * failed fenced command, and it states what holds inside the sandbox, not that this was the cause.
  */
 
 export type FailedCommand = {
@@ -19,7 +19,7 @@ export type FailedCommand = {
 
 type Hint = {
   readonly sign: RegExp;
-  /** An extra check where the pattern alone is ambiguous. */
+  /** An additional check if the pattern alone is ambiguous. */
   readonly when?: (failed: FailedCommand, match: RegExpExecArray) => boolean;
   readonly text: string;
 };
@@ -34,7 +34,7 @@ const isIn = (path: string, folder: string): boolean =>
 
 const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 
-/** The first that fits counts: the narrow ones come first. */
+/** The first match counts, so specific hints come first. */
 const hints: readonly Hint[] = [
   {
     sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),
@@ -104,10 +104,10 @@ const hints: readonly Hint[] = [
   },
 ];
 
-/** The end of the output is where a program says why it failed. */
+/** Programs say at the end of their output why they failed. */
 const LOOKED_AT = 8_192;
 
-/** Half a sentence for the model, or null where nothing hints at the sandbox. */
+/** Half a sentence for the model, or null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {
   if (failed.level === 'off') return null;
   const output = failed.output.slice(-LOOKED_AT);

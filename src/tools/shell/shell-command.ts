@@ -30,46 +30,45 @@ import {
 /**
  * A shell command as a process.
  *
- * 1. One process is started, the leader of its own group; it gets no terminal and no input.
- * 2. It has ended when the shell has: a daemon that holds the output open is waited for a moment, no longer.
- * 3. After its end nothing of its group runs. If it was stopped, nothing that belongs to it runs at all. Of a fenced
- *    command nothing runs after its end in any case.
- * 4. It runs at the level that was ordered, or not at all.
+ * 1. It starts one process, which leads its own group and has no terminal and no input.
+ * 2. It ends with the shell. A daemon that holds the output open delays the end only for a moment.
+ * 3. After the end no process of its group runs. If it was stopped or fenced, no process of the command runs at all.
+ * 4. It runs at the requested sandbox level, or not at all.
  */
 
-/** Both outputs into one, so that lines keep their order. */
+/** Joins both outputs, so that lines keep their order. */
 const JOINED = 'exec 2>&1; ';
 
 export type CommandEnd = {
   readonly how: CommandProcessEnd;
   readonly durationMs: number;
-  /** `ended`: the command left processes behind, which were ended. `detached`: one left the group and lives. */
+  /** `ended`: the command left processes, which were ended. `detached`: a process left the group and still runs. */
   readonly leftovers: 'none' | 'ended' | 'detached';
-  /** Lines for the model: what the sandbox has put aside. */
+  /** Lines for the model about files that the sandbox has put aside. */
   readonly notes: readonly string[];
 };
 
 export type RunningCommand = {
   readonly output: CommandOutput;
   readonly ended: Promise<CommandEnd>;
-  /** Asks it to end; when the shell has ended, so does everything else. */
+  /** Asks the command to end. When the shell has ended, all other processes are ended too. */
   stop(): void;
-  /** Ends all of it at once. */
+  /** Kills all its processes at once. */
   kill(): void;
 };
 
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;
   readonly level: CommandLevel;
-  /** The shell, by its name: it is looked for on the PATH of `ownEnvironment`. */
+  /** Name of the shell. It is located on the PATH of `ownEnvironment`. */
   readonly program: string;
   readonly ownEnvironment: ProcessEnvironment;
   readonly command: string;
   readonly workspace: string;
-  /** Variables of this command alone. */
+  /** Variables for this command only. */
   readonly environment: ProcessEnvironment;
   readonly marker: string;
-  /** Time limit in ms, or null. The caller enforces it; it is stored for a recovery after a crash. */
+  /** Time limit in ms, or null. The caller enforces it. It is stored for recovery after a crash. */
   readonly deadlineMs: number | null;
   progress(text: string): void;
 };
@@ -86,10 +85,10 @@ const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): Prog
   return programs.find(program) ?? `${program} ${why}`;
 };
 
-/** `quick`: through the launcher, if that can be. */
+/** `quick`: by the launcher, if possible. */
 type Way = 'quick' | 'direct';
 
-/** Rule 4: whatever goes wrong here, nothing was started. */
+/** After any failure here, nothing was started (rule 4). */
 const prepare = async (order: CommandRequest, way: Way): Promise<Prepared> => {
   const { level, environment, command } = order;
   const shell = findShell(order);
@@ -109,7 +108,7 @@ const prepare = async (order: CommandRequest, way: Way): Promise<Prepared> => {
   }
 };
 
-/** A command that was started, and who belonged to it when it was stopped (null: it was not). */
+/** A started command. When it is stopped, its processes at that moment are remembered; null if it was not stopped. */
 type Life = {
   readonly root: ProcessRoot;
   readonly process: CommandProcess;
@@ -118,7 +117,7 @@ type Life = {
   swept: Promise<void>;
 };
 
-/** Keeps invariant 3 after the shell has ended. */
+/** Applies rule 3 after the end of the shell. */
 const clearUp = async (life: Life, { heldOpen, leftBehind }: ShellEnd): Promise<CommandEnd['leftovers']> => {
   if (life.family !== null) {
     await endTree(life.root, life.family);
@@ -133,7 +132,7 @@ const clearUp = async (life: Life, { heldOpen, leftBehind }: ShellEnd): Promise<
   return heldOpen ? 'detached' : 'none';
 };
 
-/** Bubblewrap's own error, when the command printed nothing because it never started. */
+/** The error of bubblewrap if the command never started and printed nothing. */
 const startFault = (output: CommandOutput, how: CommandProcessEnd, isFenced: boolean): CommandProcessEnd => {
   const text = output.text();
   const isFault = isFenced && how.kind === 'exited' && how.code === 1 && /^bwrap: [^\n]*\n?$/.test(text);
@@ -144,7 +143,7 @@ class Command {
   readonly output: CommandOutput;
   readonly #order: CommandRequest;
   readonly #startedAt = performance.now();
-  /** Null before it was started and after its end: the pid may be another process's then. */
+  /** null before the start and after the end, when the pid may belong to another process. */
   #life: Life | null = null;
   #isUnwanted = false;
 
@@ -153,7 +152,7 @@ class Command {
     this.output = createCommandOutput((text) => order.progress(text));
   }
 
-  /** Asks it to end; before it was started, it is not started. */
+  /** Asks the command to end. If it has not started yet, it never starts. */
   stop(): void {
     this.#isUnwanted = true;
     const life = this.#life;
@@ -220,7 +219,7 @@ class Command {
   }
 }
 
-/** Starts it as soon as its sandbox is ready. */
+/** Starts the command when its sandbox is ready. */
 export const startCommand = (order: CommandRequest): RunningCommand => {
   const command = new Command(order);
   return {

@@ -2,22 +2,22 @@
 import type TurndownService from 'turndown';
 
 /**
- * HTML as a model reads it. The converter is loaded with the first page.
+ * Converts HTML into text for the model. The converter is loaded with the first page.
  *
- * It parses as browsers do and would take seconds for pages that are very long or nested very deep, and the program
- * stands still meanwhile: of those only the text is taken.
+ * It is a full parser, and would block the program for seconds on pages that are very long or deeply nested. For those
+ * only the plain text is taken.
  */
 
 const CONVERTED_CHARACTERS_MAX = 1_000_000;
 const DEPTH_MAX = 400;
 
-/** Elements without useful text; they are most of a page. */
+/** Elements without useful text. They make up most of a page. */
 const WITHOUT_TEXT = ['script', 'style', 'noscript', 'template', 'svg', 'iframe'];
 
-/** In lower case as far as names of elements go, and of the same length. */
+/** Lower case for A to Z only, so that the length stays the same. */
 const lowerOf = (html: string): string => html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** Without what stands from each `open` to the next `close`; an open one that is never closed stays. In linear time. */
+/** Removes everything from each `open` to the next `close`, in linear time. An `open` without a `close` stays. */
 const cutOut = (html: string, open: string, close: string): string => {
   const lower = lowerOf(html);
   const kept: string[] = [];
@@ -42,11 +42,11 @@ const withoutWaste = (html: string): string => {
   );
 };
 
-/** Elements that may be left open without being nested. */
+/** Elements that need no closing tag and therefore don't nest. */
 const SELF_CLOSING =
   /^(area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|td|th|tr|option|tbody|thead)$/i;
 
-/** About how deep the elements are nested, at most. */
+/** Upper bound for the depth of nested elements. */
 const depthOf = (html: string): number => {
   let depth = 0;
   let deepest = 0;
@@ -67,7 +67,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   nbsp: ' ',
 };
 
-/** The text alone, a line for each block. */
+/** The plain text, one line per block. */
 const plainText = (html: string): string =>
   html
     .replace(/<\/?(p|div|br|li|tr|h[1-6]|section|article|pre|table|ul|ol)\b[^<>]*>/gi, '\n')
@@ -96,7 +96,7 @@ const create = async (): Promise<TurndownService> => {
 
 let creating: Promise<TurndownService> | null = null;
 
-/** Addresses in links as they stand in the text: relative ones are resolved, images become their description. */
+/** Resolves relative links and replaces images with their descriptions. */
 const prepare = (html: string, address: string): string =>
   html.replace(
     /(<a\b[^>]*?\shref=)("([^"]*)"|'([^']*)')/gi,
@@ -109,7 +109,7 @@ const prepare = (html: string, address: string): string =>
 
 export type Readable = { readonly text: string; readonly form: 'Markdown' | 'its text alone' };
 
-/** The page as Markdown, or as its text alone. `address` is where it came from. */
+/** The page as Markdown, or as plain text. `address`: where it came from. */
 export const readHtml = async (html: string, address: string): Promise<Readable> => {
   const title = /<title\b[^>]*>([^<]*)<\/title/i.exec(html)?.[1]?.trim() ?? '';
   const body = mainOf(withoutWaste(html));
