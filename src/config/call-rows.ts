@@ -1,8 +1,8 @@
 import { row, type Setting, wholeNumber, words } from './setting.js';
 
-/** Settings of model calls: how requests ask, retry and wait. Part of the table. */
+/** Settings of model calls: requests, retries and waiting times. Part of the table. */
 
-/** A project's range: below it a working model would be asked again at the user's cost, above it a dead one would hang. */
+/** Range for a project. A shorter time would repeat calls at the user's cost, a longer one would wait for a dead model. */
 const WAITED_MS = [1_000, 3_600_000] as const;
 
 export const ofCalls: readonly Setting[] = [

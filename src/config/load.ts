@@ -10,7 +10,7 @@ import type { Given, Layers, Origin } from './resolve.js';
 import { settings } from './table.js';
 import { checkVariable } from './value.js';
 
-/** Finds and reads the files and variables with settings. The TOML parser is loaded only if there is a file. */
+/** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */
 
 /** `where`: a file and its line, or a variable. */
 export type PlacedFault = { readonly where: string; readonly text: string };
@@ -21,7 +21,7 @@ export type Loaded = {
   readonly files: readonly string[];
   readonly faults: readonly PlacedFault[];
   readonly rules: readonly WrittenRule[];
-  /** Rules of a project that allow something: it may not. */
+  /** Rules of a project that allow something. A project may not do that. */
   readonly refused: readonly WrittenRule[];
 };
 
@@ -30,7 +30,7 @@ const BYTES_MAX = 16 * 1024;
 export const userFile = (environment: ProcessEnvironment): string =>
   path.join(configFolder(environment), 'config.toml');
 
-/** Configuration files from the repository's root down to the workspace, without those of another user. */
+/** Configuration files from the repository's root down to the workspace, without files of other users. */
 const projectFiles = (workspace: string): readonly string[] =>
   repositoryFolders(workspace)
     .folders.map((folder) => path.join(folder, '.pawl'))
@@ -44,7 +44,7 @@ type Content =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly why: string };
 
-/** The text of a file. An unreadable file is a fault and not an absence, since it may hold stricter settings. */
+/** The text of a file. An unreadable file is a fault, because it may contain stricter settings. */
 const readContent = async (file: string): Promise<Content> => {
   const loaded = await readRegular(file, BYTES_MAX);
   if (loaded.kind === 'folder') return { kind: 'unusable', why: 'it is a folder' };
@@ -85,7 +85,7 @@ const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> 
   return { given, rules: placed, faults: faults.map(place), there: true };
 };
 
-/** Reads Pawl's own variables; those of providers are read together with keys. */
+/** Reads Pawl's own variables. Those of providers are read together with the keys. */
 const readVariables = (environment: ProcessEnvironment): Omit<Read, 'there' | 'rules'> => {
   const given: Given[] = [];
   const faults: PlacedFault[] = [];
@@ -101,19 +101,19 @@ const readVariables = (environment: ProcessEnvironment): Omit<Read, 'there' | 'r
   return { given, faults };
 };
 
-/** The user's rules, and those of a project that ask or deny: a project may not allow. */
-export const tightened = (
+/** The user's rules, and the project's rules that ask or deny. */
+export const stricterRules = (
   user: readonly WrittenRule[],
   project: readonly WrittenRule[],
 ): readonly WrittenRule[] => [...user, ...project.filter(({ decision }) => decision !== 'allow')];
 
-/** Replaces `~/` by the user's home folder. */
+/** Replaces `~/` with the user's home folder. */
 const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule => {
   if (rule.kind !== 'path' || !rule.pattern.startsWith('~/')) return rule;
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
 
-/** Loads all layers but flags. Wrong content of a file or variable is a fault and never rejects. `workspace` is a real path. */
+/** Loads all layers except flags. Faulty content becomes a fault, never a rejection. `workspace`: a real path. */
 export const loadConfig = async (workspace: string, environment: ProcessEnvironment): Promise<Loaded> => {
   const mine = userFile(environment);
   const projects = projectFiles(workspace).filter((file) => file !== mine);
@@ -131,7 +131,7 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
       environment: variables.given,
     },
     files: present,
-    rules: tightened(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
+    rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),
     faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
   };

@@ -6,7 +6,7 @@ import { settings } from './table.js';
 import { findLines } from './toml-lines.js';
 import { checkValue } from './value.js';
 
-/** Parses one config.toml into settings with their lines, and lists all its faults. */
+/** Parses one config.toml into settings with their line numbers. Lists all its faults. */
 
 export type Fault = { readonly line: number; readonly text: string };
 
@@ -32,9 +32,9 @@ const tables = new Set(
 
 const looksLikeSecret = (name: string): boolean => /key|token|secret|password|credential/i.test(name);
 
-/** No setting has a longer name, so no longer key gets a suggestion. */
+/** Longer than any setting's name, so longer keys get no suggestion. */
 const NAME_MAX = 60;
-/** Faults that are shown; the others are counted. */
+/** Faults to show. Further ones are counted. */
 const FAULTS_MAX = 10;
 
 const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0, NAME_MAX)}…` : key);
@@ -59,7 +59,7 @@ const flatten = (table: Table, above: readonly string[] = []): readonly Found[] 
     return isTable(raw) && tables.has(key) ? flatten(raw, keys) : [{ key, keys, raw }];
   });
 
-/** Only the first line of the parser's message: those below it repeat the file's text, which may hold a secret. */
+/** Only the first line of the parser's message. The lines below quote the file, which may contain a secret. */
 const syntaxFault = (error: unknown): Fault => {
   const line = error instanceof Error && 'line' in error && typeof error.line === 'number' ? error.line : 1;
   const why = (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
@@ -69,7 +69,7 @@ const syntaxFault = (error: unknown): Fault => {
 
 type Wrong = { readonly line: number; readonly tell: () => string };
 
-/** The first faults in the order of lines, and the number of the others. */
+/** The first faults in order of their lines, and the number of the others. */
 const firstFaults = (wrong: readonly Wrong[]): readonly Fault[] => {
   const sorted = wrong.toSorted((one, other) => one.line - other.line);
   const told = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
@@ -78,7 +78,7 @@ const firstFaults = (wrong: readonly Wrong[]): readonly Fault[] => {
   return [...told, { line: next.line, text: `${sorted.length - FAULTS_MAX} more faults from here on.` }];
 };
 
-/** Reads the whole file, so that one fault does not hide another. */
+/** Reads the whole file, so that all faults are found. */
 export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   let table: Table;
   try {

@@ -14,13 +14,13 @@ export type Overruled = { readonly value: Value; readonly origin: Origin; readon
 
 export type Resolved = {
   readonly setting: Setting;
-  /** null: the built-in value. */
+  /** null for the built-in value. */
   readonly value: Value | null;
   readonly origin: Origin | null;
   readonly overruled: readonly Overruled[];
 };
 
-/** From the weakest to the strongest layer; the nearest project comes last in its layer. */
+/** From the weakest to the strongest layer. In the project's layer the nearest file comes last. */
 export type Layers = {
   readonly user: readonly Given[];
   readonly project: readonly Given[];
@@ -31,7 +31,7 @@ export type Layers = {
 const isAmong = (some: string, all: string): boolean =>
   some.split(',').every((host) => all.split(',').includes(host));
 
-/** Negative if `one` is tighter than `other`; null is no limit. */
+/** Negative if `one` is stricter than `other`. null means no limit. */
 const compare = ({ kind }: Setting, one: Value, other: Value | null): number => {
   if (other === null) return -1;
   if (kind.type === 'hosts') return isAmong(String(one), String(other)) ? 0 : 1;
@@ -58,7 +58,7 @@ const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
   return Number(value) > most ? `a project may not go above ${most}` : null;
 };
 
-/** Why a project's value is refused; null if it holds. */
+/** Why a project's value is refused; null if it is accepted. */
 const refusal = (
   setting: Setting,
   value: Value,
@@ -100,7 +100,7 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
     list.filter((given) => given.setting.key === setting.key);
   for (const given of own(user)) take(given, 'another file comes later');
   for (const given of own(project)) {
-    const current = (now as Winner | null)?.value ?? null; // assigned in `take`, which the compiler does not see
+    const current = (now as Winner | null)?.value ?? null; // `take` assigns it, which the compiler does not see
     const why = refusal(setting, given.value, current, builtInModel);
     if (why === null)
       take(given, setting.project === 'raise' ? 'the project raises it' : 'the project is stricter');
@@ -116,7 +116,7 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
 export const resolve = (layers: Layers, builtInModel: string): readonly Resolved[] =>
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
-/** Values that a project may never set: the user is told of them, unlike of values that a tighter one overrules. */
+/** Values that a project may never set. The user is told about them, but not about values that a stricter one overrules. */
 export const refusedOf = (resolved: readonly Resolved[]): readonly (Overruled & { readonly key: string })[] =>
   resolved.flatMap(({ setting, overruled }) =>
     overruled

@@ -5,9 +5,9 @@ import { closestTo } from '../base/nearest-word.js';
 import { checkValue } from './value.js';
 
 /**
- * The table `rules` of a configuration file: allows, asks or denies by words of a command, by path or by host.
+ * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path or by host.
  *
- * A project's file may only ask and deny: its `allow` is ignored with a warning.
+ * A project's file may only ask and deny. Its `allow` is ignored with a warning.
  */
 
 export type ReadRule = RuleSubject & { readonly decision: Decision; readonly line: number };
@@ -22,7 +22,7 @@ type List = { readonly keys: readonly string[]; readonly decision: Decision; mak
 
 const RULES_MAX = 500;
 
-/** Words that need no quotes in a shell: nobody means a command whose beginning needs quotes. */
+/** Words that need no quotes in a shell. A command whose first words need quotes is a mistake. */
 const PLAIN_WORDS = /^[^\s'"\\$`;&|<>(){}*?[\]#~!]+( [^\s'"\\$`;&|<>(){}*?[\]#~!]+)*$/;
 
 const command =
@@ -81,7 +81,7 @@ const entriesOf = (table: Table): readonly Entry[] =>
       : [[[name], raw]],
   );
 
-/** Reads the table; `lineOf` takes the whole key. */
+/** Reads the table. `lineOf` expects the whole key. */
 export const readRules = (table: unknown, lineOf: (keys: readonly string[]) => number): ReadRules => {
   if (!isTable(table))
     return { rules: [], faults: [{ line: lineOf(['rules']), text: 'rules is a table: [rules]' }] };

@@ -1,6 +1,6 @@
-/** One setting as data: its type, and how a row of the table is made. */
+/** One setting: its type, and the function that makes a row of the table. */
 
-/** The form of a value; numbers are above zero. */
+/** The form of a value. Numbers are positive. */
 export type ValueKind =
   | { readonly type: 'words'; readonly words: readonly string[] }
   | { readonly type: 'number'; readonly whole: boolean }
@@ -8,38 +8,38 @@ export type ValueKind =
   | { readonly type: 'model' }
   | { readonly type: 'url' }
   | { readonly type: 'file' }
-  /** Hosts with commas between them; a list in a file. */
+  /** Hosts separated by commas; a list in a file. */
   | { readonly type: 'hosts' }
   /** Names of environment variables, in the same form as hosts. */
   | { readonly type: 'names' };
 
 /**
- * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: a tighter value, which is a lower number,
- * `false`, an earlier one of `words`, fewer hosts. `raise`: a higher number, for times that must not be too short.
- * `sameProvider`: another model of the provider that is used anyway.
+ * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value, which is a lower
+ * number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a higher number, for times that must not be
+ * too short. `sameProvider`: only another model of the current provider.
  */
 export type ProjectMay = 'no' | 'free' | 'tighten' | 'raise' | 'sameProvider';
 
 export type Value = string | number | boolean;
 
 export type Setting = {
-  /** The key in config.toml; a dot leads into a table. */
+  /** The key in config.toml. A dot leads into a table. */
   readonly key: string;
   readonly kind: ValueKind;
   /** Half a sentence for `--help`. */
   readonly help: string;
   readonly project: ProjectMay;
-  /** Form for the flag parser; null if no flag sets it. */
+  /** Form for the flag parser; null if there is no flag. */
   readonly flag: string | null;
   /** Its environment variable. */
   readonly variable: string;
-  /** Shown if nothing sets it. */
+  /** Shown if no source sets a value. */
   readonly builtIn: string;
-  /** Compared with a project's value if nothing else sets it: the tightest built-in value; null is no limit. */
+  /** The strictest built-in value, to compare a project's value with if no other source sets one. null: no limit. */
   readonly tightest: Value | null;
-  /** The lowest and the highest number that a project may choose; null: any. */
+  /** The range of numbers for a project; null for any. */
   readonly projectRange: readonly [least: number, most: number] | null;
-  /** True if a resumed session keeps its first value, unless a flag changes it. */
+  /** A resumed session keeps its first value unless a flag changes it. */
   readonly frozen: boolean;
 };
 

@@ -3,12 +3,12 @@ import { ofCalls } from './call-rows.js';
 import { anyNumber, onOrOff, row, type Setting, wholeNumber, words } from './setting.js';
 
 /**
- * The table of settings: config files, environment, flags, help, completion, the man page and docs/configuration.md are
+ * The table of settings. Config files, environment, flags, help, completion, the man page and docs/configuration.md are
  * made from it.
  *
- * 1. A project's file decides about other people's money, files and endpoints, so it may only tighten those; `project`
- *    says which value is tighter.
- * 2. No setting holds a secret, but it may name a file that does.
+ * 1. A project's file affects the user's money, files and endpoints, so it may only make those settings stricter.
+ *    `project` says which value is stricter.
+ * 2. No setting contains a secret, but a setting may name a file that does.
  */
 
 const common: readonly Setting[] = [
@@ -160,7 +160,7 @@ const common: readonly Setting[] = [
   ...ofCalls,
 ];
 
-/** Settings of `pawl ask` alone; it takes its limits and models from those above. */
+/** Settings of `pawl ask` only. Its limits and models come from the settings above. */
 const asking: readonly Setting[] = [
   row({
     key: 'ask.sub_model',

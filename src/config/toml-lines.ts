@@ -1,15 +1,15 @@
-/** Finds the lines of a TOML file's keys, in one pass over a text that the parser has accepted. */
+/** Finds the line numbers of a TOML file's keys, in one pass over valid text. */
 
 type Parse = (text: string) => Readonly<Record<string, unknown>>;
 
-/** Strings, also of several lines; comments; brackets; line ends; anything between them. */
+/** Strings, including multi-line ones; comments; brackets; line ends; any other text. */
 const TOKEN =
   /"""(?:[^\\]|\\[\s\S])*?"{3,5}|'''[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[[\]{}\n]|[^"'#[\]{}\n]+/g;
 const HEADER = /^\[\[?((?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\]"'\n])*)\]/;
 const ASSIGNMENT = /^((?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^="'\n])*)=/;
 const BARE = /^[\w-]+(\.[\w-]+)*$/;
 
-/** A table's header, or a key with its value, on one or several lines. */
+/** A table header, or a key with its value, on one or more lines. */
 type Statement = { readonly text: string; readonly line: number };
 
 const statementsOf = (text: string): readonly Statement[] => {
@@ -33,7 +33,7 @@ const statementsOf = (text: string): readonly Statement[] => {
   return found;
 };
 
-/** The names in a written key; the parser reads a quoted one. */
+/** The names in a key. The parser decodes quoted ones. */
 const namesOf = (written: string, parse: Parse): readonly string[] => {
   const key = written.trim();
   if (BARE.test(key)) return key.split('.');
@@ -48,7 +48,7 @@ const namesOf = (written: string, parse: Parse): readonly string[] => {
   return names;
 };
 
-/** A key that was seen, and the keys below it. */
+/** A key, and the keys below it. */
 type Place = { readonly line: number; readonly below: Map<string, Place> };
 
 const walkTo = (from: Place, names: readonly string[], line: number): Place => {
@@ -62,7 +62,7 @@ const walkTo = (from: Place, names: readonly string[], line: number): Place => {
   return place;
 };
 
-/** Returns a function from a key to its first line; a key in an inline table has the line where the table begins. */
+/** Returns a function from a key to its first line. A key in an inline table has the line where that table starts. */
 export const findLines = (text: string, parse: Parse): ((names: readonly string[]) => number) => {
   const top: Place = { line: 1, below: new Map() };
   let table = top;

@@ -1,6 +1,6 @@
 import type { Value, ValueKind } from './setting.js';
 
-/** Checks a setting's value, and says what to write instead of a wrong one. */
+/** Checks a setting's value. The message for a wrong value says what to write instead. */
 
 export type CheckedValue =
   | { readonly kind: 'ok'; readonly value: Value }
@@ -9,7 +9,7 @@ export type CheckedValue =
 const ok = (value: Value): CheckedValue => ({ kind: 'ok', value });
 const bad = (why: string): CheckedValue => ({ kind: 'bad', why });
 
-/** A wrong value in a message. A long text is shown by its type only: it may be a pasted key. */
+/** A wrong value for a message. Of a long text only the type is shown, because it may be a pasted key. */
 const shown = (raw: unknown): string => {
   if (typeof raw === 'number' || typeof raw === 'boolean') return String(raw);
   if (typeof raw === 'string') return raw.length <= 20 ? `"${raw}"` : 'a text';
@@ -21,7 +21,7 @@ const list = (words: readonly string[]): string => words.map((word) => `"${word}
 
 const HOST = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
 
-/** Checks hosts in the form of rules, with commas between them or as a list. */
+/** Checks a list of hosts, or hosts separated by commas. */
 const checkHosts = (raw: unknown): CheckedValue => {
   const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
   const isList = Array.isArray(hosts) && hosts.length > 0;

@@ -61,7 +61,7 @@ export type FileChange = {
 };
 
 /** Writes the change, all or nothing, and remembers the new file. */
-const carryOut = async (change: FileChange, context: ToolContext): Promise<ToolOutcome> => {
+const applyChange = async (change: FileChange, context: ToolContext): Promise<ToolOutcome> => {
   if (context.signal.aborted) return stoppedBefore(context.signal);
   const shown = showPath(change.real, context.workspace);
   const diff = await diffOf(shown, change.before, change.after);
@@ -106,7 +106,7 @@ export const changeFile = async (
   const stale = loaded.kind === 'file' ? staleness(real, loaded.sha256, shown, context) : null;
   if (stale !== null) return stale;
   const worked = work(loaded, real, shown);
-  return worked.kind === 'refused' ? failed(worked.why) : carryOut(worked.change, context);
+  return worked.kind === 'refused' ? failed(worked.why) : applyChange(worked.change, context);
 };
 
 /** Hashes of the file before and after the call, for the journal. Throws if they are unknown; the call then reports why. */

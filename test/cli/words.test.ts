@@ -4,7 +4,7 @@ import { closestTo } from '../../src/base/nearest-word.js';
 import { stateFolder } from '../../src/base/state-folder.js';
 import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
 import { readAnswer } from '../../src/cli/interactive/read-answer.js';
-import { readWish } from '../../src/cli/slash/slash-commands.js';
+import { readTypedInput } from '../../src/cli/slash/slash-commands.js';
 import {
   formatCost,
   formatSeconds,
@@ -72,7 +72,7 @@ const wishes: readonly (readonly [string, string])[] = [
 
 for (const [typed, then] of wishes) {
   test(`the line '${typed}' is a wish: ${then}`, () => {
-    const wish = readWish(typed, 'steer');
+    const wish = readTypedInput(typed, 'steer');
     const said = {
       say: () => (wish.kind === 'say' ? ` ${wish.mode} ${wish.text}` : ''),
       command: () => (wish.kind === 'command' ? ` ${wish.name} ${wish.words}`.trimEnd() : ''),
@@ -86,7 +86,7 @@ for (const [typed, then] of wishes) {
 
 test('a line that is refused says why: what was meant, and what there is', () => {
   const why = (typed: string): string => {
-    const wish = readWish(typed, 'steer');
+    const wish = readTypedInput(typed, 'steer');
     return wish.kind === 'refused' ? wish.why : '';
   };
   assert.match(why('/halp'), /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/);

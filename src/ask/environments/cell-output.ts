@@ -2,7 +2,7 @@ import { groupDigits } from '../../base/group-digits.js';
 
 /** Limits the output of a cell: longer output keeps head and tail, with the number of missing characters between. */
 
-/** Move a cut position out of the middle of a surrogate pair. */
+/** Moves a cut position out of a surrogate pair. */
 const beforePair = (text: string, at: number): number => {
   const unit = text.charCodeAt(at - 1);
   return unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;

@@ -9,7 +9,7 @@ export type EnvironmentChoice =
     }
   | { readonly status: 'missing'; readonly why: string };
 
-/** Takes the named environment, without a fallback. */
+/** Uses the named environment or none. */
 const takeWanted = async (kind: EnvironmentKind): Promise<EnvironmentChoice> => {
   const why = await kind.probe();
   if (why === null) return { status: 'chosen', kind, note: null };

@@ -8,14 +8,14 @@ import { createEnvironment } from './restartable.js';
 import { programInput } from './sandboxed/launch-spec.js';
 import { programFile } from './sandboxed/program-file.js';
 import type { Inputs } from './sandboxed/repl-protocol.js';
-import { beginLife } from './sandboxed/sandboxed-repl.js';
+import { startProcess } from './sandboxed/sandboxed-repl.js';
 
 /** JavaScript in a separate Node process inside a bubblewrap sandbox. */
 
 const MEGABYTE = 1024 * 1024;
 /** Memory of Node itself: data and thread stacks; V8 13 and later also reserves 512 MB for machine code. */
 const NODE_BYTES = (Number.parseInt(process.versions.v8, 10) > 12 ? 768 : 256) * MEGABYTE;
-/** Memory per byte of input: the file's byte, and up to two bytes in the text. */
+/** Bytes of memory per byte of input: one for the file, up to two for the text. */
 const CONTEXT_FACTOR = 3;
 /** The program's files, and their folder inside the sandbox. */
 const INSIDE = '/program';
@@ -57,7 +57,7 @@ const orderFor = async (options: EnvironmentOptions): Promise<Order> => {
   return { program, inputs };
 };
 
-/** Makes top-level declarations repeatable. Code with a syntax error stays as it is, so that V8 reports the error. */
+/** Makes top-level declarations repeatable. Code with a syntax error stays unchanged, so that V8 reports the error. */
 const prepare = (code: string): string => {
   const written = redeclare(code);
   return written.status === 'ok' ? written.code : code;
@@ -70,6 +70,6 @@ export const javascript: EnvironmentKind = {
     probeSandbox({ ...(await nodeProgram()), words: ['--version'], memoryMax: NODE_BYTES + 256 * MEGABYTE }),
   async start(options) {
     const { program, inputs } = await orderFor(options);
-    return createEnvironment('Node', () => beginLife(program, inputs, options, prepare));
+    return createEnvironment('Node', () => startProcess(program, inputs, options, prepare));
   },
 };

@@ -21,7 +21,7 @@ const childrenOf = (node: AnyNode): readonly AnyNode[] => Object.values(node).fl
 const hasAwait = (node: AnyNode): boolean =>
   node.type === 'AwaitExpression' || node.type === 'YieldExpression' || childrenOf(node).some(hasAwait);
 
-/** The model call that a node is, if it has one argument, the prompt; null otherwise. */
+/** The model call in a node; null unless it is a call with one argument, the prompt. */
 const queryOf = (node: AnyNode | null | undefined): Query | null => {
   if (node?.type !== 'CallExpression' || node.callee.type !== 'Identifier') return null;
   const { name } = node.callee;
@@ -31,7 +31,7 @@ const queryOf = (node: AnyNode | null | undefined): Query | null => {
   return hasAwait(prompt) ? null : { name, call: node, prompt };
 };
 
-/** The returned expression of a function that only returns; null for any other function. */
+/** The returned expression of a function that does nothing else; null for other functions. */
 const returned = (body: AnyNode): AnyNode | null => {
   if (body.type !== 'BlockStatement') return body;
   const [only, ...others] = body.body;

@@ -9,21 +9,21 @@ import { createEnvironment } from './restartable.js';
 import { programInput } from './sandboxed/launch-spec.js';
 import { programFile } from './sandboxed/program-file.js';
 import type { Inputs } from './sandboxed/repl-protocol.js';
-import { beginLife } from './sandboxed/sandboxed-repl.js';
+import { startProcess } from './sandboxed/sandboxed-repl.js';
 
 /** The system's Python inside a bubblewrap sandbox, with its standard library but without installed packages. */
 
 const MEGABYTE = 1024 * 1024;
 /** Memory of the Python interpreter itself. */
 const PYTHON_BYTES = 96 * MEGABYTE;
-/** Memory per byte of input: the file's byte, and up to four bytes in the text. */
+/** Bytes of memory per byte of input: one for the file, up to four for the text. */
 const CONTEXT_FACTOR = 5;
 const PROGRAM = 'python-program.py';
 /** Ignores the user's Python settings and packages; uses UTF-8 whatever the system's locale is. */
 const FLAGS = ['-I', '-S', '-B', '-X', 'utf8'];
 
 const NAME = 'python3';
-/** The system's Python is tried first, since the PATH may lead to a shim. */
+/** Tried before the PATH, which may lead to a shim. */
 const SYSTEM_PATH = '/usr/bin';
 /** Asks the interpreter for its real path: `python3` may be a wrapper script, or part of a virtual environment. */
 const WHERE =
@@ -122,6 +122,6 @@ export const python: EnvironmentKind = {
   },
   async start(options) {
     const { program, inputs } = await orderFor(options);
-    return createEnvironment('Python', () => beginLife(program, inputs, options, (code) => code));
+    return createEnvironment('Python', () => startProcess(program, inputs, options, (code) => code));
   },
 };

@@ -14,7 +14,7 @@ const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, 
 
 const editsOf = (statement: AnyNode): readonly SourceEdit[] => {
   if (statement.type === 'ClassDeclaration' && statement.id) {
-    // The semicolon keeps a next line that begins with a bracket apart.
+    // Without the semicolon, a bracket on the next line would continue this statement.
     return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
   }
   if (statement.type !== 'VariableDeclaration') return [];
@@ -50,7 +50,7 @@ export const redeclare = (code: string): Redeclared => {
   try {
     const cell = parseCell(code);
     const edits = [...cell.body.flatMap(editsOf), ...parallelEdits(cell)];
-    // An edit at the end of a statement stays before one at the beginning of the next.
+    // An edit at the end of a statement must precede one at the start of the next.
     return {
       status: 'ok',
       code: applyEdits(

@@ -21,7 +21,7 @@ export type CellEnd =
     };
 
 /** One process with its variables. */
-export type Life = {
+export type EnvironmentProcess = {
   /** Runs a cell; `number` counts the environment's cells, from 1. Never rejects. */
   run(number: number, cell: Cell, answer: SubcallAnswerer): Promise<CellEnd>;
   /** Null if there is no such variable, or if the process ends meanwhile. Never rejects. */
@@ -53,7 +53,10 @@ const died = (what: string, end: Extract<CellEnd, { readonly type: 'gone' }>): C
 });
 
 /** `what` names the engine in messages; `begin` starts a new process, and rejects if it can't. */
-export const createEnvironment = async (what: string, begin: () => Promise<Life>): Promise<Environment> => {
+export const createEnvironment = async (
+  what: string,
+  begin: () => Promise<EnvironmentProcess>,
+): Promise<Environment> => {
   let life = await begin();
   let number = 0;
   let use: 'free' | 'busy' | 'closed' = 'free';
@@ -62,7 +65,7 @@ export const createEnvironment = async (what: string, begin: () => Promise<Life>
   const replace = async (): Promise<void> => {
     life = await begin();
     variablesLost = 'yes';
-    // close() was called meanwhile and ended only the process before.
+    // close() was called meanwhile, but could end only the previous process.
     if (use === 'closed') await life.end('it was closed');
   };
   const using = async <T>(work: () => Promise<T>): Promise<T> => {

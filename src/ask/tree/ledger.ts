@@ -76,7 +76,7 @@ const larger = (one: Amount, other: Amount): Amount => ({
 });
 
 /** Changes the accounts of a run and its ancestors; closed accounts are skipped. */
-const along = (ledger: Ledger, node: string, change: (account: Account) => Account): Ledger => {
+const updateAccounts = (ledger: Ledger, node: string, change: (account: Account) => Account): Ledger => {
   const accounts = { ...ledger.accounts };
   for (const id of lineageOf(node)) {
     const account = accounts[id];
@@ -185,11 +185,11 @@ const worstOf = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | n
 };
 
 /** The amount that sub-calls must leave to the runs at or below each account of the lineage. */
-const keptIn = ({ ancestors }: WantedCall, index: number): Amount =>
+const leftForAncestors = ({ ancestors }: WantedCall, index: number): Amount =>
   ancestors.slice(0, index).reduce((sum, one) => add(sum, one, 1), { usd: 0, tokens: 0 });
 
 /** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
-const shortIn = (account: Account, needed: Amount): Short | null => {
+const shortageIn = (account: Account, needed: Amount): Short | null => {
   const [usd, tokens] = [leftOf(account, 'usd'), leftOf(account, 'tokens')];
   if (usd !== null && account.spent.unpriced > 0) return 'unpriced';
   if (isShort(usd, needed.usd)) return 'usd';
@@ -211,8 +211,8 @@ export const permissionFor = (ledger: Ledger, wanted: WantedCall): Permission =>
   for (const [index, id] of lineageOf(wanted.node).entries()) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
-    const kept = keptIn(wanted, index);
-    const short = shortIn(account, add(usual, kept, 1));
+    const kept = leftForAncestors(wanted, index);
+    const short = shortageIn(account, add(usual, kept, 1));
     if (short !== null) return { kind: 'refuse', short };
     if (account.open > 0 && !fitsBeside(account, worst, kept)) full.push(id);
   }
@@ -224,7 +224,7 @@ export const openCall = (ledger: Ledger, requestId: string, wanted: WantedCall):
   const { node, kind } = wanted;
   const expected = usualCost(ledger, wanted);
   const held = worstOf(ledger, wanted) ?? wanted.worst;
-  const holding = along(ledger, node, (account) => ({
+  const holding = updateAccounts(ledger, node, (account) => ({
     ...account,
     held: add(account.held, held, 1),
     open: account.open + 1,
@@ -235,7 +235,7 @@ export const openCall = (ledger: Ledger, requestId: string, wanted: WantedCall):
 /** Removes an open call and its reserve. */
 const release = (ledger: Ledger, requestId: string, { node, held }: OpenCall): Ledger => {
   const { [requestId]: gone, ...open } = ledger.open;
-  const freed = along(ledger, node, (account) => ({
+  const freed = updateAccounts(ledger, node, (account) => ({
     ...account,
     open: account.open - 1,
     // Adding and subtracting cents leaves rounding errors, so the reserve is 0 once no call is open.
@@ -258,7 +258,7 @@ export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null
   const call = ledger.open[requestId];
   if (call === undefined) return ledger;
   const freed = release(ledger, requestId, call);
-  const booked = along(freed, call.node, (account) => ({
+  const booked = updateAccounts(freed, call.node, (account) => ({
     ...account,
     calls: account.calls + 1,
     spent: usage === null ? account.spent : addUsage(account.spent, usage),
@@ -272,7 +272,7 @@ export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null
 export const forgetCalls = (ledger: Ledger): Ledger => {
   let forgotten: Ledger = ledger;
   for (const [requestId, call] of Object.entries(ledger.open)) {
-    forgotten = along(release(forgotten, requestId, call), call.node, (account) => ({
+    forgotten = updateAccounts(release(forgotten, requestId, call), call.node, (account) => ({
       ...account,
       unknown: { ...add(account.unknown, call.expected, 1), calls: account.unknown.calls + 1 },
     }));

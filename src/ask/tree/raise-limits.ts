@@ -46,7 +46,7 @@ const withDeadline = (run: Run, { timeMs }: ChangedLimits, at: number): Run => {
 };
 
 /** The state without open work. A program then runs again and repeats the calls that were not answered. */
-const rested = (state: Living): Living => {
+const withoutOpenWork = (state: Living): Living => {
   const { work } = state;
   switch (work.kind) {
     case 'running':
@@ -78,7 +78,7 @@ const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Liv
   if (root.name !== 'DONE') return withRun(root, change(root.run));
   const { stoppedIn } = root;
   if (stoppedIn === null) return reopened(change(root.run), refusedIn(tree));
-  return rested(withRun(stoppedIn, change(stoppedIn.run)));
+  return withoutOpenWork(withRun(stoppedIn, change(stoppedIn.run)));
 };
 
 /** Moves the deadlines of children that end together with their parent. */

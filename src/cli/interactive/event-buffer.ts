@@ -1,7 +1,7 @@
 /** Keeps items in order until someone subscribes. */
 export type EventBuffer<T extends object | string> = {
   push(item: T): void;
-  /** Delivers the kept items, then each new one; the returned function stops the delivery. */
+  /** Delivers the kept items, then each new one. The returned function ends the subscription. */
   subscribe(told: (item: T) => void): () => void;
 };
 

@@ -16,7 +16,7 @@ import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { isBusy, statusRow } from '../../terminal/status.js';
 import { Transcript } from '../../terminal/transcript/transcript.js';
 import { indentWords } from '../../terminal/width.js';
-import { readWish } from '../slash/slash-commands.js';
+import { readTypedInput } from '../slash/slash-commands.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { scopedAnswer } from './read-answer.js';
 import { type RecentTurns, renderRecentTurns } from './resumed-transcript.js';
@@ -37,18 +37,18 @@ const COMMAND_EVENTS: readonly Event['type'][] = [
   'RetryNow',
   'ApproveBudget',
 ];
-/** Two interrupts, or two Escapes at rest, within this time mean more than one. */
+/** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
 const TWICE_MS = 2_000;
 const ESCAPES_MS = 800;
 
 type OpenPicker = { readonly picker: Picker; done(index: number | null): void };
 
 /**
- * The screen of one session: what it shows, and which part takes each key.
+ * The screen of one session: what it shows, and which part receives each key.
  *
- * 1. Typed text leaves the input line by Enter or by the user's editing. A refused line comes back with Up; queued text
- *    that was not sent comes back into the line.
- * 2. Only keys pressed at a question answer it: see Questions.
+ * 1. Typed text leaves the input line only on Enter or by the user's edits. Up brings back a refused line. Queued text
+ *    that was not sent returns to the line.
+ * 2. Only keys pressed at a question answer it (see Questions).
  */
 export class InteractiveView {
   readonly #area: LiveArea;
@@ -63,7 +63,7 @@ export class InteractiveView {
   readonly #plainQuestions: PlainQuestions;
   #state: State;
   #picking: OpenPicker | null = null;
-  /** Texts that were sent while something ran, until their events come: output that came before them stands above. */
+  /** Texts sent while the session worked. Each is printed when its event arrives, below the output before it. */
   #sent: readonly Safe[] = [];
   #interruptedAt = Number.NEGATIVE_INFINITY;
   #escapedAt = Number.NEGATIVE_INFINITY;
@@ -85,7 +85,7 @@ export class InteractiveView {
       unanswered: (reply) => this.#keepReply(reply),
       isTyping: () => !composer.isEmpty,
       changed: () => {
-        this.#picking?.done(null); // it would cover the question
+        this.#picking?.done(null); // the list would cover the question
         this.redraw();
       },
     });
@@ -100,7 +100,7 @@ export class InteractiveView {
     this.#area.print(text);
   }
 
-  /** Index of the user's choice, or null. A plain terminal prints the list and returns null at once. */
+  /** Index of the user's choice, or null. A plain terminal only prints the list and returns null. */
   pick(title: string, all: readonly Choice[]): Promise<number | null> {
     if (this.#look.plain === 'yes') {
       this.print(makeSafe([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')));
@@ -117,7 +117,7 @@ export class InteractiveView {
     });
   }
 
-  /** Draws the live area again, after time has passed or the window has changed. */
+  /** Draws the live area again, for a new time or a new window size. */
   redraw(): void {
     this.#area.draw(() => this.#frame());
   }
@@ -156,7 +156,7 @@ export class InteractiveView {
     if (stepped.event.type === 'UserInput') this.#printSent();
     const text = this.#transcript.see(stepped);
     if (text !== '') this.print(text);
-    this.#tellRefused(stepped);
+    this.#printRefusal(stepped);
     this.#questions.see(stepped);
     for (const action of stepped.actions) {
       if (action.type === 'RestoreQueue') this.#takeBack(this.#handlers.withoutShellOutput(action.texts));
@@ -164,7 +164,7 @@ export class InteractiveView {
     this.redraw();
   }
 
-  /** Keys that mean the same in the line, a list and a question. */
+  /** Handles keys that mean the same in the input line, a list and a question. */
   #takeEverywhere(key: Key): boolean {
     if (key.name === 'escape') this.#escape();
     else if (!key.control || key.alt) return false;
@@ -213,8 +213,8 @@ export class InteractiveView {
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind !== 'submit') return;
-    const wish = readWish(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
-    if (wish.kind === 'refused') this.#advise(`${wish.why} Up brings your line back.`);
+    const wish = readTypedInput(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
+    if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
     // Enter on an empty line during the wait before a retry.
     const retriesNow = wish.kind === 'nothing' && this.#state.name === 'Error';
     if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
@@ -226,7 +226,7 @@ export class InteractiveView {
     else this.#handlers.runCommand(wish);
   }
 
-  /** The first of them. */
+  /** Prints the oldest of the sent texts. */
   #printSent(): void {
     const [first, ...more] = this.#sent;
     this.#sent = more;
@@ -234,34 +234,34 @@ export class InteractiveView {
   }
 
   /** Says why a typed line had no effect. */
-  #advise(why: string): void {
+  #warn(why: string): void {
     this.print(paint(this.#look, 'yellow', indentWords(makeSafe(why), this.#look.columns)));
   }
 
   #takeBack(texts: readonly string[]): void {
-    // A plain terminal does not show the line, so the texts are printed.
+    // In a plain terminal nobody sees the input line, so print the texts.
     if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
     else this.#join([...texts, this.#composer.text]);
   }
 
-  /** Puts texts into the line, one below the other. */
+  /** Puts texts into the input line, one per line. */
   #join(texts: readonly string[]): void {
     this.#composer.setText(texts.filter((text) => text !== '').join('\n'));
   }
 
-  /** Keeps the reason that was being typed when its question went away; a single letter was an answer, and is dropped. */
+  /** Keeps a reason whose question went away. A single letter was an answer and is dropped. */
   #keepReply(reply: string): void {
     if (reply.trim().length > 1) this.#join([this.#composer.text, reply]);
   }
 
   /** Says why the machine ignored a command. */
-  #tellRefused({ event, diagnostics }: Stepped): void {
+  #printRefusal({ event, diagnostics }: Stepped): void {
     if (!COMMAND_EVENTS.includes(event.type)) return;
     for (const { why } of diagnostics)
       this.print(paint(this.#look, 'yellow', safe`  not now: ${makeSafe(why)}`));
   }
 
-  /** A question now takes answers. */
+  /** Called when a question starts to accept answers. */
   #opened(): void {
     if (this.#look.plain === 'yes') this.#plainQuestions.open();
     this.redraw();

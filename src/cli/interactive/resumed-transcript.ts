@@ -5,16 +5,16 @@ import { joinSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Transcript } from '../../terminal/transcript/transcript.js';
 import { foldStored } from '../sessions/stored-sessions.js';
 
-/** The last turns of a resumed session, drawn from the journal by the code that draws live ones. */
+/** The last turns of a resumed session. They are read from the journal and drawn by the same code as live ones. */
 
-/** The last turns of a stored session; `left` tells whether earlier ones are left out. */
+/** `left`: whether earlier turns are left out. */
 export type RecentTurns = {
   readonly before: State;
   readonly steps: readonly JournalStep[];
   readonly left: 'some' | 'none';
 };
 
-/** Limits on what is shown again. Up to twice the steps are kept while reading. */
+/** Limits on what is printed again. While reading, up to twice as many steps are kept. */
 const TURNS_MAX = 4;
 const STEPS_MAX = 1_000;
 const ROWS_MAX = 200;
@@ -23,13 +23,13 @@ type Turn = { readonly before: State; readonly steps: JournalStep[] };
 
 const isOpening = ({ event }: JournalStep): boolean => event.type === 'Resumed';
 
-/** Collects the last turns while a session's steps go by. */
+/** Collects the last turns of a stream of steps. */
 export const collectRecentTurns = () => {
   let turns: Turn[] = [];
   let left: RecentTurns['left'] = 'none';
   let turn = 0;
   const stepsIn = (): number => turns.reduce((sum, one) => sum + one.steps.length, 0);
-  /** Drops the first turn when there are too many; drops the first steps of a turn that is too long. */
+  /** Drops the first turn if there are too many, and the first steps of a turn that is too long. */
   const shorten = (): void => {
     const [first, ...later] = turns;
     if (first === undefined || (turns.length <= TURNS_MAX && stepsIn() <= 2 * STEPS_MAX)) return;
@@ -45,7 +45,7 @@ export const collectRecentTurns = () => {
       const { seq, before, state } = stepped;
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
       turn = state.session.counters.turn;
-      if (seq === 1) return; // the session begins, and nothing is shown
+      if (seq === 1) return; // the session is new
       if (isNewTurn) turns.push({ before, steps: [] });
       turns.at(-1)?.steps.push(stepped);
       shorten();
@@ -55,7 +55,7 @@ export const collectRecentTurns = () => {
       const [first] = turns;
       if (first === undefined) return null;
       const steps = turns.flatMap((one) => one.steps);
-      // The last Resumed event belongs to this run: its consequences come as live steps.
+      // The last Resumed event is from this run. Its results arrive as live steps.
       const opening = steps.findLastIndex(isOpening);
       return { before: first.before, steps: opening < 0 ? steps : steps.slice(0, opening), left };
     },
@@ -77,7 +77,7 @@ const reasoningIn = ({ event }: JournalStep): string =>
         .join('\n')
     : '';
 
-/** The steps, with the reasoning of each reply inserted before its first text. */
+/** Inserts the reasoning of each reply before its first text. */
 const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] => {
   const texts = new Map<string, string>();
   for (const stepped of steps) {
@@ -96,7 +96,7 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
   });
 };
 
-/** The lines as they were printed then. Leaves `transcript` ready for the live steps. */
+/** The lines as they were printed originally. `transcript` is then ready for the live steps. */
 export const renderRecentTurns = (
   { before, steps, left }: RecentTurns,
   transcript: Transcript,

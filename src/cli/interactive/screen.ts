@@ -5,10 +5,10 @@ import { createPlainArea } from '../../terminal/plain-area.js';
 import { windowSize } from '../../terminal/print.js';
 import { writeWindow } from '../../terminal/write.js';
 
-/** Longer than a stop signal takes to take effect. */
+/** Longer than a stop signal needs. */
 const STOPPING_MS = 100;
 
-/** Takes the window from the shell and gives it back, however the program ends. */
+/** Takes the terminal over from the shell, and restores it however the program ends. */
 export type Screen = {
   readonly area: LiveArea;
   size(): { readonly columns: number; readonly rows: number };
@@ -30,7 +30,7 @@ export const createScreen = (plain: boolean): Screen => {
     }
     writeWindow(ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL);
   };
-  // Also on an uncaught fault.
+  // Runs after an uncaught error too.
   process.on('exit', () => set(false));
   return {
     area: plain
@@ -42,7 +42,7 @@ export const createScreen = (plain: boolean): Screen => {
   };
 };
 
-/** Stops the whole job as Ctrl-Z does. SIGCONT takes the window again; so does a timer if no stop happened. */
+/** Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop happened. */
 export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();
   screen.giveBack();

@@ -23,7 +23,7 @@ import { startUserCommand, type UserCommand } from './user-command.js';
 import type { ViewHandlers } from './view-handlers.js';
 import { banner, lastSessionNote, resumedNotes } from './welcome.js';
 
-/** One session in the terminal, from its first paint until the user leaves it. */
+/** One session in the terminal, from its first paint until the user leaves. */
 
 /** An open session, with the steps and warnings that came before the screen showed it. */
 export type StartedSession = {
@@ -43,7 +43,7 @@ const HARD_END_MS = 2_000;
 const pause = (delayMs: number): Promise<void> =>
   new Promise((resolve) => void setTimeout(resolve, delayMs).unref());
 
-/** Calls `tick` once per spinner picture while it is on; holds no timer otherwise. */
+/** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
 const createTicker = (tick: () => void) => {
   let timer: NodeJS.Timeout | null = null;
   return {
@@ -58,14 +58,14 @@ const createTicker = (tick: () => void) => {
 
 type SessionCloser = { readonly exited: Promise<SessionExit>; exit(sessionExit: SessionExit): void };
 
-/** Closes a session once, and within a fixed time even if its tools keep running. */
+/** Closes a session once, within a fixed time even if its tools keep running. */
 const createSessionCloser = (session: Session): SessionCloser => {
   let finish: ((sessionExit: SessionExit) => void) | null = null;
   const finished = new Promise<SessionExit>((resolve) => {
     finish = resolve;
   });
   return {
-    // A session that ends by a fault of its own (a full disk) rejects here.
+    // A session that fails (a full disk) rejects here.
     exited: Promise.race([finished, session.ended.then(() => finished)]),
     exit(sessionExit) {
       const closed = session.close().catch(() => undefined); // `ended` rejects with the same fault
@@ -115,7 +115,7 @@ type ControllerOptions = {
   openNext(to: NextSession): Promise<StartedSession>;
 };
 
-/** Reads the clipboard once at a time; a second request meanwhile joins the first. */
+/** Reads the clipboard. A request during a read joins that read. */
 const createPaste = (context: () => CommandContext, { composer }: TerminalSession, signal: AbortSignal) => {
   let pasting: Promise<void> | null = null;
   const paste = async (): Promise<void> => {
@@ -138,11 +138,11 @@ const createViewHandlers = (
   const { session } = context;
   const shellOutputs = new ShellOutputs();
   const userCommands = createUserCommands(context, shellOutputs);
-  /** Texts are sent in the order of typing, also while the pictures of one are read. */
+  /** Sends texts in the order of typing, even if the pictures of one are still being read. */
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const send = (input: Input): void => {
-    session.send(input).catch(() => undefined); // `session.ended` rejects with the same fault, and is waited for
+    session.send(input).catch(() => undefined); // `session.ended` rejects with the same error and is awaited
   };
   const commands = () => import('../slash/run-command.js');
   return {
@@ -183,7 +183,7 @@ const createViewHandlers = (
   };
 };
 
-/** Prints the last turns of a resumed session, its waiting texts and its grants. */
+/** Prints the last turns, the queued texts and the grants of a resumed session. */
 const showEarlierTurns = async (
   sessionId: string,
   view: InteractiveView,
@@ -191,14 +191,14 @@ const showEarlierTurns = async (
   state: State,
 ): Promise<void> => {
   const recent = await attempt(() => loadRecentTurns(sessionId));
-  // Nothing else is lost if they can't be read: the session itself is open.
+  // If the turns can't be read, only they are missing: the session itself is open.
   if (recent.kind === 'done' && recent.value !== null) view.showRecentTurns(recent.value);
   const notes = resumedNotes(look, state);
   if (notes !== '') view.print(notes);
   view.redraw();
 };
 
-/** For a new session: names the last one in this folder, as soon as it is found. */
+/** In a new session, names the last session in this folder once it is found. */
 const hintLastSession = (
   { session, settings }: Opened,
   view: InteractiveView,
@@ -209,7 +209,7 @@ const hintLastSession = (
     (note) => {
       if (note !== '' && !signal.aborted) view.print(note);
     },
-    () => undefined, // only a hint is lost; /resume says why
+    () => undefined, // only a hint is lost; /resume reports the reason
   );
 };
 
@@ -255,7 +255,7 @@ export const runSession = async (
     terminate,
     redraw: () => view.redraw(),
   });
-  // After the first paint. Steps that come meanwhile wait in their buffer, and are drawn with Markdown.
+  // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
   if (opened.resumed) await showEarlierTurns(session.id, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);

@@ -3,7 +3,7 @@ import { cutText } from '../../runtime/tools/truncate-output.js';
 /** A command that the user ran with `!`, and its output for the model. */
 export type ShellOutput = { readonly command: string; readonly output: string };
 
-/** Bytes of one output that the model gets. */
+/** Bytes of each output for the model. */
 const BYTES_MAX = 10_000;
 
 const shorten = (output: string): string => {
@@ -15,14 +15,14 @@ const tell = ({ command, output }: ShellOutput): string =>
   `I ran this command myself:\n$ ${command}\n${shorten(output.trimEnd())}\n`;
 
 /**
- * Outputs of the user's own commands, attached to the next text for the model.
+ * Outputs of the user's `!` commands. They are attached to the next text for the model.
  *
- * 1. Each output is sent once, in front of the next text.
- * 2. A text that comes back for editing comes without its outputs; they wait for the next one.
+ * 1. Each output is sent once, before the next text.
+ * 2. When a text comes back for editing, its outputs are removed from it and attached to the next text.
  */
 export class ShellOutputs {
   #waiting: readonly ShellOutput[] = [];
-  /** Keyed by the text as it was sent. */
+  /** Keyed by the sent text. */
   readonly #sent = new Map<
     string,
     { readonly text: string; readonly shellOutputs: readonly ShellOutput[] }
@@ -32,7 +32,7 @@ export class ShellOutputs {
     this.#waiting = [...this.#waiting, aside];
   }
 
-  /** The text to send: the waiting outputs, then what was typed. */
+  /** The text to send: the pending outputs, then the typed text. */
   attach(text: string): string {
     if (this.#waiting.length === 0) return text;
     const whole = [...this.#waiting.map(tell), text].join('\n');
@@ -41,7 +41,7 @@ export class ShellOutputs {
     return whole;
   }
 
-  /** A sent text without its outputs, as it was typed. */
+  /** The typed text without the outputs that were attached to it. */
   detach(whole: string): string {
     const sent = this.#sent.get(whole);
     if (sent === undefined) return whole;

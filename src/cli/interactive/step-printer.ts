@@ -10,9 +10,9 @@ import { resumedNote } from '../../terminal/transcript/resumed-note.js';
 /** A step as printed text: streamed text, or whole lines. */
 export type PrintedPiece =
   | { readonly kind: 'stream'; readonly text: Safe }
-  /** `detail` is optional: a diff, or the end of an output. `urgent` lines are printed also in quiet mode. */
+  /** `detail`, possibly empty: a diff, or the end of an output. `urgent` lines are printed even in quiet mode. */
   | { readonly kind: 'lines'; readonly text: Safe; readonly detail: Safe; readonly urgent: boolean }
-  /** The text streamed since the last whole line does not count. */
+  /** The text since the last whole line does not count. */
   | { readonly kind: 'retract' };
 
 /** Lines of output shown below a call that failed or changed something. */
@@ -34,14 +34,14 @@ const indent = (lines: readonly Safe[]): Safe =>
 
 export type StepPrinter = (stepped: Stepped) => readonly PrintedPiece[];
 
-/** A call whose result has come; `tookMs` is null if its start was not seen. */
+/** The call of a result. `tookMs` is null if its start was not seen. */
 type KnownCall = {
   readonly call: JudgedCall | undefined;
   readonly title: string;
   readonly tookMs: number | null;
 };
 
-/** Results that are printed also in quiet mode: the call was denied, or may have run. */
+/** Results that are printed even in quiet mode: the call was denied, or may have run. */
 const URGENT: readonly string[] = ['denied', 'lost'];
 
 const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, look: Look): PrintedPiece => {
@@ -62,7 +62,7 @@ const printResult = (action: ToolResult, { call, title, tookMs }: KnownCall, loo
   return { kind: 'lines', text, detail, urgent };
 };
 
-/** A call that never ran, or ran before the session was resumed: its first line says why. */
+/** A call that never ran, or that ran before the session was resumed. The first line of its result says why. */
 const printUnseenResult = (action: ToolResult, head: Safe, urgent: boolean, look: Look): PrintedPiece => {
   const [why = safe``, ...more] = linesOf(action.text);
   const detail = more.length === 0 ? safe`` : paint(look, 'dim', lastLines(more));
@@ -76,7 +76,7 @@ const printLine = (look: Look, style: Style, mark: Safe, said: string, urgent: b
   urgent,
 });
 
-/** The whole summary: the model knows no more of the messages that it replaces. */
+/** The whole summary: it is all that the model still knows of the replaced messages. */
 const printSummary = (text: string, summary: string, look: Look): PrintedPiece => ({
   kind: 'lines',
   text: paint(look, 'dim', safe`· ${harmless(text)}`),
@@ -97,7 +97,7 @@ const printAction = (action: Action, look: Look): PrintedPiece | null => {
       return printLine(look, 'yellow', safe`!`, action.text, true);
     case 'DisplayNotice':
       if (action.summary !== undefined) return printSummary(action.text, action.summary, look);
-      // one thing a line: commits, files
+      // One thing per line: commits, files.
       return printLine(look, 'dim', safe`·`, action.text.replaceAll('\n', '\n· '), action.kind !== 'queued');
     default:
       return null;

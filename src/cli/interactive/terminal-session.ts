@@ -15,18 +15,18 @@ import { namePastesIn } from './input/pasted-path.js';
 import { createWorkspaceFiles } from './input/workspace-files.js';
 import { type Screen, suspend } from './screen.js';
 
-/** Gets the keys and signals of the terminal. */
+/** Receives the keys and signals of the terminal. */
 export type TerminalListener = {
   take(pressed: Pressed): void;
   interrupt(): void;
-  /** On SIGTERM, or when the terminal is gone. */
+  /** On SIGTERM, or when the terminal has closed. */
   terminate(): void;
   redraw(): void;
 };
 
 /**
- * Screen, keyboard and input line, one for the whole run of the program, across sessions. Keys that come while no
- * listener is attached wait for the next one.
+ * Screen, keyboard and input line for the whole run of the program, across sessions. Keys that arrive without a listener
+ * wait for the next one.
  */
 export type TerminalSession = {
   readonly screen: Screen;
@@ -37,7 +37,7 @@ export type TerminalSession = {
   attach(listener: TerminalListener): void;
   detach(): void;
   suspend(): void;
-  /** Disconnects, saves unsent text in the history, and leaves a clean screen. */
+  /** Disconnects, saves unsent text in the history, and removes the live area. */
   close(): void;
 };
 
@@ -72,7 +72,7 @@ const connect = (
   };
 };
 
-/** Reads width and background at each use: both may change, and the background comes late. */
+/** Reads width and background on each use, since both can change. */
 const currentLook = (plain: boolean, background: () => Background): Look => {
   const { colour, depth } = lookOf(process.stdout, process.env);
   return {
@@ -98,7 +98,7 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
     else notification(listener);
   };
   const files = createWorkspaceFiles(workspace);
-  // In a plain terminal every line arrives as a paste.
+  // In a plain terminal every line arrives as a paste, so a paste means nothing special.
   const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
   const completer = { commands: commandChoices, files };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);

@@ -4,7 +4,7 @@ import { createSessionSandbox, type SessionSandbox } from '../../sandbox/session
 import { createFileMemory } from '../../tools/file-memory.js';
 import { createJobs } from '../../tools/jobs.js';
 
-/** A shell command of the user's own (`!command`), run by the same code as the model's commands. */
+/** The user's own shell command (`!command`). The same code runs it as the model's commands. */
 export type UserCommand = {
   /** The output and how the command ended. Never rejects. */
   readonly ended: Promise<string>;
@@ -15,7 +15,7 @@ export type UserCommand = {
 const GRACE_MS = 2_000;
 let count = 0;
 
-/** The user's commands get all environment variables, secrets too, except the keys of model providers. */
+/** The user's commands get all environment variables, including secrets, except the keys of model providers. */
 const ownSandbox = (): SessionSandbox => {
   const own = process.env;
   const passEnvironment = Object.keys(own).filter((name) => !keyVariables.includes(name));

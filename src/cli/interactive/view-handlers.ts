@@ -1,24 +1,24 @@
 import type { InputMode } from '../../agent/event.js';
-import type { Wish } from '../slash/slash-commands.js';
+import type { TypedInput } from '../slash/slash-commands.js';
 import type { ScopedAnswer } from './read-answer.js';
 
-/** What the user asks of the session. The view waits for none of it: results come back as steps. */
+/** Requests of the user to the session. The view does not wait for them; their results arrive as steps. */
 export type ViewHandlers = {
   say(text: string, mode: InputMode): void;
   cancel(): void;
   answer(batchId: string, callId: string, answer: ScopedAnswer): void;
-  /** A slash command, or a shell command of the user's own. */
-  runCommand(wish: Extract<Wish, { readonly kind: 'command' | 'shell' }>): void;
-  /** Stops the user's own shell command; false if none runs. */
+  /** Runs a slash command or a shell command. */
+  runCommand(wish: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
+  /** Stops the user's shell command; false if none runs. */
   stopUserCommand(): boolean;
-  /** Texts from the queue as they were typed, without the shell output that was attached. */
+  /** Queued texts as they were typed, without attached shell output. */
   withoutShellOutput(texts: readonly string[]): readonly string[];
-  /** Puts the picture in the clipboard into the input line. */
+  /** Inserts the clipboard's picture into the input line. */
   pastePicture(): void;
-  /** Opens the last input for editing, in a fork of the session. */
+  /** Opens the last input for editing in a fork of the session. */
   editLast(): void;
   /** Gives the terminal back to the shell until SIGCONT. */
   suspend(): void;
-  /** `hard`: at once, with children killed. */
+  /** `hard`: at once, and children are killed. */
   end(how: 'clean' | 'hard'): void;
 };

@@ -15,7 +15,7 @@ const dimWords = (look: Look, text: Safe): Safe =>
     safe`\n`,
   );
 
-/** A path with ~ for the home folder; its beginning is cut where there is no room. */
+/** A path with ~ for the home folder. Its start is cut if there is no room. */
 const shortPath = (path: string, columns: number): Safe => {
   const home = process.env.HOME || homedir();
   const shown = makeSafe(path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path);
@@ -52,7 +52,7 @@ export const banner = (look: Look, opened: Opened): Safe => {
   return joinSafe([...headRows(look, opened), ...teaching, ...torn], safe`\n`);
 };
 
-/** Waiting texts and grants of a resumed session; empty if there are none. */
+/** Queued texts and grants of a resumed session; empty if there are none. */
 export const resumedNotes = (look: Look, { session: { queue, grants } }: State): Safe => {
   const rows = [
     ...(queue.length === 0
@@ -74,7 +74,7 @@ export const resumedNotes = (look: Look, { session: { queue, grants } }: State):
   );
 };
 
-/** Newest sessions that are searched; `/resume` finds older ones. */
+/** Number of recent sessions to search. `/resume` finds older ones. */
 const LOOKED_AT = 50;
 
 /** For a new session: the last one in this folder, and how to resume it. */

@@ -2,7 +2,7 @@ import type { InputMode } from '../../agent/event.js';
 import { closestTo } from '../../base/nearest-word.js';
 
 /** Meaning of a submitted line: a message, a slash command, or a shell command. */
-export type Wish =
+export type TypedInput =
   | { readonly kind: 'say'; readonly text: string; readonly mode: InputMode }
   | { readonly kind: 'command'; readonly name: CommandName; readonly words: string }
   /** `!command`: runs at once; the model gets the output with the next message. */
@@ -60,9 +60,9 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Ctrl-Z', 'back to the shell; fg goes on'],
 ];
 
-const refused = (why: string): Wish => ({ kind: 'refused', why });
+const refused = (why: string): TypedInput => ({ kind: 'refused', why });
 
-const noCommand = (name: string): Wish => {
+const noCommand = (name: string): TypedInput => {
   const close = closestTo(
     name,
     commands.map(([known]) => known),
@@ -72,7 +72,7 @@ const noCommand = (name: string): Wish => {
   return refused(`There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
 };
 
-const readCommand = (written: string, words: string): Wish => {
+const readCommand = (written: string, words: string): TypedInput => {
   const lower = written.toLowerCase();
   const wanted = lower === 'exit' ? 'quit' : lower;
   const known = commands.find(([name]) => name === wanted);
@@ -98,7 +98,7 @@ const ALONE: Readonly<Record<string, CommandName>> = {
 };
 
 /** Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text. */
-export const readWish = (typed: string, mode: InputMode): Wish => {
+export const readTypedInput = (typed: string, mode: InputMode): TypedInput => {
   const text = typed.trim();
   if (text === '') return { kind: 'nothing' };
   const alone = Object.hasOwn(ALONE, text) ? ALONE[text] : undefined;

@@ -6,7 +6,7 @@ import type { Tool } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 
 /** The path, and the folders that must be created for it. */
-const comingWith = (place: string, workspace: string): readonly string[] => {
+const withNewFolders = (place: string, workspace: string): readonly string[] => {
   const places = [place];
   for (let folder = path.dirname(place); isWithin(folder, workspace); folder = path.dirname(folder)) {
     if (folder === workspace || existsSync(folder)) break;
@@ -25,7 +25,7 @@ export const withAllowedWrites = (tool: Tool, sandbox: SessionSandbox): Tool => 
     const kept = paths.filter((place) => protectionOf(path.relative(workspace, place)) !== null);
     for (const place of kept) {
       const commands = await sandbox.of(workspace);
-      for (const one of comingWith(place, workspace)) commands.allow(one);
+      for (const one of withNewFolders(place, workspace)) commands.allow(one);
     }
     return tool.run(input, context);
   };

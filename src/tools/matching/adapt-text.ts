@@ -156,7 +156,7 @@ const keptLines = (pairs: readonly LinePair[]): ReadonlyMap<string, string> => {
 };
 
 /** Maps trailing spaces: removed where the old text has them and the file does not. */
-const readTails = (pairs: readonly LinePair[]): ((tail: string) => string) => {
+const tailReader = (pairs: readonly LinePair[]): ((tail: string) => string) => {
   const seen = new Map<string, Set<string>>();
   for (const { given, file } of pairs) {
     const tail = tailOf(given);
@@ -209,7 +209,7 @@ export const adapt = (newTexts: readonly string[], parts: readonly FoundPart[]):
   if (all.every((pair) => pair.given === pair.file)) return join(given);
   const indents = readIndents(all, given.flat(), parts[0]?.inside ?? false);
   if (indents === 'unclear') return { kind: 'unclear' };
-  const ways: Ways = { indents, characters: readCharacters(all), tails: readTails(all) };
+  const ways: Ways = { indents, characters: readCharacters(all), tails: tailReader(all) };
   return join(parts.map((part, index) => adaptPart(given[index] ?? [], part, ways)));
 };
 

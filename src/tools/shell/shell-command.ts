@@ -86,10 +86,10 @@ const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): Prog
 };
 
 /** `quick`: by the launcher, if possible. */
-type Way = 'quick' | 'direct';
+type StartMode = 'quick' | 'direct';
 
 /** After any failure here, nothing was started (rule 4). */
-const prepare = async (order: CommandRequest, way: Way): Promise<Prepared> => {
+const prepare = async (order: CommandRequest, way: StartMode): Promise<Prepared> => {
   const { level, environment, command } = order;
   const shell = findShell(order);
   if (!shell.startsWith('/')) return { kind: 'refused', why: shell };
@@ -109,7 +109,7 @@ const prepare = async (order: CommandRequest, way: Way): Promise<Prepared> => {
 };
 
 /** A started command. When it is stopped, its processes at that moment are remembered; null if it was not stopped. */
-type Life = {
+type LiveCommand = {
   readonly root: ProcessRoot;
   readonly process: CommandProcess;
   readonly isFenced: boolean;
@@ -118,7 +118,10 @@ type Life = {
 };
 
 /** Applies rule 3 after the end of the shell. */
-const clearUp = async (life: Life, { heldOpen, leftBehind }: ShellEnd): Promise<CommandEnd['leftovers']> => {
+const clearUp = async (
+  life: LiveCommand,
+  { heldOpen, leftBehind }: ShellEnd,
+): Promise<CommandEnd['leftovers']> => {
   if (life.family !== null) {
     await endTree(life.root, life.family);
     await life.swept;
@@ -144,7 +147,7 @@ class Command {
   readonly #order: CommandRequest;
   readonly #startedAt = performance.now();
   /** null before the start and after the end, when the pid may belong to another process. */
-  #life: Life | null = null;
+  #live: LiveCommand | null = null;
   #isUnwanted = false;
 
   constructor(order: CommandRequest) {
@@ -155,7 +158,7 @@ class Command {
   /** Asks the command to end. If it has not started yet, it never starts. */
   stop(): void {
     this.#isUnwanted = true;
-    const life = this.#life;
+    const life = this.#live;
     if (life === null || life.family !== null) return;
     life.family = rememberFamily(life.root);
     if (life.isFenced) askFencedToEnd(life.root, FENCE_DEPTH);
@@ -164,14 +167,14 @@ class Command {
 
   kill(): void {
     this.#isUnwanted = true;
-    const life = this.#life;
+    const life = this.#live;
     if (life === null) return;
     life.family ??= rememberFamily(life.root);
     life.process.killing();
     life.swept = endTree(life.root, life.family);
   }
 
-  async run(way: Way = 'quick'): Promise<CommandEnd> {
+  async run(way: StartMode = 'quick'): Promise<CommandEnd> {
     const ready = await prepare(this.#order, way);
     if (ready.kind === 'refused') return this.#end({ kind: 'notStarted', why: ready.why });
     const { prepared } = ready;
@@ -184,7 +187,7 @@ class Command {
     const release = life === null ? () => undefined : watchOver(life.root);
     const end = await process.ended;
     const leftovers = life === null ? 'none' : await clearUp(life, end);
-    this.#life = null;
+    this.#live = null;
     process.close();
     release();
     const notes = await prepared.finish();
@@ -201,12 +204,12 @@ class Command {
     return startPrepared(ready.prepared, { program, isFenced: level !== 'off' }, output);
   }
 
-  #begin(process: CommandProcess): Life | null {
+  #begin(process: CommandProcess): LiveCommand | null {
     const { marker, level } = this.#order;
     if (process.pid === null) return null;
     const root = { pid: process.pid, marker };
-    this.#life = { root, process, isFenced: level !== 'off', family: null, swept: Promise.resolve() };
-    return this.#life;
+    this.#live = { root, process, isFenced: level !== 'off', family: null, swept: Promise.resolve() };
+    return this.#live;
   }
 
   #end(

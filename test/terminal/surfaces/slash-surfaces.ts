@@ -3,7 +3,7 @@ import { InteractiveView } from '../../../src/cli/interactive/interactive-view.j
 import { banner, lastSessionNote, resumedNotes } from '../../../src/cli/interactive/welcome.js';
 import { openFromFlags } from '../../../src/cli/sessions/open-session.js';
 import { runCommand } from '../../../src/cli/slash/run-command.js';
-import { commandChoices, readWish } from '../../../src/cli/slash/slash-commands.js';
+import { commandChoices, readTypedInput } from '../../../src/cli/slash/slash-commands.js';
 import { Composer } from '../../../src/terminal/input/composer.js';
 import { createLiveArea } from '../../../src/terminal/live-area.js';
 import { warningText } from '../../../src/terminal/print.js';
@@ -63,7 +63,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
       `revoke ${hostile.text(9)}`,
       `/tmp/${hostile.name()}/x`,
     ]) {
-      const wish = readWish(`/${name} ${words}`, 'steer');
+      const wish = readTypedInput(`/${name} ${words}`, 'steer');
       if (wish.kind !== 'command') continue;
       let runs = true;
       const ended = runCommand(context, wish.name, wish.words.replaceAll('\0', '')).finally(() => {

@@ -28,7 +28,7 @@ const STACK_BYTES = 1024 * 1024;
 /** Free memory that a cell must leave for its report and for the next cell. */
 const ROOM_BYTES = 2 * 1024 * 1024;
 const JOBS_AT_ONCE = 1_000;
-/** Batches of JOBS_AT_ONCE that still run after a cell's time is over, so that pending jobs are interrupted. */
+/** Batches of JOBS_AT_ONCE that still run after the time limit, so that pending jobs are interrupted one by one. */
 const ROUNDS_OVER_MAX = 100;
 /** QuickJS flag: allow `await` at the top level of a script; the result is a promise of `{ value }`. */
 const EVALUATE_ASYNC = 1 << 7;
@@ -53,7 +53,7 @@ export type Thrown = { readonly text: string; readonly stack: string };
 export type RealmCellEnd =
   | { readonly status: 'ok' }
   | { readonly status: 'raised'; readonly thrown: Thrown }
-  /** It awaits a promise that can never settle. */
+  /** The cell awaits a promise that can never settle. */
   | { readonly status: 'stuck' };
 export type RealmEnding = { readonly answer: string | null; readonly variables: readonly CellVariable[] };
 

@@ -30,7 +30,7 @@ const port = parentPort;
 if (port === null) throw new Error('this file is the program of a worker');
 const tell = (message: FromWorker): void => port.postMessage(message);
 
-/** The current run: a cell, or (number 0) a report or a read, which can't make sub-calls. */
+/** The current run: a cell, or (number 0) a report or a read. Only cells can make sub-calls. */
 type Running = Outputs & {
   readonly number: number;
   readonly watch: CellWatch;

@@ -8,7 +8,7 @@ import type {
 } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
 import { startCountdown } from '../pausable-timer.js';
-import { type CellEnd, createEnvironment, type Life, textsOf } from '../restartable.js';
+import { type CellEnd, createEnvironment, type EnvironmentProcess, textsOf } from '../restartable.js';
 import { type LiveWorker, startWorker } from './quickjs-connection.js';
 
 /**
@@ -82,7 +82,7 @@ const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
     live.post({ type: 'read', name });
   });
 
-const beginLife = async (options: EnvironmentOptions): Promise<Life> => {
+const beginLife = async (options: EnvironmentOptions): Promise<EnvironmentProcess> => {
   const live = await startWorker(options);
   return {
     run: (number, cell, answer) => runIn(live, number, cell, answer),
@@ -95,7 +95,7 @@ const beginLife = async (options: EnvironmentOptions): Promise<Life> => {
 const start = (options: EnvironmentOptions): Promise<Environment> =>
   createEnvironment('QuickJS', () => beginLife(options));
 
-/** Starts an environment and ends it, to see that WebAssembly, threads and shared memory work. */
+/** Starts and ends an environment to test that WebAssembly, threads and shared memory work. */
 const probe = async (): Promise<string | null> => {
   try {
     const tried = await start({ contexts: [], names: [], outputMax: 0, memoryMax: 0 });

@@ -18,7 +18,7 @@ const LINE_BYTES_MAX = 128 * 1024 * 1024;
 const READY_MS = 60_000;
 const NEWLINE = 0x0a;
 /** The reason for killing a program that sent an invalid or unexpected message. */
-export const NONSENSE = 'its channel was written to by the code';
+export const CHANNEL_MISUSED = 'its channel was written to by the code';
 const OUT_OF_MEMORY = /heap out of memory|process out of memory|Cannot allocate memory|MemoryError/;
 
 export type ReplListener = {
@@ -47,7 +47,7 @@ const whyEnded = ({ code, signal, stderr }: SandboxedEnd, memoryMax: number): st
   return code !== null && code > 128 ? `it crashed (code ${code})` : `the code ended it (exit code ${code})`;
 };
 
-/** Calls `hear` with each line, and `tooLong` for a line without an end. */
+/** Calls `hear` for each line, and `tooLong` if a line grows without end. */
 const splitLines = (channel: Duplex, hear: (line: string) => void, tooLong: () => void): void => {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;
@@ -87,10 +87,10 @@ export const startLive = async (
   const hearLine = (line: string): void => {
     if (killedFor !== null) return;
     const said = readLine(line);
-    if (said === null || listener === null) kill(NONSENSE);
+    if (said === null || listener === null) kill(CHANNEL_MISUSED);
     else listener.hear(said);
   };
-  splitLines(started.channel, hearLine, () => kill(NONSENSE));
+  splitLines(started.channel, hearLine, () => kill(CHANNEL_MISUSED));
   const patience = setTimeout(() => kill('it took too long'), READY_MS);
   const answered = new Promise<FromProgram>((resolve) => {
     listener = { hear: resolve, gone: () => undefined };
@@ -99,9 +99,9 @@ export const startLive = async (
   clearTimeout(patience);
   if (!('type' in first)) throw new Error(whyNotStarted(first, order.program));
   if (first.type !== 'ready') {
-    kill(NONSENSE);
+    kill(CHANNEL_MISUSED);
     await ended;
-    throw new Error(first.type === 'refused' ? first.why : NONSENSE);
+    throw new Error(first.type === 'refused' ? first.why : CHANNEL_MISUSED);
   }
   listener = null;
   started.hold();

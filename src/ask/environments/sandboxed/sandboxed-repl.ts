@@ -2,8 +2,8 @@ import type { SandboxedProgram } from '../../../sandbox/bubblewrap.js';
 import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
 import { startCountdown } from '../pausable-timer.js';
-import { type CellEnd, type Life, textsOf } from '../restartable.js';
-import { type LiveRepl, NONSENSE, startLive } from './repl-connection.js';
+import { type CellEnd, type EnvironmentProcess, textsOf } from '../restartable.js';
+import { CHANNEL_MISUSED, type LiveRepl, startLive } from './repl-connection.js';
 import type { FromProgram, Inputs } from './repl-protocol.js';
 
 /**
@@ -33,7 +33,7 @@ const reportOf = ({ status, stdout, stderr, variables, answer }: Finished): Cell
   variablesLost: 'no',
 });
 
-/** Interrupts until the returned function is called. A single interrupt can be lost between two pieces of work. */
+/** Interrupts repeatedly until the returned function is called, because a single interrupt can be lost. */
 const interruptUntil = (live: LiveRepl): (() => void) => {
   live.interrupt();
   const again = setInterval(() => live.interrupt(), AGAIN_MS);
@@ -55,7 +55,7 @@ const answerCalls = (live: LiveRepl, number: number, answer: SubcallAnswerer) =>
     live.tell({ type: 'texts', number, ordinal: subcall.ordinal, texts });
   };
   return {
-    /** Answers the call; the promise resolves when the texts were sent. Null: the call must not come now. */
+    /** Answers the call. The promise resolves after the texts were sent; null if no call is allowed now. */
     take(called: Called): Promise<void> | null {
       if (called.number !== number || called.ordinal !== last + 1 || open !== null) return null;
       last = called.ordinal;
@@ -111,7 +111,7 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
       resolve(end);
     };
     const call = (given: Promise<void> | null): void => {
-      if (given === null) live.kill(NONSENSE);
+      if (given === null) live.kill(CHANNEL_MISUSED);
       if (given === null || isStopping) return;
       countdown.pause();
       void given.then(() => countdown.resume());
@@ -122,7 +122,7 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
         if (said.type === 'subcall') call(calls.take(said));
         else if (said.type === 'finished' && said.number === number) {
           finish({ type: 'finished', report: reportOf(said) });
-        } else if (said.type !== 'printed' || !printed.add(said)) live.kill(NONSENSE);
+        } else if (said.type !== 'printed' || !printed.add(said)) live.kill(CHANNEL_MISUSED);
       },
       gone: (why) => finish({ type: 'gone', why, ...printed.known(), answer: null }),
     });
@@ -146,19 +146,19 @@ const readIn = (live: LiveRepl, name: string): Promise<string | null> =>
       resolve(text);
     };
     live.listen({
-      hear: (said) => (said.type === 'value' ? finish(said.text) : live.kill(NONSENSE)),
+      hear: (said) => (said.type === 'value' ? finish(said.text) : live.kill(CHANNEL_MISUSED)),
       gone: () => finish(null),
     });
     live.tell({ type: 'read', name });
   });
 
 /** Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not start. */
-export const beginLife = async (
+export const startProcess = async (
   program: SandboxedProgram,
   inputs: Inputs,
   { memoryMax, outputMax }: EnvironmentOptions,
   prepare: (code: string) => string,
-): Promise<Life> => {
+): Promise<EnvironmentProcess> => {
   const live = await startLive(program, inputs, memoryMax);
   return {
     run(number, { code, deadlineMs, signal }, answer) {

@@ -2,20 +2,20 @@ import path from 'node:path';
 import { searchPrograms } from '../../../programs/find-program.js';
 import { runProgram } from '../../../workspace/run-program.js';
 
-/** The picture in the clipboard of the window system: a program that reads it is asked, the first that is installed. */
+/** Reads the picture in the clipboard with the first installed program that can. */
 
 const DEADLINE_MS = 3_000;
-/** More than any picture that models take, so that the reason why they don't take it can be said. */
+/** Larger than any picture that models accept, so that the message can say what is wrong with the picture. */
 const BYTES_MAX = 40_000_000;
 
-/** Environment variables that those programs get; keys of providers are not among them. */
+/** Environment variables for those programs. Keys of providers are not among them. */
 const NEEDED = ['HOME', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_RUNTIME_DIR', 'TMPDIR'];
 
 type Reader = {
   readonly program: string;
   readonly words: readonly string[];
   readonly package: string;
-  /** The picture in what it prints. */
+  /** Extracts the picture from the program's output. */
   decode(output: Buffer): Buffer;
 };
 
@@ -39,7 +39,7 @@ const macOs: readonly Reader[] = [
     program: 'osascript',
     words: ['-e', 'get the clipboard as «class PNGf»'],
     package: 'osascript',
-    // it prints «data PNGf89504E47…»
+    // the output is «data PNGf89504E47…»
     decode: (output) => Buffer.from(/PNGf([0-9A-F]+)/.exec(output.toString('latin1'))?.[1] ?? '', 'hex'),
   },
 ];
@@ -47,7 +47,7 @@ const macOs: readonly Reader[] = [
 export type ClipboardPlace = {
   readonly platform: NodeJS.Platform;
   readonly environment: NodeJS.ProcessEnv;
-  /** Real absolute path: no program of its is run. */
+  /** Real absolute path. Programs inside it are never run. */
   readonly workspace: string;
   readonly signal: AbortSignal;
 };
@@ -60,7 +60,7 @@ const readersOf = ({ platform, environment }: ClipboardPlace): readonly Reader[]
 
 const firstLine = (text: string): string => text.split('\n')[0] ?? '';
 
-/** Rejects with half a sentence that says why there is no picture. */
+/** Rejects with half a sentence about why there is no picture. */
 export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
   const readers = readersOf(place);

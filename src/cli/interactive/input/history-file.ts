@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { readTextOrEmptySync } from '../../../files/regular-file.js';
 
 /**
- * What was typed in a folder, over all sessions: history/HASH.jsonl in the state folder, one JSON object a line.
+ * The texts typed in a folder, across sessions: history/HASH.jsonl in the state folder, one JSON object per line.
  *
- * 1. Only appended to, a line at once, so that several programs may write.
- * 2. Never larger than two files of BYTES_MAX: a full one becomes HASH.old.jsonl, in place of the one before.
- * 3. It is a convenience: what can't be read or written is left out, and never in anybody's way.
+ * 1. Lines are appended in one write each, so several programs can write at once.
+ * 2. At most two files of BYTES_MAX: a full file replaces HASH.old.jsonl.
+ * 3. History is a convenience. Faults while reading or writing are ignored.
  */
 export type HistoryFile = {
   /** Oldest first. */
@@ -17,7 +17,7 @@ export type HistoryFile = {
 };
 
 const BYTES_MAX = 512 * 1024;
-/** A longer text is not kept: it is in the journal. */
+/** Longer texts are not stored here. The journal has them. */
 const TEXT_MAX = 32 * 1024;
 
 const textOf = (line: string): readonly string[] => {
@@ -26,11 +26,11 @@ const textOf = (line: string): readonly string[] => {
     const text = typeof entry === 'object' && entry !== null && 'text' in entry ? entry.text : null;
     return typeof text === 'string' ? [text] : [];
   } catch {
-    return []; // a line that was cut off when its writer was killed
+    return []; // a line whose writer was killed
   }
 };
 
-/** None of a file that is not there yet, or can't be read: rule 3. */
+/** No lines if the file is missing or unreadable (rule 3). */
 const linesOf = (file: string): readonly string[] =>
   readTextOrEmptySync(file, 2 * BYTES_MAX)
     .split('\n')
@@ -48,11 +48,11 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 });
         const status = statSync(file, { throwIfNoEntry: false });
-        if (status !== undefined && !status.isFile()) return; // a pipe would be waited for
+        if (status !== undefined && !status.isFile()) return; // opening a pipe would block
         if ((status?.size ?? 0) > BYTES_MAX) renameSync(file, old);
         appendFileSync(file, `${JSON.stringify({ text })}\n`, { mode: 0o600 });
       } catch {
-        // rule 3: the text was sent all the same
+        // rule 3: the text itself was sent
       }
     },
   };

@@ -2,16 +2,16 @@ import { createInterface } from 'node:readline';
 import { NO_MODIFIERS, namedKey, type Pressed } from '../../../terminal/input/key.js';
 import { type KeysRead, newKeyReader, readKeys, readSilence } from '../../../terminal/input/key-reader.js';
 
-/** How long a lone Escape waits for the rest of a sequence. */
+/** How long to wait after a lone ESC for the rest of a sequence. */
 const ESCAPE_MS = 60;
 
 export type KeyboardHandlers = {
   take(pressed: Pressed): void;
-  /** Everything as it came, before it is read: replies of the terminal are in it. */
+  /** The raw input, before keys are read. It includes the terminal's replies. */
   receive(text: string): void;
 };
 
-/** Reads keys from a terminal in raw mode, until the returned function is called. Pastes arrive whole. */
+/** Reads keys from a terminal in raw mode until the returned function is called. A paste arrives as one. */
 export const readKeyboard = (
   input: NodeJS.ReadStream,
   { take, receive: hear }: KeyboardHandlers,
@@ -46,15 +46,15 @@ const pressOf = (name: string, control: boolean): Pressed => ({
 });
 
 /**
- * For a terminal that can't be read key by key: each line is a paste into an empty line, and an Enter; its end is
- * Ctrl-D on an empty line.
+ * For input without single keys: each line becomes a paste into an empty input line, then Enter. The end of the input
+ * becomes Ctrl-D on an empty line.
  */
 export const readLines = (
   input: NodeJS.ReadStream,
   { take }: Pick<KeyboardHandlers, 'take'>,
 ): (() => void) => {
   const lines = createInterface({ input, terminal: false });
-  const empty = (): void => take(pressOf('u', true)); // what stands there from before can't be seen
+  const empty = (): void => take(pressOf('u', true)); // the user can't see older text in the line
   lines.on('line', (text) => {
     empty();
     take({ kind: 'paste', text });

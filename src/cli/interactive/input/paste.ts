@@ -15,12 +15,12 @@ import { mentionOf } from './pictures.js';
 /** Characters of the hash in a picture's file name. */
 const NAME_DIGITS = 12;
 
-/** Keeps what the clipboard holds beside the session; how a text names it. Rejects with why there is nothing to name. */
+/** Stores the clipboard's picture with the session. Returns the word that names it; rejects with why there is none. */
 const keepClipboard = async (session: Session, workspace: string, signal: AbortSignal): Promise<string> => {
   const bytes = await readClipboard({
     ...{ platform: process.platform, environment: process.env, workspace, signal },
   });
-  const { sha256 } = await session.keepPicture(bytes); // what no model takes is said now, not when it is sent
+  const { sha256 } = await session.keepPicture(bytes); // reports a picture that no model accepts now, not when the text is sent
   const folder = pastedFolder(stateFolder(process.env), session.id);
   const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
   const mention = mentionOf(file);
@@ -30,7 +30,7 @@ const keepClipboard = async (session: Session, workspace: string, signal: AbortS
   return mention;
 };
 
-/** Puts the picture of the clipboard into the line, or says why there is none. Never rejects. */
+/** Inserts the clipboard's picture into the input line, or says why that failed. Never rejects. */
 export const pastePicture = async (
   context: CommandContext,
   composer: Composer,
@@ -38,12 +38,12 @@ export const pastePicture = async (
 ): Promise<void> => {
   const { session, workspace, view, look } = context;
   const kept = await attempt(() => keepClipboard(session, workspace, signal));
-  if (signal.aborted) return; // nobody sits there any more
+  if (signal.aborted) return; // the session has ended
   if (kept.kind === 'fault') {
     const text = `No picture is pasted: ${kept.fault.message}. Or save one as a file and name it: @shot.png`;
     view.print(paint(look, 'yellow', indentWords(makeSafe(text), look.columns)));
   } else if (look.plain === 'yes') {
-    // a line that can't be seen is no place for it
+    // Don't insert a word into a line that the user can't see.
     view.print(safe`· the picture is kept: name it in your text as ${makeSafe(kept.value)}`);
   } else composer.putWord(kept.value);
   view.redraw();

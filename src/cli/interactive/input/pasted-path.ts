@@ -3,24 +3,24 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attemptNow } from '../../../runtime/attempt.js';
 import type { NamePaste } from '../../../terminal/input/composer.js';
-import { readWish } from '../../slash/slash-commands.js';
+import { readTypedInput } from '../../slash/slash-commands.js';
 import { mentionOf } from './pictures.js';
 
-/** Files that are dragged into the window arrive as a paste of their paths, each terminal quotes them in its own way. */
+/** A file that is dragged into the window arrives as a pasted path. Each terminal quotes it differently. */
 
 const CHARACTERS_MAX = 4_096;
-/** More pictures at once are hardly meant: each is looked for on the disk. */
+/** Limit on the pictures in one paste, since each one needs a look at the disk. */
 const FILES_MAX = 20;
 
 const SHELL_WORDS = /(?:[^\s\\'"]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/g;
 
-/** The words that a shell would make of it, as they are written; none where a quote is left open. */
+/** The words of the paste as a shell would divide them; none if a quote is not closed. */
 const shellWordsOf = (text: string): readonly string[] =>
   text.replace(SHELL_WORDS, '').trim() === '' ? (text.match(SHELL_WORDS) ?? []) : [];
 
 const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
 
-/** The text after shell quoting is removed, if a shell would read it as one word. */
+/** The text without shell quotes, if a shell would read it as one word. */
 const unquoted = (text: string): string | null =>
   shellWordsOf(text)[0] === text
     ? text.replace(
@@ -33,12 +33,12 @@ const unquoted = (text: string): string | null =>
 const pathOfUrl = (text: string): string | null => {
   if (!/^file:\/\//i.test(text)) return null;
   const read = attemptNow(() => fileURLToPath(text));
-  return read.kind === 'done' ? read.value : null; // a file of another machine, or no URL at all: it is text
+  return read.kind === 'done' ? read.value : null; // a file on another machine, or no URL: treat it as text
 };
 
 /**
- * The absolute paths that a paste may mean, the likeliest first. A relative one is taken for words: terminals write none,
- * and who pastes `logo.png` may be talking about it.
+ * Absolute paths that a paste may mean, the likeliest first. Relative paths are excluded: terminals never paste them, and
+ * `logo.png` may be a word in a sentence.
  */
 export const pathsMeant = (pasted: string, home: string): readonly string[] => {
   const text = pasted.trim();
@@ -50,16 +50,16 @@ export const pathsMeant = (pasted: string, home: string): readonly string[] => {
 
 const isFile = (file: string): boolean => {
   const found = attemptNow(() => statSync(file).isFile());
-  return found.kind === 'done' && found.value; // what can't be looked at is no file to us
+  return found.kind === 'done' && found.value; // an inaccessible path is not treated as a file
 };
 
-/** Inside the workspace the short path is enough. */
+/** Relative inside the workspace, absolute outside. */
 const asSeenFrom = (workspace: string, file: string): string => {
   const relative = path.relative(workspace, file);
   return relative.startsWith('..') ? file : relative;
 };
 
-/** Names pictures that are pasted as their paths. In a line that goes to no model, as `!open …`, a path stays one. */
+/** Replaces pasted paths of pictures with mentions, except in lines that no model reads, such as `!open …`. */
 export const namePastesIn = (workspace: string, home: string): NamePaste => {
   const nameOf = (pasted: string): string | null => {
     const file = pathsMeant(pasted, home).find((each) => mentionOf(each) !== null && isFile(each));
@@ -72,5 +72,5 @@ export const namePastesIn = (workspace: string, home: string): NamePaste => {
     return names.length === words.length ? names.join(' ') : null;
   };
   return (pasted, before) =>
-    readWish(`${before}@`, 'steer').kind === 'say' ? (nameOf(pasted) ?? namesOf(pasted)) : null;
+    readTypedInput(`${before}@`, 'steer').kind === 'say' ? (nameOf(pasted) ?? namesOf(pasted)) : null;
 };

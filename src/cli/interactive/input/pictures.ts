@@ -7,30 +7,30 @@ import { whyNoImages } from '../../../runtime/model/request-images.js';
 import { loadFile } from '../../../tools/files/file-text.js';
 
 /**
- * Pictures that a text names as `@shot.png` or `@"my shot.png"`: they go with it, and with the same text when it is sent
- * again. The text itself goes in any case.
+ * Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text, also when the text is
+ * sent again. A missing picture does not stop the text.
  */
 
 const NAMED =
   /(?<=^|\s)@(?:"([^"\n]+\.(?:png|jpe?g|gif|webp))"|([^\s"]\S*\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)]))/gi;
 
-/** Their paths as they are written, each once. */
+/** The mentioned paths as written, without duplicates. */
 export const picturesNamed = (text: string): readonly string[] => [
   ...new Set([...text.matchAll(NAMED)].map(([, quoted, bare]) => quoted ?? bare ?? '')),
 ];
 
-/** The word that names this picture in a text; null for other files and paths that can't be written so. */
+/** The mention for a picture; null for other files, and for paths that no mention can express. */
 export const mentionOf = (file: string): string | null =>
   [`@${file}`, `@"${file}"`].find((text) => picturesNamed(text)[0] === file) ?? null;
 
 export type Pictures = {
   readonly images: readonly Image[];
-  /** A line for each that the model will not see, and why. */
+  /** One line for each picture that the model will not see, with the reason. */
   readonly faults: readonly string[];
 };
 
 const readPicture = async (file: string): Promise<Uint8Array> => {
-  const real = await realpath(file).catch(() => file); // nothing is there: said below
+  const real = await realpath(file).catch(() => file); // a missing file is reported below
   const loaded = await loadFile(real);
   switch (loaded.kind) {
     case 'file':
@@ -46,7 +46,7 @@ const readPicture = async (file: string): Promise<Uint8Array> => {
   }
 };
 
-/** Keeps those that a text names. Never rejects. */
+/** Stores the pictures that a text mentions. Never rejects. */
 export const keepPictures = async (
   names: readonly string[],
   workspace: string,
@@ -66,8 +66,8 @@ export const keepPictures = async (
 };
 
 /**
- * The pictures that go with a text of this session; never rejects. What the model that answers now can't be shown goes
- * along for the one that comes after it.
+ * The pictures for a text of this session. Never rejects. A picture that the current model can't see is still sent, since
+ * a later model may be able to.
  */
 export const attachPictures = async (
   names: readonly string[],

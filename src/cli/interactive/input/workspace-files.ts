@@ -3,20 +3,20 @@ import { ripgrepProgram } from '../../../programs/ripgrep.js';
 import { startProgram } from '../../../programs/start-program.js';
 import { type Choice, ranked } from '../../../terminal/input/completion.js';
 
-/** The files of a workspace, as `@` completes them. */
+/** The files of a workspace, for the completion of `@`. */
 
 const FILES_MAX = 20_000;
-/** A list is asked for again when it is older, and wanted again. */
+/** An older list is read again on the next use. */
 const FRESH_MS = 5_000;
 
 const LISTING = ['--files', '--no-config', '--hidden', '--no-require-git', '--glob=!.git'];
 
-/** Files that are not ignored, relative, in no order; no more than FILES_MAX. Stops when `signal` does. */
+/** Relative paths of up to FILES_MAX files that are not ignored, unsorted. Stops when `signal` does. */
 const listFiles = async (workspace: string, signal: AbortSignal): Promise<readonly string[]> => {
   const program = await ripgrepProgram();
   return new Promise((resolve, reject) => {
     const child = startProgram(program, LISTING, { cwd: workspace, stdio: ['ignore', 'pipe', 'pipe'] });
-    child.stderr.resume(); // what it says about files that it can't read is of no use here
+    child.stderr.resume(); // messages about unreadable files don't matter here
     const stop = (): void => void child.kill('SIGKILL'); // it changes nothing
     const files: string[] = [];
     createInterface({ input: child.stdout }).on('line', (file) => {
@@ -34,7 +34,7 @@ const listFiles = async (workspace: string, signal: AbortSignal): Promise<readon
   });
 };
 
-/** Files and the folders that they are in; folders end with a slash. */
+/** The files and all folders that contain them. Folders end with a slash. */
 const withFolders = (files: readonly string[]): readonly string[] => {
   const folders = new Set<string>();
   for (const file of files) {
