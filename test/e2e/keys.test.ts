@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServerReply } from '../servers/anthropic.js';
-import { makeServed } from './pawl.js';
+import { makeServed, processesWith, uniqueSleep, until } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, last, message, text } from './wire-words.js';
 
@@ -148,15 +148,16 @@ test('a slash completes commands', async (context) => {
 });
 
 test('!command runs here; the model reads the output with the next message; Escape stops one', async (context) => {
+  const mark = uniqueSleep(context);
   const place = await makeServed(context, [done]);
   const window = await openReady(context, place);
   window.press('!echo $((40+2)); pwd\r');
   await window.sees(/ {2}42\n/);
   await window.sees('the model reads it with your next message');
   assert.equal(place.server.requests.length, 0);
-  window.press('!sleep 300\r');
-  await window.sees('> !sleep 300');
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  window.press(`!sleep ${mark}\r`);
+  await window.sees(`> !sleep ${mark}`);
+  await until('it sleeps', () => processesWith(`sleep ${mark}`).length > 0);
   window.press(E);
   await window.sees('cancelled after');
   window.press('what was that?\r');
@@ -164,7 +165,7 @@ test('!command runs here; the model reads the output with the next message; Esca
   const sent = String(last(place.server.requests[0]?.body)[0]?.text);
   assert.match(
     sent,
-    /^I ran this command myself:\n\$ echo .*\n42\n[\s\S]*sleep 300[\s\S]*\nwhat was that\?$/,
+    /^I ran this command myself:\n\$ echo .*\n42\n[\s\S]*sleep 313[\s\S]*\nwhat was that\?$/,
   );
 });
 
@@ -180,9 +181,7 @@ test('Escape twice at rest: the last input can be edited, in a copy of the sessi
   window.press('two\r');
   await window.sees('Second answer.');
   await window.sees(/ready[^\n]*\n>$/);
-  window.press(E);
-  await new Promise((resolve) => setTimeout(resolve, 150));
-  window.press(E);
+  window.press(`${E}${E}`);
   await window.sees(/a fork of \S+ at \d+/);
   await window.seesLine('> two');
   window.press(' three\r');
@@ -211,8 +210,9 @@ test('the window can be made narrower and wider; nothing is lost or twice', asyn
   window.press('a text that is longer than the narrow window');
   await window.seesLine('> a text that is longer than the narrow window');
   for (const columns of [30, 90, 24, 100]) {
+    const before = window.raw().length;
     await window.resize(columns, 20);
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await until('it is drawn again', () => window.raw().length > before);
   }
   await window.seesLine('> a text that is longer than the narrow window');
   const text = await window.text();

@@ -17,6 +17,9 @@ export const bin = join(root, 'bin', 'pawl.js');
 
 const LIMIT_MS = 60_000;
 
+/** Compiled code of the program, shared by all places: to compile costs more than most runs. */
+const CODE_CACHE = join(root, 'node_modules', '.cache', 'pawl-code');
+
 export type Place = {
   readonly folder: string;
   readonly workspace: string;
@@ -39,6 +42,7 @@ export const makePlace = (context: TestContext, more: NodeJS.ProcessEnv = {}): P
     PATH: process.env.PATH,
     HOME: home,
     XDG_STATE_HOME: state,
+    XDG_CACHE_HOME: CODE_CACHE,
     TMPDIR: folder,
     LANG: 'C.UTF-8',
     ...more,

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerReply } from '../servers/anthropic.js';
 import {
   expectCode,
@@ -12,6 +11,7 @@ import {
   processesWith,
   readRecords,
   runPawl,
+  sessionOf,
   start,
   startPawl,
   uniqueSleep,
@@ -37,6 +37,9 @@ const listens = (pid: number | undefined): boolean => {
   const caught = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';
   return (BigInt(`0x${caught}`) & SIGHUP_BIT) !== 0n;
 };
+
+const journalOf = (place: Place): string =>
+  readFileSync(join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`), 'utf8');
 
 const hasOpen = (pid: number | undefined, file: string): boolean =>
   readdirSync(`/proc/${pid}/fd`).some((name) => {
@@ -163,7 +166,7 @@ test('SIGINT twice ends hard, and leaves no process', async (context) => {
   const running = startPawl(place, ['-p', 'run']);
   await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
   running.child.kill('SIGINT');
-  await delay(200);
+  await until('the first one is known', () => journalOf(place).includes('"type":"CancelTurn"'));
   running.child.kill('SIGINT');
   expectCode(await running.ended, 130);
   await until('no process', () => processesWith(mark).length === 0);

@@ -92,19 +92,19 @@ test('a request arrives as it was made, and the answer comes back whole', async 
 
 test('a body of many megabytes waits for its reader and comes through whole', async (context) => {
   const piece = Buffer.alloc(1 << 20, 'x');
-  let sent = false;
+  const sent: (string | undefined)[] = [];
   const port = await listen(
-    http.createServer((_, out) => {
+    http.createServer(({ url }, out) => {
       for (let count = 0; count < 24; count++) out.write(piece);
-      out.end('end', () => {
-        sent = true;
-      });
+      out.end('end', () => void sent.push(url));
     }),
     context,
   );
-  const answer = await createFetch({})(`http://127.0.0.1:${port}/`);
-  await new Promise((resolve) => setTimeout(resolve, 700));
-  assert.equal(sent, false, 'nobody has read it yet');
+  const fetch = createFetch({});
+  const answer = await fetch(`http://127.0.0.1:${port}/waits`);
+  const read = await fetch(`http://127.0.0.1:${port}/read`);
+  assert.equal((await read.text()).length, (24 << 20) + 3);
+  assert.deepEqual(sent, ['/read'], 'nobody has read the first one yet');
   let length = 0;
   let last: Uint8Array | undefined;
   for await (const bytes of answer.body) {
@@ -140,8 +140,7 @@ test('a refused connection rejects with its code', async (context) => {
 test('a body that is cut rejects with its code', async (context) => {
   const port = await listen(
     http.createServer((_, out) => {
-      out.write('half');
-      setTimeout(() => out.socket?.destroy(), 20);
+      out.write('half', () => out.socket?.destroy());
     }),
     context,
   );

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { startSandboxed } from '../../src/sandbox/bubblewrap.js';
 import { temporaryFolder } from '../temporary-folder.js';
+import { until } from '../tools/processes.js';
 import { MEGABYTE, nodeOrder, runNode } from './sandboxed.js';
 
 const makeFolder = (t: TestContext): string => {
@@ -16,6 +17,25 @@ const trying = (...attempts: readonly string[]): string =>
   attempts
     .map((attempt) => `try { say(String(${attempt})) } catch (error) { say(error.code ?? error.message) }`)
     .join('\n');
+
+const SIGINT_BIT = 2n;
+
+/** Whether a process with this text in its command line is stopped; `interrupted`: and a SIGINT waits for it. */
+const isHeld = (text: string, interrupted: boolean): boolean =>
+  readdirSync('/proc').some((name) => {
+    if (!/^\d+$/.test(name)) return false;
+    try {
+      const status = readFileSync(`/proc/${name}/status`, 'utf8');
+      const pending = BigInt(`0x${/^ShdPnd:\s*(\w+)$/m.exec(status)?.[1] ?? '0'}`);
+      return (
+        /^State:\s+T/m.test(status) &&
+        (!interrupted || (pending & SIGINT_BIT) !== 0n) &&
+        readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(text)
+      );
+    } catch {
+      return false; // it has ended
+    }
+  });
 
 describe('a program behind bubblewrap', () => {
   it('sees what is bound for it and nothing else', async (t) => {
@@ -138,8 +158,9 @@ describe('a program behind bubblewrap', () => {
     });
     await heard('3\n');
     started.hold();
+    await until('it stands still', () => isHeld('interrupted', false));
     started.interrupt();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await until('the interrupt waits', () => isHeld('interrupted', true));
     assert.doesNotMatch(text, /interrupted/);
     started.release();
     await heard('interrupted');

@@ -85,8 +85,8 @@ const writeStream = async (
   }
   if (tail === 'silent') return;
   if (tail === 'closed') return void out.end();
-  // What was written must arrive before the reset, or a client would see no beginning at all.
-  await delay(20);
+  // What was written must reach the system first, or a client would see no beginning at all.
+  while (out.writableLength > 0 || (out.socket?.writableLength ?? 0) > 0) await turn();
   out.socket?.destroy();
 };
 

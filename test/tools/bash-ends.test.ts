@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { makePlace, type Place } from './context.js';
@@ -51,8 +51,7 @@ for (const { title, command, level } of stubborn.flatMap((one) =>
     const running = place.run('bash', { command: command.replaceAll('1000', seconds) }, stop);
     await until('the command is up', () => processesWith(seconds).length > 0);
     await until('the command says so', () => place.progress.join('').includes('out'));
-    while ((await stat(place.path('ready')).catch(() => null)) === null)
-      await new Promise((done) => setTimeout(done, 10));
+    await until('all of it runs', () => existsSync(place.path('ready')));
     signal.abort('cancelled');
     await new Promise((done) => setTimeout(done, 50));
     force.abort('cancelled');

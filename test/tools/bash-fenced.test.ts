@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { CommandLevel } from '../../src/agent/policy/call-level.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { makePlace, type Place } from './context.js';
-import { until } from './processes.js';
+import { processesWith, until } from './processes.js';
 
 /** A place at a level, and a folder outside of its workspace. */
 const placeAt = async (t: TestContext, level: CommandLevel): Promise<Place & { outside: string }> => {
@@ -108,10 +108,7 @@ test('bash: two jobs and commands run in sandboxes at once, each with its own pr
     // Both have the mark of one call: the second is killed with the first.
     assert.match(text, /ended by SIGKILL|exit code 137/);
   }
-  const sizes = (): readonly number[] => ['one', 'two'].map((name) => readFileSync(place.path(name)).length);
-  const before = sizes();
-  await new Promise((done) => setTimeout(done, 200));
-  assert.deepEqual(sizes(), before, 'nothing of them runs any more');
+  await until('nothing of them runs any more', () => processesWith(place.callId).length === 0);
 });
 
 test('bash: where a sandbox is wanted and bubblewrap is not there, nothing is run, and it says what to do', async (t) => {

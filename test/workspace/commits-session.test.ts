@@ -4,6 +4,7 @@ import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
+import { until } from '../tools/processes.js';
 import {
   anHourLater,
   type Deed,
@@ -184,15 +185,17 @@ test('the watch: when the phase is stopped it ends, and so does what it started'
   const place = await makeRepository(t);
   const environment = await wrapGit(
     place,
-    'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"',
+    'case "$*" in *status*) [ -e ROOT/hang ] && touch ROOT/hangs && exec sleep 1000;; esac; exec REAL "$@"',
   );
   const session = makeSession(place, { environment });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
   await place.shell('touch ../hang');
   const stop = new AbortController();
   const checked = session.watch.check(session.context(calls, { signal: stop.signal }));
-  setTimeout(() => stop.abort(), 300);
-  await assert.rejects(checked, { kind: 'stopped' });
+  const refused = assert.rejects(checked, { kind: 'stopped' });
+  await until('git hangs', () => existsSync(path.join(place.root, 'hangs')));
+  stop.abort();
+  await refused;
   await place.shell('rm ../hang');
   const next = await session.watch.check(session.context(await session.batch([{ edit: 'a', text: 'y' }])));
   assert.equal(next.dirty, true);
