@@ -1,6 +1,6 @@
 import { flagName } from '../src/config/flag-names.js';
 import type { ProjectMay, Setting } from '../src/config/setting.js';
-import { settings } from '../src/config/table.js';
+import { settings } from '../src/config/setting-table.js';
 import { splice } from './diagram.js';
 
 /** The table of settings in docs/configuration.md. */

@@ -1,7 +1,7 @@
 import { type DescribedFlag, describeProgram } from '../src/cli/command-metadata.js';
 import { buildProgram } from '../src/cli/command-table.js';
 import { exitCodes } from '../src/cli/exit-codes.js';
-import { settings } from '../src/config/table.js';
+import { settings } from '../src/config/setting-table.js';
 import { providers } from '../src/providers/provider-table.js';
 
 /** man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */

@@ -1,9 +1,9 @@
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import { exploreOne } from '../../src/agent/exploration/check-result.js';
 import { configurationsOf } from '../../src/agent/exploration/configurations/all-configurations.js';
 import { defaultBounds } from '../../src/agent/exploration/configurations/configuration.js';
+import { exploreOne } from '../../src/agent/exploration/explore-one.js';
 import { agent } from '../../src/agent/machine.js';
 import { projections } from '../../src/agent/projections/all-projections.js';
 import { forAll, roam } from '../../test/agent/random.js';

@@ -3,7 +3,7 @@ import * as budget from './moves/budget.js';
 import { changeSettings } from './moves/change-settings.js';
 import { countReported, countStale } from './moves/common/count-usage.js';
 import { sendCall } from './moves/common/send-request.js';
-import { stopClock } from './moves/common/timers.js';
+import { stopClock } from './moves/common/turn-time-limit.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import { editQueue, isBlank, queueInput } from './moves/message-queue.js';

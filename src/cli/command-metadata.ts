@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander';
 import { flagName } from '../config/flag-names.js';
-import { settings } from '../config/table.js';
+import { settings } from '../config/setting-table.js';
 import { modelForms } from '../providers/provider-table.js';
 
 /** Commands and flags as plain values, from which completion, the man page and the documentation are made. */

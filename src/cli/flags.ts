@@ -1,7 +1,7 @@
 import type { Preset } from '../agent/policy/rules.js';
 import type { ProfileName } from '../agent/projections/settings-profiles.js';
 import type { Effort, Limits, SandboxLevel, Settings } from '../agent/settings.js';
-import { settingOf } from '../config/table.js';
+import { settingOf } from '../config/setting-table.js';
 import { checkVariable } from '../config/value.js';
 import { providers } from '../providers/provider-table.js';
 import { exitCodes, Stop } from './exit-codes.js';

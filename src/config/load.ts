@@ -7,7 +7,7 @@ import { readRegular } from '../files/regular-file.js';
 import { isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
 import { type Fault, type ParsedConfig, parseConfig } from './parse.js';
 import type { Given, Layers, Origin } from './resolve.js';
-import { settings } from './table.js';
+import { settings } from './setting-table.js';
 import { checkVariable } from './value.js';
 
 /** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */

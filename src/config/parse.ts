@@ -2,7 +2,7 @@ import { closestTo } from '../base/nearest-word.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { type ReadRule, readRules } from './rules.js';
 import type { Setting, Value } from './setting.js';
-import { settings } from './table.js';
+import { settings } from './setting-table.js';
 import { findLines } from './toml-lines.js';
 import { checkValue } from './value.js';
 

@@ -1,5 +1,5 @@
 import type { Setting, Value } from './setting.js';
-import { settings } from './table.js';
+import { settings } from './setting-table.js';
 
 /** Resolves a setting: its value, the source that won, the sources that were overruled. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
-import type { RuleName } from '../../src/agent/machine-rules/machine-rules.js';
+import type { RuleName } from '../../src/agent/documented-rules/documented-rules.js';
 import type { State } from '../../src/agent/state.js';
 import type { Given } from './given.js';
 import type { SettingsPatch } from './settings.js';

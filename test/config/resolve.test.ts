@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Given, type Layers, refusedOf, resolve } from '../../src/config/resolve.js';
 import type { Value } from '../../src/config/setting.js';
-import { settingOf, settings } from '../../src/config/table.js';
+import { settingOf, settings } from '../../src/config/setting-table.js';
 
 const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };

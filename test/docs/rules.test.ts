@@ -4,9 +4,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { rulesPage, rulesText } from '../../scripts/rules-page.js';
+import { machineRules, ruleSections } from '../../src/agent/documented-rules/documented-rules.js';
+import type { MachineRule } from '../../src/agent/documented-rules/rule.js';
 import { agent } from '../../src/agent/machine.js';
-import { machineRules, ruleSections } from '../../src/agent/machine-rules/machine-rules.js';
-import type { MachineRule } from '../../src/agent/machine-rules/rule.js';
 
 /** docs/rules.md: written from its source, complete, kept by tests that exist, and cited only where it has the rule. */
 

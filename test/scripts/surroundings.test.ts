@@ -7,7 +7,7 @@ import { manualPage, manualText } from '../../scripts/manual-page.js';
 import { fillModelsPage, modelsPage } from '../../scripts/models-page.js';
 import { describeProgram } from '../../src/cli/command-metadata.js';
 import { buildProgram } from '../../src/cli/command-table.js';
-import { settings } from '../../src/config/table.js';
+import { settings } from '../../src/config/setting-table.js';
 
 const read = (file: string): string =>
   readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');

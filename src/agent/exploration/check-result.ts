@@ -1,9 +1,5 @@
-import { explore, type Progress } from '../../machine-kit/explorer/explore-states.js';
 import type { Edge } from '../../machine-kit/kernel/step.js';
 import type { Projection } from '../projections/projection.js';
-import type { Configuration } from './configurations/configuration.js';
-import { type AgentMachine, modelOf } from './exploration-model.js';
-import { traceOf } from './trace.js';
 
 /** Results of explorations: plain values, since they may come from other processes. */
 
@@ -29,46 +25,6 @@ export type ExplorationResult = {
   readonly edges: readonly string[];
   /** Ids of the edges that were taken, by the name of the projection. */
   readonly arrows: Readonly<Record<string, readonly string[]>>;
-};
-
-/** Explores one configuration. `watch` receives the progress. */
-export const exploreOne = (
-  configuration: Configuration,
-  machine: AgentMachine,
-  projections: readonly Projection[],
-  statesMax: number,
-  watch: (progress: Progress) => void,
-): ExplorationResult => {
-  const { name, about } = configuration;
-  const { model, seen } = modelOf(configuration, machine, projections);
-  const { violation, ...figures } = explore(model, { statesMax, watch });
-  const takenOf = (projection: Projection): readonly string[] =>
-    projection.edges.filter((arrow) => seen.arrows.has(arrow)).map(({ id }) => id);
-  return {
-    name,
-    about,
-    ...figures,
-    violation:
-      violation === null
-        ? null
-        : {
-            configuration: name,
-            faults: violation.faults,
-            kind: violation.faults.some((fault) =>
-              projections.some(({ name }) => fault.startsWith(`${name}: `)),
-            )
-              ? 'view'
-              : 'promise',
-            events: violation.path.length,
-            trace: traceOf(
-              configuration,
-              violation.faults,
-              violation.path.map(({ event }) => event),
-            ),
-          },
-    edges: [...seen.edges].map(({ id }) => id),
-    arrows: Object.fromEntries(projections.map((projection) => [projection.name, takenOf(projection)])),
-  };
 };
 
 /** Edges of the machine that no configuration takes, by id, with their reasons. A reason for a taken edge is a fault. */

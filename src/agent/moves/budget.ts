@@ -8,7 +8,7 @@ import { changeSession, changeTurn } from '../update.js';
 import { isReached, type Limit, type Remaining, readLimit, remainingOf } from '../values/limit.js';
 import { tokensOf } from '../values/usage.js';
 import { appendTexts } from './common/append-message.js';
-import { elapsedMs, resetClock } from './common/timers.js';
+import { elapsedMs, resetClock } from './common/turn-time-limit.js';
 
 /** The counted dimensions, in the order of their check (docs/rules.md#limit-after-round). */
 const counted = [

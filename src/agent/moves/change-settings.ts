@@ -4,7 +4,7 @@ import { go, ignore, withSession } from '../move-result.js';
 import { readLimits, type Settings } from '../settings.js';
 import type { SessionData, State } from '../state.js';
 import { changeSession } from '../update.js';
-import { resetClock } from './common/timers.js';
+import { resetClock } from './common/turn-time-limit.js';
 
 const patched = ({ settings }: SessionData, { patch }: On<'SettingsChanged'>): Settings => {
   const changed = { ...settings, ...patch };

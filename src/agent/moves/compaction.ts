@@ -7,7 +7,8 @@ import type { In, SessionData } from '../state.js';
 import { changeSession } from '../update.js';
 import { appendInputs } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
-import { callModel, nextId } from './common/send-request.js';
+import { nextId } from './common/next-id.js';
+import { callModel } from './common/send-request.js';
 
 /** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
 

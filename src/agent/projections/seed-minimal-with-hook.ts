@@ -1,4 +1,4 @@
-import { projectSeed, type SeedWords } from './hook-projection.js';
+import { projectSeed, type SeedWords } from './project-seed.js';
 import type { Projection } from './projection.js';
 import { arrowRows, arrowsOf } from './projection-arrows.js';
 import { actions, callAndRetry, events, minimal, ours, plain, shutdowns, states } from './seed-minimal.js';

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { closestTo } from '../../base/nearest-word.js';
 import { refusedOf } from '../../config/resolve.js';
-import { settings } from '../../config/table.js';
+import { settings } from '../../config/setting-table.js';
 import { showValue } from '../../config/value.js';
 import { foreignFolder, repositoryFolders } from '../../files/repository-folders.js';
 import { providers } from '../../providers/provider-table.js';

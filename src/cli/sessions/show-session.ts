@@ -6,7 +6,7 @@ import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../terminal/sa
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { readSeq, usageStop } from '../flags.js';
-import { readView } from '../machine/read-view.js';
+import { readView } from '../machine/projection-flag.js';
 import { messageLines } from './show-message.js';
 import { showPath } from './show-path.js';
 import { findInfo, foldStored, storedBlobs } from './stored-sessions.js';

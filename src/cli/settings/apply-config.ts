@@ -7,7 +7,7 @@ import { attributeOf, flagName } from '../../config/flag-names.js';
 import { loadConfig, type PlacedFault } from '../../config/load.js';
 import { type Given, type Layers, type Resolved, refusedOf, resolve } from '../../config/resolve.js';
 import type { Setting, Value } from '../../config/setting.js';
-import { settings } from '../../config/table.js';
+import { settings } from '../../config/setting-table.js';
 import { showValue } from '../../config/value.js';
 import { readRegularSync } from '../../files/regular-file.js';
 import { DEFAULT_MODEL, keyVariables, providers } from '../../providers/provider-table.js';

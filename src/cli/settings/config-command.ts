@@ -9,7 +9,7 @@ import { writeError, writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
 import { afterToolsOf, allowedHostsOf, limitsOf, onAskOf, presetOf, profileOf, sandboxOf } from '../flags.js';
 import { type Consulted, consult } from './apply-config.js';
-import type { ConfigFlags } from './config-flags.js';
+import type { ConfigFlags } from './config-command-flags.js';
 import { realWorkspace } from './connect-model.js';
 
 /** `pawl config`: prints all settings and their sources. Never prints a key. */

@@ -3,7 +3,7 @@ import { writeResult } from '../../terminal/write.js';
 import type { DoctorFlags } from '../doctor/doctor.js';
 import { exitCodes } from '../exit-codes.js';
 import type { End } from '../sessions/reading-commands.js';
-import { type ConfigFlags, configFlags } from './config-flags.js';
+import { type ConfigFlags, configFlags } from './config-command-flags.js';
 import type { PolicyFlags } from './explain-policy.js';
 
 /** Adds the commands for the setup: `config`, `doctor`, `policy`, `completion`. */

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import {
   combineResults,
   type ExplorationResult,
-  exploreOne,
   isSound,
 } from '../../../src/agent/exploration/check-result.js';
 import type { AgentMachine } from '../../../src/agent/exploration/exploration-model.js';
+import { exploreOne } from '../../../src/agent/exploration/explore-one.js';
 import { stepFaults } from '../../../src/agent/invariants/step-invariants.js';
 import { agent, initialState } from '../../../src/agent/machine.js';
 import { tryAgain } from '../../../src/agent/moves/retry.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exploreOne } from '../../../src/agent/exploration/check-result.js';
 import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
+import { exploreOne } from '../../../src/agent/exploration/explore-one.js';
 import { agent } from '../../../src/agent/machine.js';
 import { projections } from '../../../src/agent/projections/all-projections.js';
 import { smallBounds } from './small.js';

@@ -8,9 +8,9 @@ import {
   smallConfiguration,
   withinBounds,
 } from './configuration-parts.js';
+import { smallCallConfigurations } from './model-call-configurations.js';
 import { tokensLimit, usdLimit } from './model-replies.js';
-import { smallCallConfigurations } from './small-call-configurations.js';
-import { smallToolConfigurations } from './small-tool-configurations.js';
+import { smallToolConfigurations } from './tool-configurations.js';
 
 /**
  * The configurations of a check. Their combined coverage is its result: one configuration with everything would be far

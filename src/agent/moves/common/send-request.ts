@@ -3,25 +3,8 @@ import { lengthOf } from '../../conversation.js';
 import type { MoveTo } from '../../move-result.js';
 import { go } from '../../move-result.js';
 import type { In, SessionData } from '../../state.js';
-import { changeCalling, changeCounter, changeSession } from '../../update.js';
-
-type Numbered = keyof SessionData['counters'];
-
-/** The next id of a kind, e.g. `req-3`, and the session with the counter raised. Replay gives the same ids. */
-export const nextId = (session: SessionData, kind: Numbered): readonly [string, SessionData] => {
-  const count = session.counters[kind] + 1;
-  return [`${idWords[kind]}-${count}`, changeCounter(session, kind, count)];
-};
-
-const idWords: Readonly<Record<Numbered, string>> = {
-  request: 'req',
-  batch: 'batch',
-  timer: 'timer',
-  hook: 'hook',
-  compaction: 'compaction',
-  input: 'input',
-  turn: 'turn',
-};
+import { changeCalling, changeSession } from '../../update.js';
+import { nextId } from './next-id.js';
 
 /** A model call with the current conversation. `sendCall` sends it when the state comes to rest. */
 export const callModel = (

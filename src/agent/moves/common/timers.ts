@@ -1,19 +1,12 @@
 import type { Action } from '../../action.js';
-import type { SessionUpdate, Stay } from '../../move-result.js';
-import { go } from '../../move-result.js';
-import type { In, SessionData, State, Timer } from '../../state.js';
-import { changeTurn } from '../../update.js';
-import { turnRuns } from '../../values/turn-running.js';
-import { nextId } from './send-request.js';
+import type { Timer } from '../../state.js';
 
 /**
- * Timers, and the time limit of the turn: one timer that begins and ends with it (docs/rules.md#time-limit).
- *
  * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how much of the delay is
  * over, clamped to the delay.
  */
 
-const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
+export const clamp = (value: number, most: number): number => Math.min(Math.max(value, 0), most);
 
 /** The action that schedules a timer. */
 export const schedule = ({ timerId, dueAt, delayMs }: Timer): Action => ({
@@ -32,50 +25,3 @@ export const timerFrom = (timerId: string, at: number, delayMs: number): Timer =
 /** The rest of a timer after the session was resumed. */
 export const remainingTimer = ({ timerId, dueAt, delayMs }: Timer, at: number): Timer =>
   timerFrom(timerId, at, clamp(dueAt - at, delayMs));
-
-const cancelled = (session: SessionData): readonly Action[] =>
-  session.turn.timeLimit === null ? [] : [{ type: 'CancelTimer', timerId: session.turn.timeLimit.timerId }];
-
-/** Schedules the time limit of the turn, of which `passed` ms are over. Does nothing without a limit. */
-export const startClock = (before: SessionData, at: number, passed = 0): SessionUpdate => {
-  const { timeMs } = before.settings.limits;
-  if (timeMs === 'unlimited') return { session: changeTurn(before, { timeLimit: null }), actions: [] };
-  const [timerId, session] = nextId(before, 'timer');
-  const timeLimit = timerFrom(timerId, at, timeMs - clamp(passed, timeMs));
-  return { session: changeTurn(session, { timeLimit }), actions: [schedule(timeLimit)] };
-};
-
-/** Milliseconds that the turn has run, by its timer, or by the clock if there is no timer. */
-export const elapsedMs = ({ turn, settings }: SessionData, at: number): number => {
-  const { timeMs } = settings.limits;
-  return turn.timeLimit === null || timeMs === 'unlimited'
-    ? Math.max(0, at - turn.startedAt)
-    : timeMs - remainingTimer(turn.timeLimit, at).delayMs;
-};
-
-/** Replaces the time limit of a running turn after the limits changed. */
-export const resetClock = (
-  state: State,
-  before: SessionData,
-  after: SessionData,
-  at: number,
-): SessionUpdate => {
-  const same = before.settings.limits.timeMs === after.settings.limits.timeMs;
-  if (same || !turnRuns(state)) return { session: after, actions: [] };
-  const started = startClock(after, at, elapsedMs(before, at));
-  return { session: started.session, actions: [...cancelled(after), ...started.actions] };
-};
-
-/** Continues the time limit of the turn in a resumed session, with the rest of its delay. */
-export const resumeClock = (session: SessionData, at: number): SessionUpdate => {
-  const { timeLimit } = session.turn;
-  if (timeLimit === null) return { session, actions: [] };
-  const left = remainingTimer(timeLimit, at);
-  return { session: changeTurn(session, { timeLimit: left }), actions: [schedule(left)] };
-};
-
-/** Entry of WaitingForUserInput and ShuttingDown: the time limit ends with the turn. */
-export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown'>>(state: S): Stay<S> => {
-  const session = changeTurn(state.session, { timeLimit: null });
-  return go({ ...state, session }, ...cancelled(state.session));
-};

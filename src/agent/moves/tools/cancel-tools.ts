@@ -3,7 +3,7 @@ import type { Event, On } from '../../event.js';
 import type { MoveTo } from '../../move-result.js';
 import { go, ignore } from '../../move-result.js';
 import { changeBatch } from '../../update.js';
-import { nextId } from '../common/send-request.js';
+import { nextId } from '../common/next-id.js';
 import { schedule, timerFrom } from '../common/timers.js';
 import { isTurnLimit, stopCauseOf } from '../stop-turn.js';
 import { endRunning, neverRan, notRunText, unknownText } from './result-texts.js';

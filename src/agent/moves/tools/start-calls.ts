@@ -8,7 +8,7 @@ import { changeBatch, changeSession } from '../../update.js';
 import type { CancelCause } from '../../values/stop-cause.js';
 import { hasSessionLimit } from '../budget.js';
 import { spendingId } from '../common/count-usage.js';
-import { nextId } from '../common/send-request.js';
+import { nextId } from '../common/next-id.js';
 import {
   type Admission,
   admit,

@@ -1,7 +1,7 @@
 import type { RuleSection } from './rule.js';
 
 /** Promises of every reachable state and every step: src/agent/invariants/ checks them. */
-export const promises = {
+export const alwaysRules = {
   'every-call-answered': {
     text: 'Whenever a request is sent, and whenever the machine rests in WaitingForUserInput or ShuttingDown, each tool call has exactly one result: in the next message, in call order, before any text. No result stands without its call.',
     states: 'every',

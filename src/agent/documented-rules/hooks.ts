@@ -1,7 +1,7 @@
 import type { RuleSection } from './rule.js';
 
 /** Hooks after a batch, and the next round. */
-export const afterTools = {
+export const hooks = {
   'hooks-look-after-changes': {
     text: 'Hooks run after a batch in which a call that changes something ran, however it ended. The setting `hooks` can narrow this to calls that ended ok, or say always or never.',
     states: ['PostToolsHook', 'CheckingBudget'],

@@ -1,7 +1,7 @@
 import type { RuleSection } from './rule.js';
 
 /** How a session ends, and how it is opened again, after a clean end or a crash. */
-export const openings = {
+export const shutdownAndResume = {
   shutdown: {
     text: 'ShutdownRequested ends the session from every state in one step, with a valid conversation. Everything in flight is stopped; streamed text and real results are kept; running calls are marked as interrupted. In ShuttingDown it says Shutdown again and changes nothing.',
     states: 'every',

@@ -1,4 +1,4 @@
-import { settings } from '../../config/table.js';
+import { settings } from '../../config/setting-table.js';
 import { flagOf, type RunFlags } from '../flags.js';
 
 export type ConfigFlags = RunFlags & { readonly origin?: true };
