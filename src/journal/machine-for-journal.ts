@@ -13,6 +13,11 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
   readonly fingerprint: string;
   /** True if nothing happens until the user acts. A state check is written for every such state. */
   isAtRest(state: M['state']): boolean;
+  /**
+   * Number of parts of the state that each check hashes again and that one reply of a model can make large. Such states
+   * are checked less often, so that checks take linear time.
+   */
+  growing?(state: M['state']): number;
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
 };

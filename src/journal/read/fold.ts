@@ -35,13 +35,24 @@ export const beginFold = <M extends MachineTypes>(
   check: machine.createCheck(),
 });
 
-/** The state check of entry `seq`, if it is due: every `every` entries, and at rest. */
+/**
+ * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
+ * within a turn, since a check hashes them all.
+ */
+const strideOf = <M extends MachineTypes>(
+  { growing }: JournaledMachine<M>,
+  state: M['state'],
+  every: number,
+): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
+
+/** The state check of entry `seq`, if it is due: every `every` entries, less often in a large state, and at rest. */
 export const checkOf = <M extends MachineTypes>(
   { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
   seq: number,
   state: M['state'],
   every: number,
-): string | null => (seq % every === 0 || machine.isAtRest(state) ? check(state) : null);
+): string | null =>
+  seq % strideOf(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
 
 /** Applies one entry, and compares its check if it has one. */
 const foldEntry = <M extends MachineTypes>(fold: Fold<M>, { entry, check }: Recorded<M>): JournalStep<M> => {

@@ -13,6 +13,7 @@ export const agentMachine: JournaledMachine = {
   step: agent.stepUnchecked,
   fingerprint: fingerprintOf(agent.edges),
   isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
+  growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
   createCheck: createStateCheck,
 };
 

@@ -23,7 +23,8 @@ import {
 
 /** Settles a batch: one user message with one result per call, in call order. */
 
-const allEnded = (state: ToolBatch): boolean => state.calls.every(isEnded);
+/** Calls start in order, so the last open call is near the end: a search from there takes no time in a large batch. */
+const allEnded = ({ calls }: ToolBatch): boolean => calls.findLast((call) => !isEnded(call)) === undefined;
 export const stoppedAtLimit = (state: ToolBatch): boolean => allEnded(state) && isStoppingAtLimit(state);
 export const stoppedTurn = (state: ToolBatch): boolean => allEnded(state) && isStopping(state);
 export const stoppedForApproval = (state: ToolBatch): boolean =>
@@ -88,7 +89,7 @@ const settleUnfinished = (
   const withdrawn = withdrawApprovals(state, state.calls);
   const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
   const shown = calls
-    .filter((call) => !state.calls.includes(call))
+    .filter((call, index) => call !== state.calls[index])
     .map((call) => displayResult(state.batchId, call));
   return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
 };

@@ -20,6 +20,7 @@ import {
   policyOf,
   whyUnpaid,
 } from './admit-call.js';
+import { callWithId, copyCalls, withCalls } from './call-positions.js';
 import type { EndedCall } from './result-texts.js';
 
 /**
@@ -50,17 +51,11 @@ export const isAsked = (
 export type CallReference = { readonly batchId: string; readonly callId: string };
 
 export const findCall = (state: ToolBatch, event: CallReference): Call | undefined =>
-  event.batchId === state.batchId
-    ? state.calls.find((call) => call.judged.callId === event.callId)
-    : undefined;
+  event.batchId === state.batchId ? callWithId(state.calls, event.callId) : undefined;
 
 /** The batch with these calls changed. */
 export const replaceCalls = (state: ToolBatch, ...changed: readonly Call[]): ToolBatch =>
-  changeBatch(state, {
-    calls: state.calls.map(
-      (call) => changed.find((other) => other.judged.callId === call.judged.callId) ?? call,
-    ),
-  });
+  changeBatch(state, { calls: withCalls(state.calls, changed) });
 
 export const cancelTimer = (timerId: string | null): readonly Action[] =>
   timerId === null ? [] : [{ type: 'CancelTimer', timerId }];
@@ -112,20 +107,17 @@ const isExclusive = (call: JudgedCall): boolean => !call.traits.parallelSafe || 
 export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): MoveTo<'ExecutingTools'> => {
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
-  const admitted: Admission[] = [];
+  const calls: Call[] = [];
+  const asks: Action[] = [];
+  let stops = false;
   for (const judged of reply.calls) {
-    const before = admitted.map(({ call }) => call);
-    admitted.push(admitRequested({ session, batchId, before }, judged, reply, event.at));
+    const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
+    calls.push(admitted.call);
+    asks.push(...admitted.asks);
+    stops ||= admitted.stops;
   }
-  const asks = admitted.flatMap(({ asks }) => asks);
-  const mode = admitted.some(({ stops }) => stops) ? 'stopping' : 'running';
-  const batch: ToolBatch = {
-    name: 'ExecutingTools',
-    session,
-    batchId,
-    calls: admitted.map(({ call }) => call),
-    phase: { mode },
-  };
+  const phase = { mode: stops ? 'stopping' : 'running' } as const;
+  const batch: ToolBatch = { name: 'ExecutingTools', session, batchId, calls, phase };
   const shown = batch.calls.filter(isEnded).map((call) => displayResult(batchId, call));
   const pumped = startReadyCalls(batch, event.at);
   return go(pumped.state, ...shown, ...asks, ...pumped.actions);
@@ -133,8 +125,9 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
 
 /** Starts every call that may start now. The policy decides again; a call that the user allowed can only be denied. */
 export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
-  if (!batch.calls.some(isWaiting)) return go(batch);
-  const calls = [...batch.calls];
+  // calls start in order, so the last one tells soonest
+  if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
+  const calls = copyCalls(batch.calls);
   const starting: JudgedCall[] = [];
   const asks: Action[] = [];
   const shown: Action[] = [];

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JudgedCall } from '../../src/agent/call.js';
+import { initialState, step } from '../../src/agent/machine.js';
+import type { State } from '../../src/agent/state.js';
+import { CHECK_EVERY, checkOf } from '../../src/journal/read/fold.js';
+import { agentMachine } from '../../src/journal/read/replay.js';
+import * as given from './given.js';
+import { settingsOf } from './settings.js';
+
+/** The work of a reply with many calls grows as their number does. Work is counted in reads of the calls' fields. */
+
+type Reads = { ids: number; inputs: number };
+
+/** A call that counts the reads of its id and of its input. */
+const counted = (call: JudgedCall, reads: Reads): JudgedCall => {
+  const { callId, input } = call;
+  return Object.defineProperties(
+    { ...call },
+    {
+      callId: {
+        enumerable: true,
+        get: () => {
+          reads.ids += 1;
+          return callId;
+        },
+      },
+      input: {
+        enumerable: true,
+        get: () => {
+          reads.inputs += 1;
+          return input;
+        },
+      },
+    },
+  );
+};
+
+const idOf = (index: number): string => `call-${index}`;
+
+/** Runs one batch to its end as a session does: every event is stepped, and checked where a check is due. */
+const runBatch = (count: number, make: (callId: string) => JudgedCall): Reads & { readonly last: State } => {
+  const reads = { ids: 0, inputs: 0 };
+  const check = agentMachine.createCheck();
+  let state: State = initialState(settingsOf({ hooks: 'never', windowTokens: Number.MAX_SAFE_INTEGER }));
+  let seq = 0;
+  const take = (next: given.Given): void => {
+    const stepped = step(state, given.eventOf(next, state));
+    assert.deepEqual(stepped.diagnostics, []);
+    ({ state } = stepped);
+    seq += 1;
+    checkOf({ machine: agentMachine, check }, seq, state, CHECK_EVERY);
+  };
+  take(given.begin);
+  take(given.input('go'));
+  take(
+    given.completed({
+      calls: Array.from({ length: count }, (_, index) => counted(make(idOf(index)), reads)),
+    }),
+  );
+  for (let index = 0; index < count; index += 1) {
+    take(given.started(idOf(index)));
+    take(given.ended(idOf(index), 'ok', 'fine'));
+  }
+  return { ...reads, last: state };
+};
+
+const kinds = [
+  ['that run one after another', given.edit],
+  ['that run side by side', given.grep],
+] as const;
+for (const [title, make] of kinds) {
+  test(`four times as many calls ${title} take about four times the work`, () => {
+    const [few, many] = [runBatch(400, make), runBatch(1_600, make)];
+    assert.equal(many.last.name, 'CallingLlm');
+    assert.ok(many.ids / few.ids < 6, `ids were read ${few.ids} and ${many.ids} times`);
+    assert.ok(many.inputs / few.inputs < 6, `inputs were read ${few.inputs} and ${many.inputs} times`);
+  });
+}
+
+test('each call of a large batch gets its own result, in call order', () => {
+  const { last } = runBatch(100, given.edit);
+  const { open } = last.session.conversation;
+  const parts = open?.parts ?? [];
+  assert.deepEqual(
+    parts.flatMap((part) => (part.type === 'result' ? [part.callId] : [])),
+    Array.from({ length: 100 }, (_, index) => idOf(index)),
+  );
+});
+
+test('a state with many calls is checked less often; a state with few calls every 64 entries', () => {
+  const due = (calls: number, seq: number): boolean => {
+    const made = Array.from({ length: calls }, (_, index) => given.edit(idOf(index)));
+    let state: State = initialState(settingsOf({ hooks: 'never' }));
+    for (const next of [given.begin, given.input('go'), given.wants(...made)])
+      ({ state } = step(state, given.eventOf(next, state)));
+    assert.equal(state.name, 'ExecutingTools');
+    return checkOf({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null;
+  };
+  assert.deepEqual(
+    [due(3, 64), due(64, 64), due(65, 64), due(65, 128), due(1_000, 512), due(1_000, 1_024)],
+    [true, true, false, true, false, true],
+  );
+});
