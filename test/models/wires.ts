@@ -1,3 +1,4 @@
+import type { LeanFetch } from '../../src/models/http/node-fetch.js';
 import { anthropicModel } from '../../src/models/providers/anthropic.js';
 import { googleModel } from '../../src/models/providers/google.js';
 import { openAiModel } from '../../src/models/providers/openai.js';
@@ -29,7 +30,8 @@ export type Scripted =
 export type TestedWire = {
   readonly name: WireName;
   start(replies: Scripted): Promise<WireServer>;
-  model(url: string, name?: string, key?: string): Model;
+  /** `fetch`: in place of a connection. */
+  model(url: string, name?: string, key?: string, fetch?: LeanFetch): Model;
 };
 
 const facts: ModelFacts = {
@@ -93,6 +95,9 @@ const anthropicReply = (reply: WireReply): ServerReply => {
   };
 };
 
+const through = (fetch: LeanFetch | undefined): { fetch?: LeanFetch } =>
+  fetch === undefined ? {} : { fetch };
+
 export const wires: readonly TestedWire[] = [
   {
     name: 'anthropic',
@@ -107,25 +112,34 @@ export const wires: readonly TestedWire[] = [
                   : anthropicReply(reply),
               ),
       }),
-    model: (baseUrl, name = 'claude-sonnet-5-5', apiKey = 'key') =>
-      anthropicModel(adapterOptions(`anthropic/${name}`, baseUrl, { apiKey, facts, thinksByItself: true })),
+    model: (baseUrl, name = 'claude-sonnet-5-5', apiKey = 'key', fetch?) =>
+      anthropicModel(
+        adapterOptions(`anthropic/${name}`, baseUrl, {
+          apiKey,
+          facts,
+          thinksByItself: true,
+          ...through(fetch),
+        }),
+      ),
   },
   {
     name: 'openai',
     start: startOpenAiServer,
-    model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key') =>
-      openAiModel(adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts })),
+    model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
+      openAiModel(adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) })),
   },
   {
     name: 'google',
     start: startGoogleServer,
-    model: (baseUrl, name = 'gemini-3.8-flash', apiKey = 'key') =>
-      googleModel(adapterOptions(`google/${name}`, baseUrl, { apiKey, facts })),
+    model: (baseUrl, name = 'gemini-3.8-flash', apiKey = 'key', fetch?) =>
+      googleModel(adapterOptions(`google/${name}`, baseUrl, { apiKey, facts, ...through(fetch) })),
   },
   {
     name: 'chat',
     start: (replies) => startChatServer(replies, { key: 'key' }),
-    model: (baseUrl, name = 'qwen3', apiKey = 'key') =>
-      compatibleModel(adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, { apiKey, facts })),
+    model: (baseUrl, name = 'qwen3', apiKey = 'key', fetch?) =>
+      compatibleModel(
+        adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
+      ),
   },
 ];

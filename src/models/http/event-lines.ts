@@ -4,7 +4,8 @@ import type { Exchange } from './exchange.js';
  * Reads the lines of a server-sent event stream that packages skip: comments, by which gateways say that a provider is
  * at work; `data: [DONE]`; and `error: …`, which some servers write instead of an event.
  *
- * Only the beginning of each line is read, so that a long reply costs nothing.
+ * 1. Only the beginning of each line is read, so that a long reply costs nothing.
+ * 2. A line ends with LF, CR or both. CRLF reads as a line and an empty line, which means nothing.
  */
 
 const LINE_FEED = 10;
@@ -12,6 +13,10 @@ const CARRIAGE_RETURN = 13;
 const HEAD_MAX = 16;
 /** Characters of an `error:` line that are read. */
 const ERROR_MAX = 8_192;
+
+/** A byte order mark as latin1. */
+const MARK = '\u00ef\u00bb\u00bf';
+const withoutMark = (head: string): string => (head.startsWith(MARK) ? head.slice(MARK.length) : head);
 
 const isDone = (head: string): boolean => /^data: ?\[DONE\]/.test(head);
 
@@ -24,10 +29,14 @@ export const watchLines = (told: Exchange): ((bytes: Uint8Array | null) => void)
   /** The whole current line, if it may be an error. */
   let pieces: Buffer[] = [];
   const finish = (): void => {
-    if (head.startsWith(':')) told.onAlive();
-    else if (isDone(head)) told.onDone();
-    else if (head.startsWith(ERROR)) {
-      const text = Buffer.concat(pieces).toString('utf8').slice(ERROR.length);
+    const begun = withoutMark(head);
+    if (begun.startsWith(':')) told.onAlive();
+    else if (isDone(begun)) told.onDone();
+    else if (begun.startsWith(ERROR)) {
+      const text = Buffer.concat(pieces)
+        .toString('utf8')
+        .replace(/^\ufeff/, '')
+        .slice(ERROR.length);
       told.onError(text.slice(0, ERROR_MAX).trim());
     }
     head = '';
@@ -35,18 +44,24 @@ export const watchLines = (told: Exchange): ((bytes: Uint8Array | null) => void)
   };
   const read = (bytes: Buffer): void => {
     if (head.length < HEAD_MAX) head += bytes.toString('latin1', 0, HEAD_MAX - head.length);
-    if (head.startsWith(ERROR) || ERROR.startsWith(head)) pieces.push(bytes);
+    const begun = withoutMark(head);
+    if (begun.startsWith(ERROR) || ERROR.startsWith(begun) || MARK.startsWith(head)) pieces.push(bytes);
   };
   return (bytes) => {
     if (bytes === null) return finish();
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    let start = 0;
-    while (start < buffer.length) {
-      const feed = buffer.indexOf(LINE_FEED, start);
-      const end = feed === -1 ? buffer.length : feed;
-      const isCarried = end > start && buffer[end - 1] === CARRIAGE_RETURN;
-      if (end > start) read(buffer.subarray(start, isCarried ? end - 1 : end));
-      if (feed !== -1) finish();
+    const endAt = (byte: number, from: number): number => {
+      const found = buffer.indexOf(byte, from);
+      return found === -1 ? buffer.length : found;
+    };
+    let feed = endAt(LINE_FEED, 0);
+    let carriage = endAt(CARRIAGE_RETURN, 0);
+    for (let start = 0; start < buffer.length; ) {
+      if (feed < start) feed = endAt(LINE_FEED, start);
+      if (carriage < start) carriage = endAt(CARRIAGE_RETURN, start);
+      const end = Math.min(feed, carriage);
+      if (end > start) read(buffer.subarray(start, end));
+      if (end < buffer.length) finish();
       start = end + 1;
     }
   };

@@ -30,6 +30,8 @@ const failureOf = (text: string): Error => {
 };
 
 const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
+const CARRIAGE_RETURN = 13;
+const LINE_FEED = Uint8Array.of(10);
 /** Length of the longest beginning of an event. */
 const START_MAX = 8;
 
@@ -47,6 +49,8 @@ const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): Le
   const decoder = new TextDecoder();
   let start: Start = 'unknown';
   let text = '';
+  /** Whether the last byte is a carriage return, after which the packages wait for a line feed. */
+  let endsHalf = false;
   const readOdd = async (): Promise<Error> => {
     for await (const bytes of body) {
       text += decoder.decode(bytes, { stream: true });
@@ -59,8 +63,10 @@ const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): Le
       const result = body.takeNow() ?? (await body.read());
       if (result.done) {
         watch?.(null);
+        if (endsHalf) controller.enqueue(LINE_FEED);
         return controller.close();
       }
+      endsHalf = result.value.length === 0 ? endsHalf : result.value.at(-1) === CARRIAGE_RETURN;
       if (start === 'unknown') {
         text += decoder.decode(result.value, { stream: true });
         start = startOf(text);

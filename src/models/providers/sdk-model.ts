@@ -34,6 +34,8 @@ type Running = {
   readonly push: (piece: ModelPiece) => void;
   /** Text of an `error:` line, which is no event. */
   saidError: string | null;
+  /** An event was an error, or could not be read. */
+  hasFailedEvent: boolean;
 };
 
 type Parts = { read(): PromiseLike<{ readonly done: boolean; readonly value?: LanguageModelV3StreamPart }> };
@@ -64,16 +66,22 @@ const readParts = async (running: Running, parts: Parts): Promise<void> => {
     const { done, value } = await parts.read();
     if (done || value === undefined) throw brokenOff();
     if (passOver?.(value)) continue;
-    if (value.type === 'error') throw value.error;
+    if (value.type === 'error') {
+      running.hasFailedEvent = true;
+      throw value.error;
+    }
     const piece = gathering.add(value);
     if (piece !== null) push(piece);
     if (value.type === 'finish') return push(gathering.finish());
   }
 };
 
-/** The server's own `error:` line says more than the package's error about a stream that ended early. */
-const reasonOf = (thrown: unknown, saidError: string | null): unknown => {
-  if (saidError === null) return thrown;
+/**
+ * The server's own `error:` line says more than the package's error about a stream that ended early. A failed event is
+ * the reason itself: the line may come after it in the same chunk, and chunks must not decide.
+ */
+const reasonOf = (thrown: unknown, { saidError, hasFailedEvent }: Running): unknown => {
+  if (saidError === null || hasFailedEvent) return thrown;
   try {
     return JSON.parse(saidError);
   } catch {
@@ -105,7 +113,7 @@ const converse = async (running: Running): Promise<void> => {
     const usage = gathering.usage();
     // Nobody waits for an end after our own abort, but charged tokens are still reported.
     if (abortion.signal.aborted && usage === null) return;
-    const error = classify(reasonOf(thrown, running.saidError), call.wire.provider, call.now());
+    const error = classify(reasonOf(thrown, running), call.wire.provider, call.now());
     push({ type: 'failed', error, usage });
   }
 };
@@ -120,6 +128,7 @@ const stream = (call: Call, request: ModelRequest, signal: AbortSignal): AsyncIt
     const running: Running = {
       ...{ call, request, abortion, push, gathering: gather(call.wire) },
       saidError: null,
+      hasFailedEvent: false,
     };
     void converse(running).finally(() => {
       signal.removeEventListener('abort', abort);
