@@ -8,7 +8,7 @@ import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { createJobs } from '../../src/tools/jobs.js';
 import { temporaryFolder } from '../temporary-folder.js';
-import { processesWith } from '../tools/processes.js';
+import { processesWith, until } from '../tools/processes.js';
 
 /** A session that is closed leaves neither a folder nor a process, at whatever moment it is. */
 
@@ -34,15 +34,23 @@ const openSession = (t: TestContext) => {
           progress: () => undefined,
         },
       ),
-    /** Folders of sessions, and processes that know of one. */
-    left: () => [...(existsSync(sandboxes) ? readdirSync(sandboxes) : []), ...processesWith(sandboxes)],
+    folders: () => (existsSync(sandboxes) ? readdirSync(sandboxes) : []),
+    /** Processes that know of a session. */
+    processes: () => processesWith(sandboxes),
   };
+};
+
+/** Processes that were killed can be seen for a moment, after they have closed their files. */
+const leavesNothing = async (session: ReturnType<typeof openSession>, when: string): Promise<void> => {
+  assert.deepEqual(session.folders(), [], when);
+  await until(`${when}: no process`, () => session.processes().length === 0);
 };
 
 test('control: an open session has a folder and a launcher', async (t) => {
   const session = openSession(t);
   await session.run(':');
-  assert.ok(session.left().length > 1, session.left().join('\n'));
+  assert.equal(session.folders().length, 1);
+  await until('a launcher', () => session.processes().length > 0);
   await session.sandbox.close();
 });
 
@@ -53,7 +61,7 @@ test('a session that is closed while the next command is parked leaves nothing',
     assert.equal(status, 'ok');
     if (delay > 0) await sleep(delay);
     await session.sandbox.close();
-    assert.deepEqual(session.left(), [], `closed ${delay} ms after the command`);
+    await leavesNothing(session, `closed ${delay} ms after the command`);
   }
 });
 
@@ -64,7 +72,7 @@ test('a session that is closed while its first command starts leaves nothing', a
     await sleep(delay);
     await session.sandbox.close();
     await ran;
-    assert.deepEqual(session.left(), [], `closed ${delay} ms after the command was given`);
+    await leavesNothing(session, `closed ${delay} ms after the command was given`);
   }
 });
 
@@ -75,6 +83,6 @@ test('a session that has been closed starts no command in its sandbox', async (t
     await session.sandbox.close();
     const { status, text } = await session.run('echo up');
     assert.deepEqual([status, /the session has ended/.test(text)], ['failed', true], text);
-    assert.deepEqual(session.left(), []);
+    await leavesNothing(session, before ? 'closed after a command' : 'closed before any command');
   }
 });

@@ -18,7 +18,7 @@ test('jobs: a job is listed, shown and killed with all its processes', async (t)
   assert.match(shown.text, /^up\n\[job-1: running: /);
   const killed = await place.run('bash', { jobAction: 'kill', jobId: 'job-1' });
   assert.match(killed.text, /^up\n\[job-1: ended by SIGKILL/);
-  assert.deepEqual(processesWith(place.callId), []);
+  await until('nothing of it runs', () => processesWith(place.callId).length === 0);
 });
 
 test('jobs: a job outlives the call that started it and ends with the session', async (t) => {
@@ -33,7 +33,7 @@ test('jobs: a job outlives the call that started it and ends with the session', 
   assert.equal(place.jobs.get('job-1')?.status(), 'running');
   assert.equal(processesWith(place.callId).length, 1);
   await place.jobs.get('job-1')?.kill();
-  assert.deepEqual(processesWith(place.callId), []);
+  await until('nothing of it runs', () => processesWith(place.callId).length === 0);
 });
 
 test('jobs: a job that ends at once is reported as it ended', async (t) => {
