@@ -84,6 +84,8 @@ export type SessionOptions = {
   readonly unpriced?: Unpriced;
   /** Id of the session to resume; without it a new session starts. */
   readonly resume?: string;
+  /** With `resume`: even if another process may have the session open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
 };
 
 export type Agent = {
@@ -121,7 +123,7 @@ const openAgain = async (
   session: SessionOptions,
 ): Promise<Session> => {
   const { runtime, models, model, journals, report, redactor } = parts;
-  const { stoppingPolicy, unpriced } = session;
+  const { stoppingPolicy, unpriced, takeOver = false } = session;
   const fenced = await probeFor(session.sandbox, workspace);
   const watcher = watcherOf(parts, id, session);
   const { tornTail } = await runtime.open(id, {
@@ -131,6 +133,7 @@ const openAgain = async (
       refuseUnpriced(model, wanted.limits, unpriced);
       return differences(before, wanted);
     },
+    takeOver,
     ...(watcher === undefined ? {} : { watcher }),
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });

@@ -175,6 +175,8 @@ const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
   outOfRange: exitCodes.usage,
   otherMachine: exitCodes.usage,
   cannotWrite: exitCodes.cannotWrite,
+  foreignChange: exitCodes.cannotWrite,
+  takenOver: exitCodes.cannotWrite,
   exists: exitCodes.internal,
 };
 

@@ -18,6 +18,12 @@ const withoutAddress = providers
   .map(({ name }) => `${name}/NAME`)
   .join(', ');
 
+/** Also a flag of `pawl ask`. */
+export const TAKE_OVER: readonly [string, string] = [
+  '--take-over',
+  'go on with a session that another process may have open; that one stops before it writes again',
+];
+
 /** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
 export const runFlags: readonly (readonly [string, string])[] = [
   [
@@ -51,6 +57,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
   flagOf('profile'),
   ['--continue', 'go on with the last session of this folder'],
   ['--resume [id]', 'go on with that session; without an id, list them to choose from'],
+  TAKE_OVER,
   flagOf('allow_unknown_price'),
   [
     '--plain',
@@ -83,6 +90,7 @@ export type RunFlags = {
   readonly explore?: true;
   readonly continue?: true;
   readonly resume?: string | true;
+  readonly takeOver?: true;
   readonly allowUnknownPrice?: true;
   readonly plain?: true;
   readonly verbose?: true;
@@ -96,6 +104,10 @@ export const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): n
     throw usageStop(`${flag} needs a ${kind === 'whole' ? 'whole ' : ''}number above zero, not '${text}'.`);
   }
   return amount;
+};
+
+export const refuseTakeOver = ({ takeOver }: { readonly takeOver?: true }): void => {
+  if (takeOver) throw usageStop('--take-over needs a session to go on with: --continue or --resume ID.');
 };
 
 /** The limits that flags set. Others keep the session's values. */

@@ -24,7 +24,7 @@ const refuseWithoutTerminal = (): void => {
  * one also keeps its own model, preset and profile.
  */
 const flagsFor = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
-  const { resume, continue: last, ...rest } = flags;
+  const { resume, continue: last, takeOver, ...rest } = flags;
   if (other === null) return model === undefined ? rest : { ...rest, model };
   const { model: first, preset, profile, ...kept } = rest;
   return kept;

@@ -3,12 +3,13 @@ import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import { encodeRecord } from './format/line-codec.js';
-import { cannotRead, cannotWrite } from './journal-error.js';
+import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
 import { checkOf, type Fold } from './read/fold.js';
 import { readFrozen } from './read/prompt-blobs.js';
 import { JournalScan } from './read/scan.js';
 import { GroupWriter, targetOf } from './write/group-writer.js';
 import type { Lock } from './write/lock.js';
+import { ownershipOf } from './write/ownership.js';
 
 /** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
 export async function* readEntries<M extends MachineTypes>(
@@ -49,9 +50,10 @@ type FileJournalParts<M extends MachineTypes> = {
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
 export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<M>): Journal<M> => {
-  const { path, header, blobs, checkEvery, lock } = parts;
+  const { path, handle, header, blobs, checkEvery, lock } = parts;
   const { machine, check } = parts.fold;
-  const writer = new GroupWriter(targetOf(parts.handle), path, parts.size);
+  const ownership = ownershipOf({ handle, path, lock, resume: resumeCommand(machine.kind) });
+  const writer = new GroupWriter(targetOf(handle), ownership, path, parts.size);
   // seq and checksum of the last line handed to the writer, and of the last durable one
   let issued = { seq: parts.fold.seq, crc: parts.crc };
   let durable = parts.fold.seq;

@@ -1,6 +1,13 @@
 import { type FileHandle, stat } from 'node:fs/promises';
 import { openRegular } from '../files/regular-file.js';
-import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
+import type {
+  Entry,
+  Header,
+  Journal,
+  JournalStore,
+  OpenJournal,
+  OpenJournalOptions,
+} from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import { fileBlobs } from './blobs.js';
 import { openFileJournal, readEntries } from './file-journal.js';
@@ -104,13 +111,30 @@ const create = async <M extends MachineTypes>(
   });
 };
 
+/**
+ * Gives the session's path to a new file with the same content. A last holder that still has the old file open can't
+ * reach the new one, whenever it writes.
+ */
+const renewFile = async (path: string): Promise<void> => {
+  const { file } = await openRegular(path);
+  try {
+    const { size } = await file.stat();
+    const content = file.createReadStream({ start: 0, end: Math.max(0, size - 1), autoClose: false });
+    await writeWhole(path, `${path}.new`, content);
+  } finally {
+    await file.close();
+  }
+};
+
 const openSession = async <M extends MachineTypes>(
   { folder, checkEvery, machine }: Place<M>,
   sessionId: string,
+  { takeOver = false }: OpenJournalOptions = {},
 ): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
-  const lock = await acquireLock(lockPath(folder, sessionId));
+  const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
+    if (lock.predecessor === 'unknown') await renewFile(path);
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, ...found } = await closingOnFailure(handle, () =>
       recover(handle, path, sessionId, machine),
@@ -170,7 +194,7 @@ export const fileJournalsOf = <M extends MachineTypes>(
   return {
     blobs: fileBlobs(folder),
     create: (header) => create(place, header),
-    open: (sessionId) => openSession(place, sessionId),
+    open: (sessionId, options) => openSession(place, sessionId, options),
     peek: (sessionId) => peek(place, sessionId),
     fork: (sessionId, seq, newSessionId, createdAt) => fork(folder, sessionId, seq, newSessionId, createdAt),
     read: (sessionId, from) => read(place, sessionId, from),

@@ -6,6 +6,8 @@ import type { MachineTypes } from '../ports/machine-types.js';
  * `locked`: another writer has the session open. `damaged`: the file differs from what was written. `newerVersion`:
  * a later Pawl wrote it. `notFound`: no such session. `exists`: the session exists already. `outOfRange`: no such seq.
  * `otherMachine`: the session belongs to another machine. `cannotRead`, `cannotWrite`: the operating system refused.
+ * `foreignChange`: somebody else removed, moved or changed the file of a running session. `takenOver`: another process
+ * has taken the session over.
  */
 export type JournalErrorKind =
   | 'locked'
@@ -16,7 +18,9 @@ export type JournalErrorKind =
   | 'outOfRange'
   | 'otherMachine'
   | 'cannotRead'
-  | 'cannotWrite';
+  | 'cannotWrite'
+  | 'foreignChange'
+  | 'takenOver';
 
 /** Position of damage: the line of the file (the header is line 1), and the seq of the last good entry before it. */
 export type JournalPlace = { readonly line: number; readonly seq: number };
@@ -129,6 +133,9 @@ export const otherMachine = (path: string, sessionId: string, kind: MachineTypes
     `Session "${sessionId}" is ${what}. To go on with it: ${how} ${sessionId}`,
   );
 };
+
+/** The command that goes on with a session of this kind, without its id. */
+export const resumeCommand = (kind: MachineTypes['kind']): string => machineNames[kind][1];
 
 export const outOfRange = (path: string, seq: number, last: number): JournalError =>
   new JournalError(

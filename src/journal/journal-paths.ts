@@ -8,6 +8,7 @@ import { codeOf } from './journal-error.js';
  * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
  * sessions/ID.lock          the process that has it open
  * sessions/ID/              pictures that the user pasted into the session, as files
+ * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran
  * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions
  *
  * Files are created with mode 0600, folders with 0700.
@@ -23,6 +24,7 @@ export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
+export const rescueFolder = (folder: string): string => join(folder, 'rescued');
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);
 

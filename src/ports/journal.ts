@@ -61,6 +61,11 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
 };
 
+export type OpenJournalOptions = {
+  /** Open the session even if another process may have it open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
+};
+
 export type SessionInfo = {
   readonly sessionId: string;
   /** The kind of machine that wrote the journal. */
@@ -76,14 +81,15 @@ export type SessionInfo = {
 
 /**
  * The journals of one machine; journals of other machines can only be listed and forked. Errors are JournalErrors (see
- * journal/journal-error.ts) of the kinds locked, damaged, newerVersion, otherMachine, notFound, cannotWrite.
+ * journal/journal-error.ts) of the kinds locked, damaged, newerVersion, otherMachine, notFound, cannotWrite,
+ * foreignChange, takenOver.
  */
 export type JournalStore<M extends MachineTypes = AgentTypes> = {
   /** Blobs of all sessions; usable before the first session exists. */
   readonly blobs: Blobs;
   /** Creates a journal. Store the blobs that the header names first: without them the session can't be opened again. */
   create(header: Header<M>): Promise<Journal<M>>;
-  open(sessionId: string): Promise<OpenJournal<M>>;
+  open(sessionId: string, options?: OpenJournalOptions): Promise<OpenJournal<M>>;
   /** Reads the current state without taking the lock or changing anything. */
   peek(
     sessionId: string,

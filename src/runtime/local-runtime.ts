@@ -34,6 +34,8 @@ export type Opening = Stopping & {
   readonly watcher?: Watcher;
   /** Settings that change from now on, given the settings from before. */
   readonly patch?: (settings: Settings) => Partial<Settings>;
+  /** Open the session even if another process may have it open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
 };
 
 /** The runtime inside one process, with the sessions that are open in it. */
@@ -95,9 +97,9 @@ class OpenSessions implements LocalRuntime {
 
   async open(
     sessionId: string,
-    { watcher, patch, stoppingPolicy }: Opening = {},
+    { watcher, patch, stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const { journal, state, tornTail } = await this.#needs.journals.open(sessionId);
+    const { journal, state, tornTail } = await this.#needs.journals.open(sessionId, { takeOver });
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);

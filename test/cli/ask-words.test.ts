@@ -46,7 +46,7 @@ test('what a run was set to can not be set again, everything else can', () => {
     names.map((name) => [name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()), 'x']),
   );
   const limits = ['--max-iterations', '--max-usd', '--max-tokens', '--max-minutes'];
-  const free = ['--base-url', '--json', '--continue', '--resume', '--verbose', ...limits];
+  const free = ['--base-url', '--json', '--continue', '--resume', '--take-over', '--verbose', ...limits];
   assert.deepEqual([...frozenFlags(all)].sort(), names.filter((name) => !free.includes(name)).sort());
 });
 

@@ -77,6 +77,8 @@ const journalRows: Readonly<Record<JournalErrorKind, number>> = {
   outOfRange: 2,
   otherMachine: 2,
   cannotWrite: 74,
+  foreignChange: 74,
+  takenOver: 74,
   exists: 70,
 };
 

@@ -8,7 +8,9 @@ import { headerOf, tell } from './story.js';
  * A process of its own, to be killed. Prints a line for everything that was promised to it.
  *
  * hold FILE PLATFORM     takes a lock and keeps it
- * append FOLDER          appends to session "a" for ever, one line a seq that was acknowledged
+ * take FILE              takes a lock from whoever holds it, and keeps it
+ * takeSession FOLDER     takes session "a" from whoever has it open, and appends an entry
+ * append FOLDER          appends to session "a" until that fails, one line a seq that was acknowledged
  * fill FOLDER            the same until the disk refuses; then says what a journal says, and what a blob says
  * create FOLDER          makes a session
  */
@@ -16,10 +18,33 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
+const kindOf = (error: unknown): string =>
+  error instanceof Error && 'kind' in error ? `${String(error.kind)}: ${error.message}` : String(error);
+
 const hold = async (file: string, platform: string): Promise<void> => {
-  await acquireLock(file, platform);
+  try {
+    await acquireLock(file, { platform });
+  } catch (error) {
+    say(`refused ${kindOf(error)}`);
+    return;
+  }
   say('held');
   setInterval(() => undefined, 1_000);
+};
+
+const take = async (file: string): Promise<void> => {
+  await acquireLock(file, { takeOver: true });
+  say('held');
+  setInterval(() => undefined, 1_000);
+};
+
+/** Takes session "a" over, appends an entry, and closes it. */
+const takeSession = async (folder: string): Promise<void> => {
+  const { journal, state } = await fileJournals({ folder }).open('a', { takeOver: true });
+  say(`took ${journal.seq}`);
+  await journal.append(tell(1, state));
+  say(`wrote ${journal.seq}`);
+  await journal.close();
 };
 
 const appendForEver = async (folder: string): Promise<void> => {
@@ -27,19 +52,21 @@ const appendForEver = async (folder: string): Promise<void> => {
   let state: State = initialState(journal.header.settings);
   for (;;) {
     const drafts = tell(8, state, (index) => `${index} `.repeat(200));
-    await Promise.all(
-      drafts.map(async (draft, index) => {
-        const seq = journal.seq + index + 1;
-        await journal.append([draft]);
-        say(String(seq));
-      }),
-    );
+    const seqs = drafts.map((_, index) => journal.seq + index + 1);
+    try {
+      await Promise.all(
+        drafts.map(async (draft, index) => {
+          await journal.append([draft]);
+          say(String(seqs[index]));
+        }),
+      );
+    } catch (error) {
+      say(`stopped ${kindOf(error)}`);
+      return;
+    }
     state = drafts.at(-1)?.state ?? state;
   }
 };
-
-const kindOf = (error: unknown): string =>
-  error instanceof Error && 'kind' in error ? `${String(error.kind)}: ${error.message}` : String(error);
 
 const fill = async (folder: string): Promise<void> => {
   const store = fileJournals({ folder });
@@ -74,6 +101,8 @@ const create = async (folder: string): Promise<void> => {
 const [, , task = '', where = '', platform = process.platform] = process.argv;
 const tasks: Readonly<Record<string, (where: string, platform: string) => Promise<void>>> = {
   hold,
+  take,
+  takeSession,
   append: appendForEver,
   fill,
   create,

@@ -3,8 +3,15 @@ import { writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { GroupWriter, type WriteTarget } from '../../src/journal/write/group-writer.js';
+import { type FileTarget, GroupWriter, type Ownership } from '../../src/journal/write/group-writer.js';
 import { makeFolder } from './story.js';
+
+/** The file belongs to the writer, whatever happens. */
+const OWNED: Ownership = {
+  before: async () => undefined,
+  after: () => undefined,
+  explain: async (error) => error,
+};
 
 /** A real file whose operations are counted, and may be made to fail. */
 const openCounted = async (context: TestContext) => {
@@ -16,7 +23,7 @@ const openCounted = async (context: TestContext) => {
     calls.push(name);
     if (failing.has(name)) throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' });
   };
-  const target: WriteTarget = {
+  const target: FileTarget = {
     // At most 4 bytes at once.
     write: (bytes, offset, length, position) => {
       note('write');
@@ -33,7 +40,7 @@ const openCounted = async (context: TestContext) => {
     close: () => handle.close(),
   };
   const count = (name: string): number => calls.filter((call) => call === name).length;
-  return { path, failing, count, writer: new GroupWriter(target, path, 0) };
+  return { path, failing, count, writer: new GroupWriter(target, OWNED, path, 0) };
 };
 
 test('what comes while a group is on its way goes together: few syncs for many writes', async (context) => {

@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { acquireLock } from '../../src/journal/write/lock.js';
-import {
-  describeSelf,
-  type Holder,
-  isGone,
-  removeDead,
-  writeHolder,
-} from '../../src/journal/write/lock-owner.js';
+import { claimOf, createFile, readLockText, replaceFile } from '../../src/journal/write/lock-file.js';
+import { checkHolder, describeSelf, type Holder } from '../../src/journal/write/lock-owner.js';
 import { startChild } from './start-child.js';
 import { makeFolder } from './story.js';
 
@@ -17,19 +12,19 @@ for (const platform of ['linux', 'darwin']) {
   test(`on ${platform} a lock is held by one at a time, and free when released`, async (context) => {
     const folder = await makeFolder(context);
     const path = join(folder, 'a.lock');
-    const lock = await acquireLock(path, platform);
+    const lock = await acquireLock(path, { platform });
     const locked = { kind: 'locked', message: new RegExp(`process ${process.pid} on`) };
-    await assert.rejects(acquireLock(path, platform), locked);
-    const other = await acquireLock(join(folder, 'b.lock'), platform);
+    await assert.rejects(acquireLock(path, { platform }), locked);
+    const other = await acquireLock(join(folder, 'b.lock'), { platform });
     await lock.release();
     await other.release();
     assert.deepEqual(await readdir(folder), []);
-    await (await acquireLock(path, platform)).release();
+    await (await acquireLock(path, { platform })).release();
   });
 
   test(`on ${platform} one of many that ask at the same time gets it`, async (context) => {
     const path = join(await makeFolder(context), 'a.lock');
-    const asked = Array.from({ length: 20 }, () => acquireLock(path, platform));
+    const asked = Array.from({ length: 20 }, () => acquireLock(path, { platform }));
     const results = await Promise.allSettled(asked);
     const locks = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     assert.equal(locks.length, 1);
@@ -41,10 +36,10 @@ for (const platform of ['linux', 'darwin']) {
     const child = startChild(context, ['hold', path, platform]);
     assert.equal(await child.nextLine(), 'held', child.complaints());
     const locked = { kind: 'locked', message: new RegExp(`process ${child.pid} on`) };
-    await assert.rejects(acquireLock(path, platform), locked);
+    await assert.rejects(acquireLock(path, { platform }), locked);
     await child.kill();
     await access(path); // nobody tidied up
-    const lock = await acquireLock(path, platform);
+    const lock = await acquireLock(path, { platform });
     assert.equal(JSON.parse(await readFile(path, 'utf8')).pid, process.pid);
     await lock.release();
   });
@@ -72,55 +67,113 @@ test('a lock file that makes no sense names nobody and is taken over', async (co
   await lock.release();
 });
 
-test('a lock file from another computer is respected, since nobody can know', async (context) => {
-  const folder = await makeFolder(context);
-  const path = join(folder, 'a.lock');
-  await writeHolder(path, { ...(await describeSelf()), host: 'elsewhere', bootId: 'other', pid: 4 });
+const textOf = (holder: Partial<Holder>, self: Holder): string =>
+  `${JSON.stringify({ ...self, ...holder })}\n`;
+
+test('a lock file from another computer is respected, and can be taken over', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  const text = textOf({ host: 'elsewhere', bootId: 'other', pid: 4 }, await describeSelf());
+  assert.ok(await createFile(path, text));
   await assert.rejects(acquireLock(path), {
     kind: 'locked',
-    message: /process 4 on elsewhere.*delete the file/,
+    message: /process 4 on elsewhere, another computer.*--take-over/,
   });
-  await access(path);
+  assert.equal(await readLockText(path), text);
+  const lock = await acquireLock(path, { takeOver: true });
+  assert.equal(lock.predecessor, 'unknown');
+  assert.equal(lock.loss(), null);
+  await lock.release();
+  assert.equal(await readLockText(path), null);
 });
 
-test('who takes over a lock that another one has just taken over puts it back', async (context) => {
+test('whose lock was taken over is told by whom, and leaves the lock of the other one alone', async (context) => {
   const path = join(await makeFolder(context), 'a.lock');
-  const self = await describeSelf();
-  const dead = { ...self, pid: 999_999 };
-  await writeHolder(path, self);
-  assert.deepEqual(await removeDead(path, dead), self);
-  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), self);
-  assert.equal(await removeDead(path, self), undefined);
-  await assert.rejects(access(path), { code: 'ENOENT' });
+  const lock = await acquireLock(path);
+  assert.equal(lock.loss(), null);
+  const child = startChild(context, ['take', path]);
+  assert.equal(await child.nextLine(), 'held', child.complaints());
+  const loss = lock.loss();
+  assert.equal(loss?.kind, 'takenOver');
+  assert.match(loss?.message ?? '', new RegExp(`taken over by process ${child.pid} on`));
+  await lock.release();
+  await assert.rejects(acquireLock(path), {
+    kind: 'locked',
+    message: new RegExp(`process ${child.pid} on`),
+  });
+});
+
+test('a lock that somebody deleted is no longer held', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  const lock = await acquireLock(path);
+  await rm(path);
+  assert.equal(lock.loss()?.kind, 'foreignChange');
+  await lock.release();
+});
+
+/** Judges by the text: the dead wrote "dead". */
+const judge = async (text: string): Promise<void> => {
+  if (!text.startsWith('dead')) throw new Error('it lives');
+};
+
+test('one of many replaces the file of a dead process, whatever claims dead processes left', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  await createFile(path, 'dead 1');
+  // a process died between its claim and the replacement; another one died while it replaced that claim
+  await createFile(claimOf(path, 'dead 1'), 'dead 2');
+  await createFile(claimOf(claimOf(path, 'dead 1'), 'dead 2'), 'dead 3');
+  const owns = Array.from({ length: 20 }, (_, index) => `own ${index}`);
+  const results = await Promise.allSettled(owns.map((own) => replaceFile(path, 'dead 1', own, judge)));
+  const winners = owns.filter((_, index) => {
+    const result = results[index];
+    return result?.status === 'fulfilled' && result.value;
+  });
+  assert.equal(winners.length, 1);
+  assert.equal(await readLockText(path), winners[0]);
+  assert.deepEqual(await readdir(dirname(path)), ['a.lock']);
+});
+
+test('who saw an earlier holder does not replace the lock of a later one', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  await createFile(path, 'later');
+  assert.equal(await replaceFile(path, 'earlier', 'own', judge), false);
+  assert.equal(await readLockText(path), 'later');
+  assert.deepEqual(await readdir(dirname(path)), ['a.lock']);
 });
 
 const NEVER = 2 ** 30;
-const linux: Partial<Holder> = { host: 'here', bootId: 'b1', network: 'n1', pids: 'p1' };
-const other: Partial<Holder> = { host: 'here', bootId: '', network: '', pids: '', started: '' };
-type Row = readonly [title: string, holder: Partial<Holder>, self: Partial<Holder>, gone: boolean];
-const rows: readonly Row[] = [
-  // given a holder that,                                 as it wrote itself down,               seen from,  then it is gone
-  ['would hold the same socket', { ...linux }, linux, true],
-  ['ran before the last start of this computer', { ...linux, bootId: 'b0' }, linux, true],
-  ['ran on another computer', { ...linux, host: 'there', bootId: 'b0' }, linux, false],
-  ['runs in a container of its own', { ...linux, network: 'n2', pids: 'p2', pid: NEVER }, linux, false],
-  ['has another network and is dead', { ...linux, network: 'n2', pid: NEVER }, linux, true],
-  ['has another network and is alive', { ...linux, network: 'n2' }, linux, false],
-  [
-    'has another network and the pid of a later process',
-    { ...linux, network: 'n2', started: '1' },
-    linux,
-    true,
-  ],
-  ['is alive where there are no sockets', { ...other, pid: process.ppid }, other, false],
-  ['is dead where there are no sockets', { ...other, pid: NEVER }, other, true],
-  ['had our own pid where there are no sockets', other, other, true],
-  ['ran before the start where there are no sockets', { ...other, pid: process.ppid, since: 1 }, other, true],
-  ['ran elsewhere where there are no sockets', { ...other, host: 'there', pid: NEVER }, other, false],
+const linux: Partial<Holder> = { host: 'here', system: 's1', bootId: 'b1', pids: 'p1' };
+const other: Partial<Holder> = { host: 'here', system: '', bootId: '', pids: '', started: '' };
+type Row = readonly [
+  title: string,
+  holder: Partial<Holder>,
+  self: Partial<Holder>,
+  known: Awaited<ReturnType<typeof checkHolder>>,
 ];
-for (const [title, holder, self, gone] of rows) {
-  test(`a holder that ${title} ${gone ? 'is gone' : 'may be alive'}`, async () => {
+const rows: readonly Row[] = [
+  // a holder that,                    as it wrote itself down,              seen from
+  ['is alive', linux, linux, 'unknown'],
+  ['is dead', { ...linux, pid: NEVER }, linux, 'gone'],
+  ['had the pid of a later process', { ...linux, started: '1' }, linux, 'gone'],
+  ['runs in a container, and has no socket', { ...linux, pids: 'p2', pid: NEVER }, linux, 'unknown'],
+  ['ran before the last start of this computer', { ...linux, bootId: 'b0' }, linux, 'restarted'],
+  ['ran on another computer', { ...linux, host: 'there', bootId: 'b0' }, linux, 'unknown'],
+  [
+    'ran on another computer of the same name',
+    { ...linux, system: 's2', bootId: 'b0', pid: NEVER },
+    linux,
+    'unknown',
+  ],
+  ['ran on a system without identity', { ...linux, system: '', bootId: 'b0' }, linux, 'unknown'],
+  ['is alive where there are no sockets', { ...other, pid: process.ppid }, other, 'unknown'],
+  ['is dead where there are no sockets', { ...other, pid: NEVER }, other, 'gone'],
+  ['had our own pid where there are no sockets', other, other, 'gone'],
+  ['ran before the start where there are no sockets', { ...other, since: 1 }, other, 'restarted'],
+  ['ran elsewhere where there are no sockets', { ...other, host: 'there', pid: NEVER }, other, 'unknown'],
+];
+for (const [title, holder, self, known] of rows) {
+  test(`a holder that ${title}: ${known}`, async () => {
     const own = await describeSelf();
-    assert.equal(await isGone({ ...own, ...holder }, { ...own, ...self }), gone);
+    const check = checkHolder('/nowhere/a.lock', { ...own, ...holder }, { ...own, ...self });
+    assert.equal(await check, known);
   });
 }

@@ -115,6 +115,8 @@ export type ResumeOptions = {
   readonly watcher?: Watcher<AskTypes>;
   /** New limits; a missing one stays as it was. 0 means no limit; `timeMs` counts from now. */
   readonly limits?: ChangedLimits;
+  /** Resume the run even if another process may have it open. That process stops before it writes again. */
+  readonly takeOver?: boolean;
 };
 
 /** The built-in environments, imported when the first run begins. */
@@ -190,8 +192,9 @@ class Askers implements Asker {
   }
 
   async resume(sessionId: string, given: Watcher<AskTypes> | ResumeOptions = {}): Promise<AskRun> {
-    const { watcher, limits } = typeof given === 'function' ? { watcher: given } : given;
-    const opened = await this.#options.journals.open(sessionId);
+    const options: ResumeOptions = typeof given === 'function' ? { watcher: given } : given;
+    const { watcher, limits } = options;
+    const opened = await this.#options.journals.open(sessionId, options);
     const { journal, state } = opened;
     const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
     const started = await attempt(async () => {

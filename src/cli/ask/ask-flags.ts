@@ -1,7 +1,7 @@
 import type { AskSettingsPatch } from '../../ask/api/ask.js';
 import type { EnvironmentName } from '../../ask/ports.js';
 import type { ChangedLimits } from '../../ask/run/event.js';
-import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount } from '../flags.js';
+import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../flags.js';
 
 /** The flags of `pawl ask`. A resumed run keeps its settings; only its limits can change. */
 export const askFlags: readonly (readonly [string, string])[] = [
@@ -21,12 +21,13 @@ export const askFlags: readonly (readonly [string, string])[] = [
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
   ['--continue', 'go on with the last run of this folder'],
   ['--resume <id>', 'go on with that run'],
+  TAKE_OVER,
   ['--verbose', 'more about what happens, on stderr'],
 ];
 
 export type AskFlags = Pick<
   RunFlags,
-  'model' | 'baseUrl' | 'json' | 'maxUsd' | 'maxTokens' | 'maxMinutes' | 'continue' | 'verbose'
+  'model' | 'baseUrl' | 'json' | 'maxUsd' | 'maxTokens' | 'maxMinutes' | 'continue' | 'takeOver' | 'verbose'
 > & {
   readonly context?: readonly string[];
   readonly environment?: string;

@@ -10,7 +10,7 @@ import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
-import { usageStop } from '../flags.js';
+import { refuseTakeOver, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { findSession, sessionsOf } from '../sessions/stored-sessions.js';
 import { type Configured, withConfig } from '../settings/apply-config.js';
@@ -87,7 +87,10 @@ const sourcesOf = async (contexts: readonly string[]): Promise<readonly InputSou
 /** Id of the run to resume; null for a new run. */
 const chosenRun = async (flags: AskFlags, workspace: string): Promise<string | null> => {
   if (flags.resume !== undefined) return findSession(flags.resume);
-  if (!flags.continue) return null;
+  if (!flags.continue) {
+    refuseTakeOver(flags);
+    return null;
+  }
   const last = (await sessionsOf('ask')).find((info) => info.workspace === workspace);
   if (last !== undefined) return last.sessionId;
   throw new Stop(
@@ -158,7 +161,8 @@ const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun
   const { settings } = header;
   const before = { ...settings, limits: { ...settings.limits, ...limits } };
   const asker = await makeAsker(flags, before, folder, warn);
-  return asker.resume(id, { watcher, ...(limits === null ? {} : { limits }) });
+  const takeOver = given.flags.takeOver === true;
+  return asker.resume(id, { watcher, takeOver, ...(limits === null ? {} : { limits }) });
 };
 
 /** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */

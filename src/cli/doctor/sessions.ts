@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { stateFolder } from '../../base/state-folder.js';
 import { sessionsFolder } from '../../journal/journal-paths.js';
-import { describeSelf, isGone, readHolder } from '../../journal/write/lock-owner.js';
+import { checkHolder, describeSelf, readHolder } from '../../journal/write/lock-owner.js';
 import { loadAgentsFiles } from '../../prompt/agents-files.js';
 import type { Check, DoctorWorld } from './doctor-types.js';
 
@@ -24,11 +24,12 @@ export const sessionChecks: readonly Check[] = [
       const self = await describeSelf(world.platform);
       for (const file of filesOf(world, /\.lock$/)) {
         const holder = await readHolder(file);
-        if (holder === undefined || holder.pid === process.pid || (await isGone(holder, self))) continue;
+        if (holder === undefined || holder.pid === process.pid) continue;
+        if ((await checkHolder(file, holder, self)) !== 'unknown') continue;
         const id = path.basename(file, '.lock');
         return {
           what: `the session ${id} is open in another process (${holder.pid} on ${holder.host})`,
-          repair: `End it there before you go on with it here: kill ${holder.pid}`,
+          repair: `End it there before you go on with it here: kill ${holder.pid}. If you can't reach it: pawl --resume ${id} --take-over`,
         };
       }
       return null;

@@ -20,6 +20,7 @@ import {
   presetOf,
   profileOf,
   type RunFlags,
+  refuseTakeOver,
   sandboxOf,
   usageStop,
 } from '../flags.js';
@@ -243,7 +244,7 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
     ...(preset === null ? {} : { preset }),
     ...(sandbox === null ? {} : { sandbox }),
     ...(watcher === undefined ? {} : { watcher }),
-    ...(resume === null ? {} : { resume }),
+    ...(resume === null ? {} : { resume, takeOver: flags.takeOver === true }),
   });
   const state = await session.state();
   stopGrowing();
@@ -272,6 +273,7 @@ export const openFromFlags = async (
 ): Promise<Opened> => {
   const folder = realWorkspace(flags.workspace ?? process.cwd());
   const resume = more.resume ?? (await chosenSession(flags, folder));
+  if (resume === null) refuseTakeOver(flags);
   const { watcher, warn, configured = true } = more;
   const wanted = { resume, place, warn, configured, ...(watcher === undefined ? {} : { watcher }) };
   return open(flags, folder, wanted);

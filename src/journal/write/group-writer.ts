@@ -1,11 +1,21 @@
 import { fdatasync, fdatasyncSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { cannotWrite, closed } from '../journal-error.js';
+import { cannotWrite, closed, JournalError } from '../journal-error.js';
 
 /** The file operations that the writer needs. */
-export type WriteTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
+export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
   /** Writes synchronously; returns the number of bytes written. */
   write(bytes: Buffer, offset: number, length: number, position: number): number;
+};
+
+/** Decides whether the file still belongs to the writer. */
+export type Ownership = {
+  /** Looks before a write. Rejects if the file is not the writer's own, or is not `size` bytes long. */
+  before(size: number): Promise<void>;
+  /** Looks again once the bytes are on disk, before anybody is told so. Throws in the same cases. */
+  after(size: number): void;
+  /** The error for what a look has thrown; saves what it can of the file, and of the lines that were not written. */
+  explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
 };
 
 /** If the last sync took longer than this, the next one runs in another thread. */
@@ -21,7 +31,7 @@ const syncElsewhere = (fd: number): Promise<void> =>
  * and as long as a sync to a fast disk. So both run synchronously while the disk is fast; a slow disk blocks the event
  * loop only once.
  */
-export const targetOf = (handle: FileHandle): WriteTarget => {
+export const targetOf = (handle: FileHandle): FileTarget => {
   let tookMs = 0;
   return {
     write: (bytes, offset, length, position) => writeSync(handle.fd, bytes, offset, length, position),
@@ -42,6 +52,12 @@ type Waiting = {
   readonly refuse: (error: Error) => void;
 };
 
+const bytesOf = (group: readonly Waiting[]): Buffer => Buffer.concat(group.map(({ bytes }) => bytes));
+
+/** True if the file belongs to somebody else, who must find it unchanged. */
+const isNotOurs = (error: Error): boolean =>
+  error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
+
 /**
  * Appends to a file, durably and in groups.
  *
@@ -49,17 +65,21 @@ type Waiting = {
  * 2. Groups are written in order, never two at once; a `write` resolves when its bytes are durable.
  * 3. After a failure nothing more is written, since the content of the disk is unknown until the file is read again. The
  *    file is truncated to the last durable byte, so that no complete line ever follows half a group.
+ * 4. A file that no longer belongs to the writer is not changed any more. A group counts as durable only if the file
+ *    belonged to the writer after its sync, too.
  */
 export class GroupWriter {
-  readonly #handle: WriteTarget;
+  readonly #handle: FileTarget;
+  readonly #ownership: Ownership;
   readonly #path: string;
   #size: number;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | null = null;
   #refusal: Error | null = null;
 
-  constructor(handle: WriteTarget, path: string, size: number) {
+  constructor(handle: FileTarget, ownership: Ownership, path: string, size: number) {
     this.#handle = handle;
+    this.#ownership = ownership;
     this.#path = path;
     this.#size = size;
   }
@@ -78,11 +98,18 @@ export class GroupWriter {
     });
   }
 
-  /** Refuses further writes, and closes the file after the pending ones. */
+  /** Refuses further writes, and closes the file after the pending ones. Rejects if the file is not the writer's own. */
   async close(): Promise<void> {
+    const isGood = this.#refusal === null;
     this.#refusal ??= closed(this.#path);
     await this.#writing;
-    await this.#handle.close();
+    try {
+      if (isGood) await this.#ownership.before(this.#size);
+    } catch (error) {
+      throw await this.#ownership.explain(error, this.#size, Buffer.alloc(0));
+    } finally {
+      await this.#handle.close();
+    }
   }
 
   async #writeGroups(): Promise<void> {
@@ -92,9 +119,9 @@ export class GroupWriter {
       const group = this.#waiting;
       this.#waiting = [];
       try {
-        await this.#writeDurably(Buffer.concat(group.map(({ bytes }) => bytes)));
+        await this.#writeDurably(bytesOf(group));
       } catch (error) {
-        await this.#fail([...group, ...this.#waiting], cannotWrite(this.#path, error));
+        await this.#fail(group, error);
         break;
       }
       for (const { done } of group) done();
@@ -103,23 +130,32 @@ export class GroupWriter {
   }
 
   async #writeDurably(bytes: Buffer): Promise<void> {
+    await this.#ownership.before(this.#size);
     for (let written = 0; written < bytes.length; ) {
       const rest = bytes.length - written;
       written += this.#handle.write(bytes, written, rest, this.#size + written);
     }
     await this.#handle.datasync();
+    this.#ownership.after(this.#size + bytes.length);
     this.#size += bytes.length;
   }
 
-  async #fail(group: readonly Waiting[], error: Error): Promise<void> {
-    this.#refusal = error;
+  async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {
+    const refused = [...group, ...this.#waiting];
     this.#waiting = [];
+    const unwritten = bytesOf(refused);
+    const error = cannotWrite(this.#path, await this.#ownership.explain(fault, this.#size, unwritten));
+    this.#refusal = error;
+    if (!isNotOurs(error)) await this.#cutBack();
+    for (const { refuse } of refused) refuse(error);
+  }
+
+  async #cutBack(): Promise<void> {
     try {
       await this.#handle.truncate(this.#size);
       await this.#handle.datasync();
     } catch {
       // No durable byte is lost: the next opening verifies the bytes after the last durable one.
     }
-    for (const { refuse } of group) refuse(error);
   }
 }

@@ -1,25 +1,31 @@
-import { randomUUID } from 'node:crypto';
-import { link, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile, readlink } from 'node:fs/promises';
 import { hostname, uptime } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { readTextOrEmpty } from '../../files/regular-file.js';
 import { codeOf } from '../journal-error.js';
-import { FILE_MODE } from '../journal-paths.js';
+import { answers } from './lock-socket.js';
 
 /** The process that holds a lock, as its lock file says. Empty strings: unknown on this platform. */
 export type Holder = {
   readonly pid: number;
   readonly host: string;
-  /** Boot id of the running kernel. */
+  /** Identity of the installed system, to tell two computers with the same host name apart. */
+  readonly system: string;
+  /** Boot id of the running kernel. Containers have that of their host. */
   readonly bootId: string;
   /** Start time of the process in kernel ticks, to tell it from a later process with the same pid. */
   readonly started: string;
-  /** The network and pid namespaces, within which the abstract socket and the pid are valid. */
+  /** Always empty. Earlier versions take the lock of a holder in their own network namespace. */
   readonly network: string;
+  /** The pid namespace, within which the pid is valid. */
   readonly pids: string;
   readonly since: number;
+  /** Name of a socket beside the lock file. The kernel refuses connections to it once its holder is dead. */
+  readonly socket: string;
 };
 
-/** A value read from /proc; an empty string if it is missing. */
+/** A value read from /proc or /etc; an empty string if it is missing. */
 const orEmpty = async (reading: Promise<string>): Promise<string> => {
   try {
     return (await reading).trim();
@@ -35,20 +41,29 @@ const startOf = async (pid: number): Promise<string> => {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 };
 
-/** Describes this process. Without abstract sockets, a lock file holds only pid, host and time. */
-export const describeSelf = async (platform: string = process.platform): Promise<Holder> => {
-  const plain = { pid: process.pid, host: hostname(), since: Date.now() };
-  if (platform !== 'linux') return { ...plain, bootId: '', started: '', network: '', pids: '' };
-  return {
-    ...plain,
-    bootId: await orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
-    started: await startOf(process.pid),
-    network: await orEmpty(readlink('/proc/self/ns/net')),
-    pids: await orEmpty(readlink('/proc/self/ns/pid')),
-  };
+/** A machine id is not to be published, so only a hash of it is written down. */
+const systemId = async (): Promise<string> => {
+  const id = await orEmpty(readFile('/etc/machine-id', 'utf8'));
+  return id === '' ? '' : createHash('sha256').update(`pawl ${id}`).digest('hex').slice(0, 16);
 };
 
-export const isRunning = (pid: number): boolean => {
+/** Describes this process. `socket` is the name of its socket, or empty. */
+export const describeSelf = async (
+  platform: string = process.platform,
+  socket: string = '',
+): Promise<Holder> => {
+  const plain = { pid: process.pid, host: hostname(), since: Date.now(), network: '', socket };
+  if (platform !== 'linux') return { ...plain, system: '', bootId: '', started: '', pids: '' };
+  const [system, bootId, started, pids] = await Promise.all([
+    systemId(),
+    orEmpty(readFile('/proc/sys/kernel/random/boot_id', 'utf8')),
+    startOf(process.pid),
+    orEmpty(readlink('/proc/self/ns/pid')),
+  ]);
+  return { ...plain, system, bootId, started, pids };
+};
+
+const isRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
     return true;
@@ -58,87 +73,76 @@ export const isRunning = (pid: number): boolean => {
 };
 
 /**
- * True if the holder is certainly dead. The caller (`self`) already holds the socket, if the platform has one, and
- * knows that this process does not hold the file.
+ * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer was started again since.
+ * `unknown`: it may be alive.
  */
-export const isGone = async (holder: Holder, self: Holder): Promise<boolean> => {
-  if (holder.bootId !== '' || self.bootId !== '') {
-    if (holder.bootId !== self.bootId) return holder.host === self.host;
-    if (holder.network !== '' && holder.network === self.network) return true; // if it lived, it would hold the socket
-    if (holder.pids !== self.pids) return false;
-    return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
-  }
-  if (holder.host !== self.host) return false;
-  if (holder.since < Date.now() - uptime() * 1_000) return true; // the computer was restarted since
-  return holder.pid === self.pid || !isRunning(holder.pid);
+type HolderCheck = 'gone' | 'restarted' | 'unknown';
+
+/** For a holder under the same kernel: its socket proves whether it lives, in any container; else its pid does. */
+const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
+  const socket = socketOf(path, holder);
+  const answer = socket === null ? 'unknown' : await answers(socket);
+  if (answer !== 'unknown') return answer === 'refused';
+  if (holder.pids === '' || holder.pids !== self.pids) return false;
+  return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
 };
 
-const parseHolder = (text: string): Holder | undefined => {
+/** For platforms without boot ids and sockets. */
+const checkPlain = (holder: Holder, self: Holder): HolderCheck => {
+  if (holder.host !== self.host) return 'unknown';
+  if (holder.since < Date.now() - uptime() * 1_000) return 'restarted';
+  return holder.pid === self.pid || !isRunning(holder.pid) ? 'gone' : 'unknown';
+};
+
+/** Checks the holder of the lock file `path`. `self` is this process, which does not hold the lock. */
+export const checkHolder = async (path: string, holder: Holder, self: Holder): Promise<HolderCheck> => {
+  if (holder.bootId === '' && self.bootId === '') return checkPlain(holder, self);
+  if (holder.bootId === self.bootId) return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';
+  const isSameComputer = self.system !== '' && holder.system === self.system && holder.host === self.host;
+  return isSameComputer ? 'restarted' : 'unknown';
+};
+
+/** The socket of a holder; null if it has none, or the name leads elsewhere. */
+export const socketOf = (path: string, { socket }: Holder): string | null =>
+  socket.startsWith(`${basename(path)}.`) && basename(socket) === socket ? join(dirname(path), socket) : null;
+
+const textIn = (value: object, name: string): string => {
+  const found: unknown = Reflect.get(value, name);
+  return typeof found === 'string' ? found : '';
+};
+
+const numberIn = (value: object, name: string): number => {
+  const found: unknown = Reflect.get(value, name);
+  return typeof found === 'number' ? found : 0;
+};
+
+/** The holder that the text of a lock file names; undefined if it names none. */
+export const parseHolder = (text: string): Holder | undefined => {
   try {
     const value: unknown = JSON.parse(text);
-    // Safe enough: only this module writes it; a wrong field makes the holder count as alive, or is only displayed.
-    return typeof value === 'object' && value !== null && 'pid' in value ? (value as Holder) : undefined;
+    if (typeof value !== 'object' || value === null || numberIn(value, 'pid') < 1) return undefined;
+    return {
+      pid: numberIn(value, 'pid'),
+      host: textIn(value, 'host'),
+      system: textIn(value, 'system'),
+      bootId: textIn(value, 'bootId'),
+      started: textIn(value, 'started'),
+      network: '',
+      pids: textIn(value, 'pids'),
+      since: numberIn(value, 'since'),
+      socket: textIn(value, 'socket'),
+    };
   } catch {
-    // A crash cut the file short, so the holder is unknown.
+    // A power loss cut the file short, so the holder is unknown, and dead.
     return undefined;
   }
 };
 
-const HOLDER_BYTES_MAX = 16 * 1024;
+export const HOLDER_BYTES_MAX = 16 * 1024;
 
 /** The holder that a lock file names; undefined if the file is missing or unreadable. */
 export const readHolder = async (path: string): Promise<Holder | undefined> =>
   parseHolder(await readTextOrEmpty(path, HOLDER_BYTES_MAX));
 
-/** Creates the file with its content atomically, so that nobody reads half of it. */
-const linkNew = async (path: string, text: string): Promise<void> => {
-  const draft = `${path}.${randomUUID()}`;
-  try {
-    await writeFile(draft, text, { flag: 'wx', mode: FILE_MODE });
-    await link(draft, path);
-  } finally {
-    await rm(draft, { force: true });
-  }
-};
-
-/** Writes a new lock file; false if one exists. */
-export const writeHolder = async (path: string, holder: Holder): Promise<boolean> => {
-  const text = `${JSON.stringify(holder)}\n`;
-  try {
-    await linkNew(path, text).catch(async (error: unknown) => {
-      // File systems without hard links.
-      if (codeOf(error) !== 'EPERM' && codeOf(error) !== 'ENOTSUP' && codeOf(error) !== 'ENOSYS') throw error;
-      await writeFile(path, text, { flag: 'wx', mode: FILE_MODE });
-    });
-    return true;
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    throw error;
-  }
-};
-
-export const removeHolder = (path: string): Promise<void> => rm(path, { force: true });
-
-const isSame = (left: Holder | undefined, right: Holder | undefined): boolean =>
-  left?.pid === right?.pid && left?.started === right?.started && left?.since === right?.since;
-
-/**
- * Removes the lock file of a dead holder and returns undefined. If another process has meanwhile replaced it with its
- * own, that file is restored and its holder returned.
- */
-export const removeDead = async (path: string, dead: Holder | undefined): Promise<Holder | undefined> => {
-  const aside = `${path}.${randomUUID()}`;
-  try {
-    await rename(path, aside);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-  const found = await readHolder(aside);
-  if (isSame(found, dead)) {
-    await rm(aside, { force: true });
-    return undefined;
-  }
-  await rename(aside, path);
-  return found;
-};
+/** A name that no other socket beside the lock file has. */
+export const newSocketName = (path: string): string => `${basename(path)}.${randomUUID().slice(0, 8)}`;

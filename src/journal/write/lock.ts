@@ -1,126 +1,144 @@
-import { createHash } from 'node:crypto';
-import { realpath } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
+import { randomUUID } from 'node:crypto';
+import { realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
-import { cannotWrite, codeOf, JournalError } from '../journal-error.js';
+import { readTextOrEmptySync } from '../../files/regular-file.js';
+import { cannotWrite, JournalError } from '../journal-error.js';
+import { createFile, holdsText, readLockText, removeFile, replaceFile } from './lock-file.js';
 import {
+  checkHolder,
   describeSelf,
+  HOLDER_BYTES_MAX,
   type Holder,
-  isGone,
-  isRunning,
+  newSocketName,
+  parseHolder,
   readHolder,
-  removeDead,
-  removeHolder,
-  writeHolder,
+  socketOf,
 } from './lock-owner.js';
+import { listenAt } from './lock-socket.js';
 
 /**
- * Ensures one writer per journal.
+ * Ensures one writer per journal, also across containers and computers that share the folder.
  *
  * 1. Within a process: a set of the held paths.
- * 2. On Linux: an abstract socket named by a hash of the real path. The kernel releases it as soon as its holder dies.
- * 3. Everywhere: a lock file that names the holder. It covers other platforms and containers with their own network
- *    namespace, and gives the pid for the message. A dead process's lock file is taken over.
+ * 2. Everywhere: a lock file that names the holder. Only one process can create or replace it (lock-file.ts).
+ * 3. The lock of a dead holder is free if its death is proved (lock-owner.ts). Otherwise the user may take it over: then
+ *    the old holder finds another lock file before it has another line acknowledged, and stops.
  */
-export type Lock = { release(): Promise<void> };
+export type Lock = {
+  /** The error if the lock is no longer held: `takenOver` by another process, or `foreignChange` if it was removed. */
+  loss(): JournalError | null;
+  /** `unknown`: the last holder may be alive, and may write once more to the file that it has open. */
+  readonly predecessor: 'gone' | 'unknown';
+  release(): Promise<void>;
+};
+
+export type LockOptions = {
+  /** Sockets and namespaces are used if this platform has them. */
+  readonly platform?: string;
+  /** Take the lock from a holder that may still be alive. */
+  readonly takeOver?: boolean;
+};
 
 const held = new Set<string>();
 
-const locked = (path: string, holder: Holder | undefined): JournalError => {
-  const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
+const nameOf = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
+
+/** Where a holder runs, as far as it is not here. */
+const whereIs = (holder: Holder, self: Holder): string => {
+  if (holder.bootId !== self.bootId) return ', another computer or an earlier start of this one';
+  return holder.pids === self.pids ? '' : ', in another container';
+};
+
+const locked = (path: string, holder: Holder | undefined, where = ''): JournalError => {
+  const who = holder === undefined ? 'another process' : `${nameOf(holder)}${where}`;
+  const since =
+    holder === undefined || holder.since === 0 ? '' : ` since ${new Date(holder.since).toISOString()}`;
+  const sessionId = basename(path, '.lock');
   return new JournalError(
     'locked',
     path,
-    `The session is open in ${who} (${path}). End that one first; if it is gone for certain, delete the file.`,
+    `The session ${sessionId} is open in ${who}${since}. End it there. If you can't, take it over with --take-over: ` +
+      'a process that still has it open then stops before it writes again.',
   );
 };
 
-const bind = (name: string): Promise<Server> =>
-  new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', reject);
-    // exclusive: workers of a node:cluster must not share the socket.
-    server.listen({ path: name, exclusive: true }, () => {
-      server.unref();
-      resolve(server);
-    });
-  });
-
-const unbind = (server: Server | null): Promise<void> =>
-  new Promise((resolve) => {
-    if (server === null) resolve();
-    else server.close(() => resolve());
-  });
-
-const NAMING_TRIES = 25;
-const NAMING_PAUSE_MS = 20;
-
-/** Finds the socket's holder. It binds before it writes the file, so the file can be missing or name a dead process. */
-const findHolder = async (path: string): Promise<Holder | undefined> => {
-  for (let attempt = 1; attempt <= NAMING_TRIES; attempt++) {
-    const holder = await readHolder(path);
-    if (holder !== undefined && isRunning(holder.pid)) return holder;
-    await setTimeout(NAMING_PAUSE_MS);
-  }
-  return undefined;
+const lossOf = (path: string): JournalError => {
+  const holder = parseHolder(readTextOrEmptySync(path, HOLDER_BYTES_MAX));
+  const what =
+    holder === undefined
+      ? `The lock ${path} was removed or changed while its session was running`
+      : `The session ${basename(path, '.lock')} was taken over by ${nameOf(holder)}`;
+  return new JournalError(
+    holder === undefined ? 'foreignChange' : 'takenOver',
+    path,
+    `${what}, so it was stopped here. All that was acknowledged is in the journal: ` +
+      (holder === undefined ? 'open the session again to go on.' : 'go on where it is open now.'),
+  );
 };
 
-/** Binds the abstract socket; null if the platform has none. */
-const bindAbstract = async (path: string, platform: string): Promise<Server | null> => {
-  if (platform !== 'linux') return null;
-  const name = createHash('sha256').update(path).digest('hex');
-  try {
-    return await bind(`\0pawl-${name}`);
-  } catch (error) {
-    if (codeOf(error) === 'EADDRINUSE') throw locked(path, await findHolder(path));
-    throw error;
-  }
-};
-
-/** Writes the lock file; replaces that of a dead holder. */
-const takeFile = async (path: string, platform: string): Promise<void> => {
-  const self = await describeSelf(platform);
+/** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
+const takeFile = async (
+  path: string,
+  self: Holder,
+  own: string,
+  takeOver: boolean,
+): Promise<Lock['predecessor']> => {
+  const refuseLiving = async (text: string): Promise<void> => {
+    const rival = parseHolder(text);
+    if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
+    throw locked(path, rival, whereIs(rival, self));
+  };
   for (;;) {
-    if (await writeHolder(path, self)) return;
-    const holder = await readHolder(path);
-    if (holder !== undefined && !(await isGone(holder, self))) throw locked(path, holder);
-    const winner = await removeDead(path, holder);
-    if (winner !== undefined) throw locked(path, winner);
+    if (await createFile(path, own)) return 'gone';
+    const text = await readLockText(path);
+    if (text === null) continue;
+    const holder = parseHolder(text);
+    const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
+    if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
+    if (!(await replaceFile(path, text, own, refuseLiving))) continue;
+    const socket = holder === undefined ? null : socketOf(path, holder);
+    if (check === 'gone' && socket !== null) await rm(socket, { force: true });
+    return check === 'gone' ? 'gone' : 'unknown';
   }
 };
 
-const acquireReal = async (path: string, platform: string): Promise<Lock> => {
-  const server = await bindAbstract(path, platform);
+const acquireReal = async (path: string, platform: string, takeOver: boolean): Promise<Lock> => {
+  const name = newSocketName(path);
+  const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
+  const self = await describeSelf(platform, socket === null ? '' : name);
+  // no two locks have the same text, not even those of one process
+  const own = `${JSON.stringify({ ...self, lockId: randomUUID() })}\n`;
   try {
-    await takeFile(path, platform);
+    const predecessor = await takeFile(path, self, own, takeOver);
+    let releasing: Promise<void> | undefined;
+    const release = async (): Promise<void> => {
+      // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
+      try {
+        await removeFile(path, own);
+      } finally {
+        await socket?.close();
+        held.delete(path);
+      }
+    };
+    return {
+      predecessor,
+      loss: () => (holdsText(path, own) ? null : lossOf(path)),
+      release: () => {
+        releasing ??= release();
+        return releasing;
+      },
+    };
   } catch (error) {
-    await unbind(server);
+    await socket?.close();
     throw error;
   }
-  let releasing: Promise<void> | undefined;
-  const release = async (): Promise<void> => {
-    // Remove the file first: while we hold the socket, nobody else can have written it.
-    try {
-      await removeHolder(path);
-    } finally {
-      await unbind(server);
-      held.delete(path);
-    }
-  };
-  return {
-    release: () => {
-      releasing ??= release();
-      return releasing;
-    },
-  };
 };
 
-/**
- * Takes the lock `file`; rejects with `locked` or `cannotWrite`. Its folder must exist. Abstract sockets are used if
- * `platform` has them.
- */
-export const acquireLock = async (file: string, platform: string = process.platform): Promise<Lock> => {
+/** Takes the lock `file`; rejects with `locked` or `cannotWrite`. Its folder must exist. */
+export const acquireLock = async (
+  file: string,
+  { platform = process.platform, takeOver = false }: LockOptions = {},
+): Promise<Lock> => {
   let path = file;
   try {
     path = join(await realpath(dirname(file)), basename(file));
@@ -130,7 +148,7 @@ export const acquireLock = async (file: string, platform: string = process.platf
     throw cannotWrite(path, error);
   }
   try {
-    return await acquireReal(path, platform);
+    return await acquireReal(path, platform, takeOver);
   } catch (error) {
     held.delete(path);
     throw cannotWrite(path, error);
