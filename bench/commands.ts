@@ -3,7 +3,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CommandLevel } from '../src/agent/policy/call-level.js';
+import type { CommandLevel } from '../src/agent/policy/call-sandbox-level.js';
 import type { Tool, ToolContext } from '../src/ports/tool.js';
 import { createSessionSandbox } from '../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../src/tools/builtin-tools.js';

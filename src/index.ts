@@ -5,7 +5,7 @@ export { messagesOf } from './agent/conversation.js';
 export type { Event } from './agent/event.js';
 export type { Image, Message } from './agent/message.js';
 export { allowHosts, type Preset, presetRules } from './agent/policy/rules.js';
-export { type FinishReason, finishReasonOf, toolsMode } from './agent/projections/finish-reason.js';
+export { type FinishReason, finishReasonOf, toolsMode } from './agent/projections/tools-mode-finish.js';
 export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
 export type { State, WaitReason } from './agent/state.js';
 export type { Usage } from './agent/values/usage.js';

@@ -14,7 +14,7 @@ import { endingOf, exitCodes, Stop } from './exit-codes.js';
 import { createStepPrinter, withDetail } from './interactive/step-printer.js';
 import { packageFolder } from './package-folder.js';
 import { type Opened, openFromFlags } from './sessions/open-session.js';
-import { countStates, moved, pathLine } from './sessions/path-line.js';
+import { countStates, moved, pathLine } from './sessions/step-path.js';
 import { consult } from './settings/apply-config.js';
 import { listenToSignals } from './signals.js';
 

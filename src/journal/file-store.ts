@@ -21,7 +21,7 @@ import {
   sessionsFolder,
   writeWhole,
 } from './journal-paths.js';
-import type { JournaledMachine } from './machine-for-journal.js';
+import type { JournaledMachine } from './journaled-machine.js';
 import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
 import { type InspectableStore, inspectFile, replayFile } from './read/inspect.js';
 import { listSessions } from './read/list-sessions.js';

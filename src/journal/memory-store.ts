@@ -3,7 +3,7 @@ import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Recorded } from './format/line-codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
-import type { JournaledMachine } from './machine-for-journal.js';
+import type { JournaledMachine } from './journaled-machine.js';
 import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords, replayWith } from './read/fold.js';
 import type { InspectableStore } from './read/inspect.js';
 import { summarise, titleOf } from './read/list-sessions.js';

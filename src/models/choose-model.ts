@@ -13,7 +13,7 @@ import { modelsLike, thinksByItself } from './catalogue.js';
 import { endpointOf, keyIn } from './endpoints.js';
 import { createFetch } from './http/node-fetch.js';
 import { adapters } from './providers/adapters.js';
-import { findFacts, type Unanswered } from './providers/server-facts.js';
+import { findFacts, type Unanswered } from './providers/find-model-facts.js';
 import { loadScript } from './scripted/load-script.js';
 
 /** Why there is no model; `message` is for the user and says what to do. */

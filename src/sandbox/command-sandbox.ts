@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import type { CommandLevel } from '../agent/policy/call-level.js';
+import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import { canBeParked } from '../launcher/fenced-shell.js';
 import type { Launcher, TakenCommand } from '../launcher/launcher.js';

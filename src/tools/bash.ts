@@ -6,7 +6,7 @@ import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { failed } from './change-file.js';
 import { defineTool } from './define-tool.js';
-import { readCommandShape } from './input-shapes.js';
+import { readCommandShape } from './foreign-inputs.js';
 import { describeEnd, endLines, outcomeOf, outputOf, type StartedCommand } from './shell/command-result.js';
 import type { CommandVariables } from './shell/command-variables.js';
 import { type CommandEnd, type CommandRequest, startCommand } from './shell/shell-command.js';

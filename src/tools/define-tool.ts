@@ -14,7 +14,7 @@ import type {
   ToolOutcome,
 } from '../ports/tool.js';
 import { showPath } from './files/paths.js';
-import { IGNORED_FIELDS, type ReadShape } from './input-shapes.js';
+import { IGNORED_FIELDS, type ReadShape } from './foreign-inputs.js';
 
 /** Defines a tool from one schema: the model reads it, the input is checked by it, and the code is typed by it. */
 

@@ -11,7 +11,7 @@ import {
 import { defineTool } from './define-tool.js';
 import { decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { judgePath } from './files/paths.js';
-import { readEditShape } from './input-shapes.js';
+import { readEditShape } from './foreign-inputs.js';
 import { planEdits, type TextEdit } from './matching/plan-edits.js';
 
 /** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */

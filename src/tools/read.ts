@@ -8,7 +8,7 @@ import { defineTool } from './define-tool.js';
 import { decodeFile, type Encoding, loadFile } from './files/file-text.js';
 import { findAllowed, judgePath } from './files/paths.js';
 import { keepPicture } from './files/picture.js';
-import { readFileShape } from './input-shapes.js';
+import { readFileShape } from './foreign-inputs.js';
 
 /** Below the limit at which the runtime truncates results, so that shown text has no gap. */
 const SHOWN_BYTES = 28_000;

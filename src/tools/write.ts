@@ -13,7 +13,7 @@ import { defineTool } from './define-tool.js';
 import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { endingsOf, withEnding } from './files/line-endings.js';
 import { judgePath } from './files/paths.js';
-import { readWriteShape } from './input-shapes.js';
+import { readWriteShape } from './foreign-inputs.js';
 
 const schema = v.strictObject({
   path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../src/agent/call.js';
-import { type CommandLevel, levelOfCall } from '../../src/agent/policy/call-level.js';
+import { type CommandLevel, levelOfCall } from '../../src/agent/policy/call-sandbox-level.js';
 import type { Settings } from '../../src/agent/settings.js';
 
 type Row = readonly [Settings['sandbox'], Needs | undefined, CommandLevel];

@@ -6,7 +6,7 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../../src/journal/machine-for-journal.js';
+import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { InspectableStore } from '../../src/journal/read/inspect.js';
 import { agentMachine, replay } from '../../src/journal/read/replay.js';

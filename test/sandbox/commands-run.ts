@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../src/agent/policy/call-level.js';
+import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';
 import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import type { CommandLevel } from '../../src/agent/policy/call-level.js';
+import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import {
   type CommandSandbox,
   type CommandSpec,

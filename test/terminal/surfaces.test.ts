@@ -44,7 +44,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste'],
-      ...['interactive/screen', 'interactive/terminal-session', 'next-session'],
+      ...['interactive/screen', 'interactive/interactive-terminal', 'next-session'],
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };

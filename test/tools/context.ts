@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
-import type { CommandLevel } from '../../src/agent/policy/call-level.js';
+import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import type {
   FileHashes,
   FileMemory,

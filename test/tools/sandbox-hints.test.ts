@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CommandLevel } from '../../src/agent/policy/call-level.js';
+import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import { sandboxHint } from '../../src/tools/shell/sandbox-hints.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };

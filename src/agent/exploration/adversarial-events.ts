@@ -1,6 +1,6 @@
 import type { EventType, On } from '../event.js';
 import { inFlight } from '../invariants/in-flight.js';
-import { isEnded, isRunning } from '../moves/tools/start-calls.js';
+import { isEnded, isRunning } from '../moves/tools/tool-batch.js';
 import { defaultSettings } from '../settings.js';
 import type { In, State } from '../state.js';
 import { replyOf, usageFor } from './configurations/model-replies.js';

@@ -1,7 +1,7 @@
 import type { CallOutcome, CallPreview } from '../call.js';
 import type { Event, ModelError, On } from '../event.js';
 import { isSpending } from '../moves/tools/admit-call.js';
-import { isRunning } from '../moves/tools/start-calls.js';
+import { isRunning } from '../moves/tools/tool-batch.js';
 import type { In } from '../state.js';
 import type { FailureChoice, HookChoice, OutcomeChoice } from './configurations/configuration.js';
 import { usageFor } from './configurations/model-replies.js';

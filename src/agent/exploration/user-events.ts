@@ -1,5 +1,5 @@
 import type { Event, InputMode, QueuedInput } from '../event.js';
-import { isEnded } from '../moves/tools/start-calls.js';
+import { isEnded } from '../moves/tools/tool-batch.js';
 import type { In, State } from '../state.js';
 import type { Limit } from '../values/limit.js';
 import { raisedLimit } from './configurations/model-replies.js';

@@ -2,7 +2,7 @@ import type { Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
 import { breach } from '../breach.js';
 import type { Event } from '../event.js';
-import { isAsked, isRunning } from '../moves/tools/start-calls.js';
+import { isAsked, isRunning } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
 
 /**

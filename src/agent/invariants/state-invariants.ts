@@ -4,7 +4,7 @@ import { breach } from '../breach.js';
 import { type Conversation, lengthOf } from '../conversation.js';
 import type { Event } from '../event.js';
 import type { Message, UserMessage } from '../message.js';
-import { isAsked, isEnded, isRunning } from '../moves/tools/start-calls.js';
+import { isAsked, isEnded, isRunning } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
 import { isReached } from '../values/limit.js';
 

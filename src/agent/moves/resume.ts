@@ -14,15 +14,8 @@ import { hookAction } from './hooks.js';
 import { keepPartial } from './stop-cleanup.js';
 import { forceBatch } from './tools/cancel-tools.js';
 import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
-import {
-  cancelCalls,
-  displayResult,
-  isRunning,
-  replaceCalls,
-  restartBatch,
-  spendingIn,
-  type ToolBatch,
-} from './tools/start-calls.js';
+import { restartBatch, spendingIn } from './tools/start-calls.js';
+import { cancelCalls, displayResult, isRunning, replaceCalls, type ToolBatch } from './tools/tool-batch.js';
 
 /**
  * Resumes a session. The state alone tells what was in flight.

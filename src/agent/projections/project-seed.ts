@@ -1,11 +1,11 @@
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action, ActionType } from '../action.js';
 import type { Event } from '../event.js';
-import { isEnded } from '../moves/tools/start-calls.js';
+import { isEnded } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
 import type { FailureOrigin } from '../values/failure-origin.js';
 import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';
-import { type ProjectedStep, stepFinder } from './projection-arrows.js';
+import { type ProjectedStep, stepFinder } from './seed-table.js';
 
 /**
  * Projection for seeds with a call, its retry, its tools and at most one hook (000, Loom).

@@ -122,7 +122,7 @@ export type ResumeOptions = {
 /** The built-in environments, imported when the first run begins. */
 const loadEnvironments = async (): Promise<EnvironmentKinds> => {
   const [{ javascript }, { quickjs }, { python }] = await Promise.all([
-    import('../environments/javascript.js'),
+    import('../environments/sandboxed-node.js'),
     import('../environments/quickjs/quickjs.js'),
     import('../environments/python.js'),
   ]);

@@ -1,5 +1,5 @@
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
-import { fingerprintOf, type JournaledMachine } from '../../journal/machine-for-journal.js';
+import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
 import type { InspectableStore } from '../../journal/read/inspect.js';
 import type { AskTypes } from '../ports.js';
 import { codeMode } from '../run/machine.js';

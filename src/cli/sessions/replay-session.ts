@@ -1,8 +1,8 @@
 import type { Stepped } from '../../ports/session.js';
 import { makeSafe, type Safe, safeJson } from '../../terminal/safe-text.js';
 import { readSeq } from '../flags.js';
-import { moved, pathLine, statesOf } from './path-line.js';
 import { tellReplay } from './replay-report.js';
+import { moved, pathLine, statesOf } from './step-path.js';
 import { findInfo, foldStored } from './stored-sessions.js';
 
 type Flags = { readonly at?: string; readonly json?: true };

@@ -3,7 +3,7 @@ import type { Event } from '../../agent/event.js';
 import { oneLine, paint, paintDiff } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { hashLoaded, loadFile } from '../../tools/files/file-text.js';
-import { diffSinceHead } from '../../workspace/worktree-diff.js';
+import { diffSinceHead } from '../../workspace/diff-since-head.js';
 import { foldStored } from '../sessions/stored-sessions.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 

@@ -2,7 +2,7 @@ import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { JournalError } from '../journal-error.js';
-import type { JournaledMachine } from '../machine-for-journal.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 import { type JournalStep, stepEntry } from './steps.js';
 
 /** A state check is written every CHECK_EVERY entries, and at rest. */

@@ -3,7 +3,7 @@ import type { Header, JournalStore } from '../../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
-import type { JournaledMachine } from '../machine-for-journal.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';
 import { JournalScan } from './scan.js';
 

@@ -2,7 +2,7 @@ import { agent, initialState } from '../../agent/machine.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../machine-for-journal.js';
+import { fingerprintOf, type JournaledMachine } from '../journaled-machine.js';
 import { type Replay, type ReplayOptions, replayWith } from './fold.js';
 import { createStateCheck } from './state-check.js';
 

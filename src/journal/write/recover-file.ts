@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { misnamed } from '../journal-error.js';
-import type { JournaledMachine } from '../machine-for-journal.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, refuseMismatch } from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
 import { cutTail } from './cut-tail.js';

@@ -1,9 +1,9 @@
 import { VERSION } from '../../base/version.js';
 import { pageWords, shorten } from './error-page-text.js';
 import { watchLines } from './event-lines.js';
-import { type Exchange, exchangeOf } from './exchange.js';
 import { LeanReadable } from './lean-streams.js';
 import type { LeanFetch, LeanResponse } from './node-fetch.js';
+import { type Exchange, exchangeOf } from './request-side-channel.js';
 
 /**
  * The `fetch` that the providers' packages get.
@@ -11,7 +11,7 @@ import type { LeanFetch, LeanResponse } from './node-fetch.js';
  * 1. It sends our user agent, and asks for an uncompressed answer.
  * 2. A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
  *    too: a key is sent only to the address that the user named.
- * 3. Lines of the stream that packages skip are reported to the exchange of the request (exchange.ts).
+ * 3. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts).
  */
 
 const USER_AGENT = `pawl/${VERSION}`;

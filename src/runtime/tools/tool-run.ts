@@ -1,7 +1,7 @@
 import type { JudgedCall } from '../../agent/call.js';
 import { remainingIn } from '../../agent/moves/budget.js';
 import { spendingId } from '../../agent/moves/common/count-usage.js';
-import { levelOfCall } from '../../agent/policy/call-level.js';
+import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Blobs } from '../../ports/journal.js';

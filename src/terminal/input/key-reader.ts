@@ -1,12 +1,5 @@
-import {
-  type Key,
-  keyOfControl,
-  keyOfSequence,
-  NO_MODIFIERS,
-  namedKey,
-  type Pressed,
-  textKey,
-} from './key.js';
+import { type Key, NO_MODIFIERS, namedKey, type Pressed, textKey } from './key.js';
+import { keyOfControl, keyOfSequence } from './key-codes.js';
 
 /**
  * Turns the bytes of a terminal into keys.

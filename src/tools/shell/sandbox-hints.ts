@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../agent/policy/call-level.js';
+import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import { INNER_HOME } from '../../sandbox/session/session-folders.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { CommandLevel } from '../../agent/policy/call-level.js';
+import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { FENCE_DEPTH, reportingLeftovers } from '../../launcher/fenced-shell.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';

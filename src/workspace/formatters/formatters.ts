@@ -1,5 +1,5 @@
 import type { JudgedCall } from '../../agent/call.js';
-import { levelOfCall } from '../../agent/policy/call-level.js';
+import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
 import { plural } from '../../base/plural.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import type { HookContext, HookReport } from '../../ports/hooks.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { javascript } from '../../../src/ask/environments/javascript.js';
+import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
 conforms(javascript);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { javascript } from '../../../src/ask/environments/javascript.js';
+import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
 import type { Subcall } from '../../../src/ask/ports.js';
 import type { CellReport, PastCell } from '../../../src/ask/run/cell.js';
 import { digestOf } from '../../../src/ask/run/text/text-digest.js';

@@ -9,6 +9,7 @@ import { changeBatch, changeSession } from '../../update.js';
 import { countToolUsage } from '../common/count-usage.js';
 import { admit, policyOf } from './admit-call.js';
 import { endRunning, neverRan, outcomeText, refusedText } from './result-texts.js';
+import { startReadyCalls } from './start-calls.js';
 import {
   type CallReference,
   cancelCauseOf,
@@ -18,9 +19,8 @@ import {
   isEnded,
   isRunning,
   replaceCalls,
-  startReadyCalls,
   type ToolBatch,
-} from './start-calls.js';
+} from './tool-batch.js';
 
 /** Events of a running batch: starts, results, previews, approvals. */
 

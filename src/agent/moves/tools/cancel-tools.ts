@@ -7,6 +7,7 @@ import { nextId } from '../common/next-id.js';
 import { schedule, timerFrom } from '../common/timers.js';
 import { isTurnLimit, stopCauseOf } from '../stop-turn.js';
 import { endRunning, neverRan, notRunText, unknownText } from './result-texts.js';
+import { startReadyCalls } from './start-calls.js';
 import {
   type CallReference,
   cancelCalls,
@@ -17,10 +18,9 @@ import {
   isRunning,
   isWaiting,
   replaceCalls,
-  startReadyCalls,
   type ToolBatch,
   withdrawApprovals,
-} from './start-calls.js';
+} from './tool-batch.js';
 
 /** Cancels one call (docs/rules.md#cancel-one-call) or the whole batch. */
 

@@ -19,7 +19,7 @@ import {
   isWaiting,
   type ToolBatch,
   withdrawApprovals,
-} from './start-calls.js';
+} from './tool-batch.js';
 
 /** Settles a batch: one user message with one result per call, in call order. */
 

@@ -3,7 +3,7 @@ import http from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { chooseModel } from '../../src/models/choose-model.js';
 import { createFetch } from '../../src/models/http/node-fetch.js';
-import { findFacts } from '../../src/models/providers/server-facts.js';
+import { findFacts } from '../../src/models/providers/find-model-facts.js';
 import type { ModelFacts } from '../../src/ports/model.js';
 
 const fetch = createFetch({});
