@@ -28,7 +28,7 @@ const isVolatile = (event: Event): boolean =>
   event.type === 'ToolProgress';
 
 /**
- * Text is kept, merged, of one reply at a time: between two requests there is always another event
+ * Keeps the text of one reply at a time, merged. Between two requests there is always another event
  * (docs/rules.md#merged-text).
  */
 const keepText = (kept: Event | null, event: Event): Event | null => {
@@ -36,7 +36,7 @@ const keepText = (kept: Event | null, event: Event): Event | null => {
   return { ...event, text: (kept?.type === 'TextDelta' ? kept.text : '') + event.text };
 };
 
-/** The agent's deltas are volatile; a group waits for the ToolStarted of the calls that it starts. */
+/** The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it starts. */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step,
   isVolatile,
@@ -46,11 +46,11 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
   startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
 
-/** In such a state nothing happens until the user acts. */
+/** Whether the session does nothing until the user acts. */
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
-/** A session of the agent while it is open in this process. It ends after the machine's Shutdown, or with an error. */
+/** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
 export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #journal: Journal;
   readonly #opened: State;
@@ -87,12 +87,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     perform(action, state, this.#performers);
   }
 
-  /** The commands that the session has started in the background, the oldest first. */
+  /** The background commands of the session, oldest first. */
   get jobs(): readonly Job[] {
     return this.#equipment.jobs.list();
   }
 
-  /** Durable and applied when it resolves. Rejects with a TypeError for input that is no event of a user. */
+  /** Resolves when the event is durable and applied. Rejects with a TypeError for input that is no event of a user. */
   async send(given: Input): Promise<{ readonly seq: number }> {
     const input = checkInput(given);
     return this.submit(
@@ -100,7 +100,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     );
   }
 
-  /** Resolves when nothing happens until the user acts; rejects with what stopped the session. */
+  /** Resolves when the session waits for the user. Rejects with the error that stopped the session. */
   async idle(): Promise<State> {
     if (this.fault !== null) await this.ended;
     if (isIdle(this.state)) return this.state;
@@ -114,15 +114,15 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     });
   }
 
-  /** Shuts the session down if it still runs; resolves when it has ended. */
+  /** Shuts the session down if it still runs. Resolves when it has ended. */
   async close(): Promise<void> {
     if (!this.isOver) await this.send({ type: 'ShutdownRequested' });
     await this.ended;
   }
 
   /**
-   * Goes on with a session that was opened again. New settings come first, so that nothing starts under the old ones;
-   * after a clean end nothing starts, and settings can't change before the session is open.
+   * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
+   * After a clean end nothing starts, and settings can change only once the session is open.
    */
   async resume(patch: Partial<Settings>): Promise<void> {
     const epoch = this.#opened.session.epoch + 1;
@@ -136,7 +136,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     await resumed;
   }
 
-  /** Another model comes with its prices; throws if it is not connected. */
+  /** Adds the prices of a new model. Throws if the model is not connected. */
   #changeSettings(patch: Partial<Settings>): Extract<Input, { readonly type: 'SettingsChanged' }> {
     if (patch.model === undefined) return { type: 'SettingsChanged', patch };
     return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
@@ -149,8 +149,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   /**
-   * Waits at most a grace time: for tools, which were ended by force, and for replies that were cut off, whose usage is
-   * still to be journaled.
+   * Waits at most a grace period: for tools that were ended by force, and for aborted replies, whose usage must still be
+   * journaled.
    */
   protected async stopAll(): Promise<void> {
     const { models, compactions, timers, tools, previews, hooks } = this.#performers;

@@ -9,7 +9,7 @@ export class AsyncQueue<T> {
     this.#wake?.();
   }
 
-  /** The reader gets what is held, then the error if there is one. */
+  /** The reader gets the queued values, then the error if there is one. */
   end(error: Error | null): void {
     this.#over ??= { error };
     this.#wake?.();

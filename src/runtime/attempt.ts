@@ -10,7 +10,7 @@ const asError = (thrown: unknown): Error => {
     if (thrown instanceof Error && typeof thrown.message === 'string') return thrown;
     return new Error(thrown === undefined ? 'it threw without saying why' : String(thrown));
   } catch {
-    return new Error('what it threw can not be read'); // nothing is lost: nobody could read it
+    return new Error('what it threw can not be read'); // nothing is lost: the error could not be read
   }
 };
 
@@ -23,7 +23,7 @@ export const attempt = async <T>(work: () => T | PromiseLike<T>): Promise<Attemp
   }
 };
 
-/** As `attempt`, of work that waits for nothing. */
+/** The same for synchronous work. */
 export const attemptNow = <T>(work: () => T): Attempt<T> => {
   try {
     return { kind: 'done', value: work() };

@@ -43,17 +43,17 @@ import { attemptNow } from './attempt.js';
  */
 
 const LIMITS: CopyLimits = { depthMax: 120, charactersMax: 400_000_000 };
-/** An event is one line of a journal, where a character may need six. */
+/** Limits for an event, which is one line of a journal. There a character may take six. */
 const EVENT_LIMITS: CopyLimits = { ...LIMITS, charactersMax: 50_000_000 };
 
 type Taken<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'bad'; readonly why: string };
 
 const checked = <T>(shape: Shape<T>, value: unknown, whole: string): Taken<T> => {
   const why = faultIn(shape, value, whole);
-  return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why }; // its shape has just been looked at
+  return why === null ? { kind: 'ok', value: value as T } : { kind: 'bad', why }; // the shape was checked above
 };
 
-/** Of its shape; fields that nobody knows are left out. */
+/** The value if it has the shape. Unknown fields are left out. */
 const takeCopy = <T>(shape: Shape<T>, copied: PlainCopy, whole: string): Taken<T> => {
   if (copied.kind === 'invalid') return { kind: 'bad', why: copied.why };
   return checked(shape, trimmed(shape, copied.value), whole);
@@ -65,7 +65,7 @@ const take = <T>(shape: Shape<T>, given: unknown, whole: string): Taken<T> =>
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Rule 2: copies of the usage, and of what it came with. */
+/** Rule 2: separates the usage from the other fields. Both are copies. */
 const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage: PlainCopy } => {
   const whole = copyPlain(given, LIMITS);
   if (whole.kind === 'ok') {
@@ -76,7 +76,7 @@ const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage:
     };
   }
   const parted = attemptNow(() => {
-    const { usage, ...rest } = Object(given) as { readonly usage?: unknown }; // whatever it is
+    const { usage, ...rest } = Object(given) as { readonly usage?: unknown }; // any value is possible here
     return { rest: copyPlain(rest, LIMITS), usage: copyPlain(usage ?? null, LIMITS) };
   });
   return parted.kind === 'done' ? parted.value : { rest: whole, usage: whole };
@@ -84,7 +84,7 @@ const splitUsage = (given: unknown): { readonly rest: PlainCopy; readonly usage:
 
 // ---- Events ----
 
-/** A user's event, copied. Throws a TypeError that names the field that is wrong. */
+/** A copy of a user's event. Throws a TypeError that names the wrong field. */
 export const checkInput = (given: unknown): Input => {
   const copied = copyPlain(given, EVENT_LIMITS);
   const refuse = (why: string): never => {
@@ -95,7 +95,7 @@ export const checkInput = (given: unknown): Input => {
   return taken.kind === 'ok' ? taken.value : refuse(taken.why);
 };
 
-/** Its time is the runtime's: an event that was read from a journal has one. */
+/** Removes the time, which the runtime sets. An event from a journal has one. */
 const withoutTime = (value: unknown): unknown => {
   if (!isRecord(value)) return value;
   const { at: _, ...untimed } = value;
@@ -125,7 +125,7 @@ const partShape: Shape<Part> = variant<Part, 'type'>('type', {
   call: rawCallFields,
 });
 type Unpaid<P> = P extends unknown ? Omit<P, 'usage'> : never;
-/** A piece without the usage that may come with it. */
+/** The shape of a piece without its usage. */
 const pieceShape: Shape<Unpaid<ModelPiece>> = variant<Unpaid<ModelPiece>, 'type'>('type', {
   text: { text },
   reasoning: { text },
@@ -134,16 +134,16 @@ const pieceShape: Shape<Unpaid<ModelPiece>> = variant<Unpaid<ModelPiece>, 'type'
   failed: { error: modelErrorShape },
 });
 
-/** A piece of which the usage is null where it can't be counted, or where a call that failed has none. */
+/** A piece with checked usage: null if it can't be counted, or if a failed call reported none. */
 export type CheckedPiece =
   | Extract<ModelPiece, { readonly type: 'text' | 'reasoning' | 'toolCall' | 'failed' }>
   | (Omit<Completed, 'usage'> & { readonly usage: TokenUsage | null });
 export type Heard =
   | { readonly kind: 'piece'; readonly piece: CheckedPiece; readonly usageFault: string | null }
-  /** `usage`: what it says of that all the same. */
+  /** `usage`: from the invalid piece, if it can be counted. */
   | { readonly kind: 'bad'; readonly why: string; readonly usage: TokenUsage | null };
 
-/** One piece of a reply, whatever the model yielded. */
+/** Checks one piece of a reply. The model may yield any value. */
 export const checkPiece = (given: unknown): Heard => {
   const { rest, usage } = splitUsage(given);
   const taken = takeCopy(pieceShape, rest, 'the piece');
@@ -152,7 +152,7 @@ export const checkPiece = (given: unknown): Heard => {
   const used = takeCopy(nullable(usageShape), usage, 'the usage');
   const counted = used.kind === 'ok' ? used.value : null;
   if (taken.kind === 'bad') return { kind: 'bad', why: taken.why, usage: counted };
-  const piece = { ...taken.value, usage: counted } as CheckedPiece; // of these two types only the usage was missing
+  const piece = { ...taken.value, usage: counted } as CheckedPiece; // both types only lacked the usage
   if (used.kind === 'bad') return { kind: 'piece', piece, usageFault: used.why };
   const isMissing = piece.type === 'completed' && counted === null;
   return { kind: 'piece', piece, usageFault: isMissing ? 'it is missing' : null };
@@ -166,7 +166,7 @@ const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>(unpaidFields);
 
 export type ToolSaid = { readonly outcome: ToolOutcome; readonly usageFault: string | null };
 
-/** What a tool returned, as an outcome: one that is none has failed. */
+/** A tool's return value as an outcome. An invalid one counts as failed. */
 export const takeOutcome = (given: unknown): ToolSaid => {
   const { rest, usage: reported } = splitUsage(given);
   const taken = takeCopy(outcomeShape, rest, 'what it returned');
@@ -180,7 +180,7 @@ export const takeOutcome = (given: unknown): ToolSaid => {
 
 const NO_PREVIEW: CallPreview = { kind: 'none' };
 
-/** What a tool said that a call would change; nothing, if that is no preview. */
+/** A tool's preview of a call; nothing if it is invalid. */
 export const takePreview = (given: unknown): CallPreview => {
   const taken = take(previewShape, given, 'the preview');
   return taken.kind === 'ok' ? taken.value : NO_PREVIEW;
@@ -188,7 +188,7 @@ export const takePreview = (given: unknown): CallPreview => {
 
 const hashesShape: Shape<FileHashes> = object<FileHashes>({ before: text, after: optional(text) });
 
-/** Hashes of a file before and after a call; unknown, if they are none. */
+/** Hashes of a file before and after a call; unknown if they are invalid. */
 export const takeHashes = (given: unknown): FileHashes | undefined => {
   const taken = take(hashesShape, given, 'the hashes');
   return taken.kind === 'ok' ? taken.value : undefined;
@@ -199,7 +199,7 @@ const judgementShape: Shape<Judgement> = variant<Judgement, 'kind'>('kind', {
   invalid: invalidFields,
 });
 
-/** What a tool said of a call's input: an input that could not be judged is invalid. */
+/** A tool's judgement of a call's input. Without a valid judgement the input counts as invalid. */
 export const takeJudgement = (given: unknown): Judgement => {
   const taken = take(judgementShape, given, 'its judgement');
   if (taken.kind === 'ok') return taken.value;
@@ -232,7 +232,7 @@ const toolShape: Shape<StaticTool> = object<StaticTool>({
   traits: traitsShape,
 });
 
-/** What is wrong with the fields of an object that has functions, too. */
+/** The fault in an object that also has functions; null if there is none. */
 const faultOf = <T>(shape: Shape<T>, given: unknown): string | null => {
   const read = attemptNow(() => trimmed(shape, given));
   return read.kind === 'done' ? faultIn(shape, read.value, 'it') : "it can't be read";
@@ -247,17 +247,17 @@ const lacking = (given: object, names: readonly string[]): string | null => {
   return missing === undefined ? null : `it has no function ${missing}`;
 };
 
-/** Throws a TypeError that names the setting that can't be what it is set to. */
+/** Throws a TypeError that names the invalid setting. */
 export const checkSettings = (settings: Partial<Settings>): void =>
   refuse('the settings', faultIn(settingsPatchShape, settings, 'they'));
 
-/** Throws a TypeError that says what is wrong with a model. */
+/** Throws a TypeError that describes the fault of a model. */
 export const checkModel = (model: Model): void => {
   refuse('the model', faultOf(modelShape, model));
   refuse(`the model ${model.id}`, lacking(model, ['stream']));
 };
 
-/** Throws a TypeError that says what is wrong with a tool. */
+/** Throws a TypeError that describes the fault of a tool. */
 export const checkTool = (tool: Tool): void => {
   refuse('a tool', faultOf(toolShape, tool));
   refuse(`the tool ${tool.name}`, lacking(tool, ['judge', 'run']));

@@ -1,6 +1,6 @@
 import type { Clock } from '../ports/clock.js';
 
-/** Timers of Node hold at most this much; longer waits are made of several. */
+/** Longest wait of a Node timer. Longer waits use several timers. */
 const LONGEST_MS = 2_147_483_647;
 
 const after = (delayMs: number, ring: () => void): (() => void) => {
@@ -13,22 +13,22 @@ const after = (delayMs: number, ring: () => void): (() => void) => {
   return () => clearTimeout(timer);
 };
 
-/** Where a clock gets its time and its timers from; milliseconds. */
+/** The sources of a clock's time and timers, in milliseconds. */
 export type TimeSources = {
-  /** Since 1970; may jump, either way. */
+  /** Time since 1970. It may jump in either direction. */
   wall(): number;
-  /** Since any moment; never goes back, and knows no jumps. */
+  /** Time since any moment. It never goes back and never jumps. */
   steady(): number;
   after(delayMs: number, ring: () => void): () => void;
 };
 
 /**
- * The time of the wall while nothing waits, and a steady one while something does: a clock that is set meanwhile neither
- * holds a wait nor ends it early. When the last timer is over the time is the wall's again.
+ * Shows the wall time while no timer runs, and a steady time while one does. Setting the computer's clock therefore
+ * neither delays a wait nor ends it early. After the last timer the wall time counts again.
  */
 export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock => {
   let waiting = 0;
-  /** What a steady time is behind the wall's. */
+  /** Wall time minus steady time. */
   let offset = 0;
   const release = (): void => {
     waiting--;
@@ -47,7 +47,7 @@ export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock =
       const cancel = wait(delayMs, () => {
         if (!end()) return;
         try {
-          ring(); // what it does belongs to the wait: the time is steady until it has done it
+          ring(); // the callback still belongs to the wait, so the time stays steady until it returns
         } finally {
           release();
         }
@@ -60,7 +60,7 @@ export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock =
   };
 };
 
-/** The time of the machine we run on. A timer that runs keeps the process alive. */
+/** The clock of this computer. A running timer keeps the process alive. */
 export const systemClock: Clock = createClock({
   wall: () => Date.now(),
   steady: () => performance.now(),

@@ -7,31 +7,31 @@ import type { Redactor } from '../secrets/redactor.js';
 
 /** The dependencies of one session, besides its journal. */
 export type SessionDependencies = {
-  /** The model with this id; throws if there is none, which is reported as a failed request. */
+  /** The model with this id. Throws if there is none; the request then fails. */
   model(modelId: string): Model;
   readonly tools: readonly Tool[];
   readonly files: FileMemory;
   readonly jobs: Jobs;
-  /** What a model is told, at the end of a conversation that it is to summarise; `kept` is what the user wants kept. */
+  /** The request for a summary, at the end of the conversation. `kept`: the user's wish about its content. */
   compactionInstructions(kept: string | null): string;
-  /** null: none is connected, and a phase that is wanted fails. */
+  /** null: no hooks are connected, and a requested phase fails. */
   readonly hooks: Hooks | null;
-  /** Replaces values of secrets in what tools return; absent: nothing is secret. */
+  /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
   /** Releases the session's own resources after all its work has stopped. */
   close?(): Promise<void>;
 };
 
-/** The same, as the performers use it. */
+/** The dependencies in the form that the performers use. */
 export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
   readonly redactor: Redactor;
   /** By name. */
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Frozen at session start, as are the declarations. */
+  /** Fixed at the start of the session, like the declarations. */
   readonly instructions: string;
   readonly declarations: readonly ToolDeclaration[];
   readonly clock: Clock;
-  /** null: none is connected. */
+  /** null: no policy is connected. */
   readonly stoppingPolicy: StoppingPolicy | null;
   /** A number from 0 to 1, for jitter. */
   random(): number;

@@ -6,27 +6,27 @@ import { attempt, attemptNow } from './attempt.js';
 import { Observers } from './observers.js';
 import type { Applied, Posted } from './posted-event.js';
 
-/** A machine as the loop needs it: its step, and what its events mean for the journal. */
+/** What the loop needs to know about a machine: its step, and how to journal its events. */
 export type MachineAdapter<M extends MachineTypes> = {
   step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
-  /** Whether the event is shown at once and not journaled as it comes. */
+  /** Whether the event is shown at once and not journaled immediately. */
   isVolatile(event: M['event']): boolean;
-  /** What is to be journaled of `kept` and a volatile event that comes after it; null for nothing. */
+  /** Merges a volatile event into `kept`, to journal both later; null if there is nothing to journal. */
   keep(kept: M['event'] | null, event: M['event']): M['event'] | null;
-  /** Whether all that `kept` says is in `next`. */
+  /** Whether `next` contains everything in `kept`. */
   holds(next: M['event'], kept: M['event']): boolean;
-  /** The id of what is started by the event, for which a group may wait (see `prepare`); null of other events. */
+  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
   startOf(event: Posted<M>): string | null;
 };
 
-/** What a session of any machine is made from. */
+/** The parts of a session of any machine. */
 export type SessionParts<M extends MachineTypes> = {
   readonly adapter: MachineAdapter<M>;
   readonly journal: Journal<M>;
-  /** The state that the journal holds. */
+  /** The state after the last journaled event. */
   readonly state: M['state'];
   readonly clock: Clock;
-  /** Receives faults that stop nothing. */
+  /** Receives faults that do not stop the session. */
   report(fault: Error): void;
 };
 
@@ -43,37 +43,36 @@ type Taken<M extends MachineTypes> = {
   readonly accepted: boolean;
 };
 
-/** Events that are journaled with one append. */
+/** Events that are journaled together. */
 type Group<M extends MachineTypes> = {
   readonly taken: Taken<M>[];
   readonly drafts: EntryDraft<M>[];
-  /** Ids of what the group starts and whose starting event has not come yet. */
+  /** Ids of announced work whose starting event has not arrived yet. */
   readonly starting: Set<string>;
 };
 
-/** The error of everything that needs an open session. */
+/** The error for calls that need an open session. */
 export const notOpen = (sessionId: string): Error =>
   new Error(`session ${sessionId} is not open here: open it first`);
 
-/** Rule 4. */
+/** Applies rule 4. */
 const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void => {
   if (sender === undefined) throw why;
   sender.reject(why);
 };
 
 /**
- * A session of any machine while it is open in this process, and the only loop: event -> step -> journal -> perform.
+ * A session of any machine that is open in this process, and the only loop: event -> step -> journal -> perform.
  *
- * 1. Events are stepped one after the other, in the order they were posted; each gets its time when it is stepped.
- * 2. Events that were queued together are journaled with one append. Nothing is performed, shown or resolved before that
- *    append has resolved; if it rejects, the session ends, and the state stays what the journal holds.
- * 3. Volatile events are shown at once and not synced. Their text is journaled merged, before the next other event, and
- *    not at all if that event holds it.
- * 4. An event that the machine refuses as malformed, or can't be stepped with, is as if it had never come: its sender
- *    gets the error. An event without a sender comes from the runtime itself, which can't go on without it: the session
- *    ends.
- * 5. A group waits for the events that start what it has announced, but for nothing else: any other event closes it.
- * 6. The session ends once: by `end`, or with the error that stopped the loop. Then nothing of it runs any more, and the
+ * 1. Events are stepped one by one, in the order in which they were posted. Each gets its time when it is stepped.
+ * 2. Events that are queued together are journaled with one append. Only after the append has resolved are actions
+ *    performed, steps shown and senders answered. If it rejects, the session ends, and the state stays as journaled.
+ * 3. Volatile events are shown at once and not synced. Their text is merged and journaled before the next other event, or
+ *    not at all if that event contains it.
+ * 4. A malformed event, or one that can't be stepped, has no effect, and its sender gets the error. If the event has no
+ *    sender it comes from the runtime, which can't continue without it, so the session ends.
+ * 5. A group waits only for the events that start what it has announced. Any other event closes it.
+ * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
  *    journal is closed.
  */
 export abstract class JournaledSession<M extends MachineTypes> {
@@ -84,15 +83,15 @@ export abstract class JournaledSession<M extends MachineTypes> {
   readonly #settle: { resolve(): void; reject(error: Error): void };
   #state: M['state'];
   #inbox: Item<M>[] = [];
-  /** The merged text of volatile events that were stepped and are not in the journal yet. */
+  /** Merged text of volatile events that are not in the journal yet. */
   #kept: M['event'] | null = null;
   #draining: Promise<void> | null = null;
   #arrived: (() => void) | null = null;
   #ending = false;
   #fault: Error | null = null;
-  /** Why no event is taken any more. */
+  /** Why no more events are accepted; null while they are. */
   #over: Error | null = null;
-  /** Resolves when the session was ended; rejects with what stopped it otherwise. */
+  /** Resolves after a normal end. Rejects with the error that stopped the session. */
   readonly ended: Promise<void>;
 
   constructor({ adapter, journal, state, clock, report }: SessionParts<M>) {
@@ -106,62 +105,62 @@ export abstract class JournaledSession<M extends MachineTypes> {
       settle = { resolve, reject };
     });
     this.#settle = settle;
-    // those who wait for the end get the error; a session that nobody waits for must not end the process
+    // Without this handler, an error in a session that nobody awaits would end the process.
     this.ended.catch(() => undefined);
   }
 
   /**
-   * Called for each action before its event is durable: may post and look, nothing else. Returns the ids of what will be
-   * started by an event that is posted later.
+   * Called for each action before its event is durable. May only read and post. Returns the ids of work whose starting
+   * event will be posted later.
    */
   protected abstract prepare(action: M['action'], state: M['state']): readonly string[];
 
-  /** Performs an action after its event is durable. Never throws, never waits: outcomes are posted. */
+  /** Performs an action after its event is durable. Never throws, never waits; results are posted. */
   protected abstract perform(action: M['action'], state: M['state']): void;
 
-  /** Ends everything that actions began; resolves when nothing of it runs any more, or nobody can wait longer. */
+  /** Ends all work of the actions. Resolves when it has stopped, or after the grace period. */
   protected abstract stopAll(): Promise<void>;
 
   get header(): Header<M> {
     return this.#journal.header;
   }
 
-  /** As far as it is durable, with the volatile events that came since. */
+  /** The durable state with the later volatile events applied. */
   get state(): M['state'] {
     return this.#state;
   }
 
-  /** The number of the last durable entry. */
+  /** Sequence number of the last durable entry. */
   get seq(): number {
     return this.#journal.seq;
   }
 
-  /** Whether it has ended, or is about to. */
+  /** Whether the session has ended or is about to end. */
   get isOver(): boolean {
     return this.#ending;
   }
 
-  /** The error that stopped the session; null while it runs, and after a clean end. */
+  /** The error that stopped the session; null while it runs and after a normal end. */
   get fault(): Error | null {
     return this.#fault;
   }
 
-  /** Calls the watcher with every step from now on, deltas too; the returned function ends that. */
+  /** Calls the watcher for every step from now on, including deltas. The returned function removes it. */
   watch(watcher: Watcher<M>): () => void {
     return this.#observers.watch(watcher);
   }
 
-  /** The entries from `from` on, then those that come, until the session ends. */
+  /** The entries from `from` on, then new ones until the session ends. */
   read(from = 1): AsyncIterable<Entry<M>> {
     return this.#observers.read(() => this.#journal.read(from), from);
   }
 
-  /** Queues an event of the runtime's own. Ignored after the end. */
+  /** Queues an event of the runtime. Ignored after the end. */
   protected post(event: Posted<M>, applied?: Applied<M>): void {
     if (this.#over === null) this.#enqueue({ event, applied });
   }
 
-  /** Resolves when the event is durable and applied; rejects with the journal's error, or if the session has ended. */
+  /** Resolves when the event is durable and applied. Rejects with the journal's error, or if the session has ended. */
   protected submit(event: Posted<M>, applied?: Applied<M>): Promise<{ readonly seq: number }> {
     return new Promise((resolve, reject) => {
       if (this.#over === null) this.#enqueue({ event, applied, sender: { resolve, reject } });
@@ -233,7 +232,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (!isVolatile) {
       this.#flush(event, before, group);
       group.drafts.push({ event, state });
-    } else if (accepted) this.#kept = this.#adapter.keep(this.#kept, event); // rule 3: late text is not kept
+    } else if (accepted) this.#kept = this.#adapter.keep(this.#kept, event); // rule 3: drops text that arrives late
     const seq = isVolatile ? null : this.seq + group.drafts.length;
     group.taken.push({ item, stepped: { seq, event, state, actions, path, diagnostics }, accepted });
     const started = this.#adapter.startOf(item.event);

@@ -24,8 +24,8 @@ export class Observers<M extends MachineTypes> {
   }
 
   /**
-   * The entries from `from` on: the stored ones, then those that are journaled meanwhile and later, until the session
-   * ends. `readStored` is called after this reader is registered, so that no entry falls between the two.
+   * The stored entries from `from` on, then new ones until the session ends. The reader is registered before `readStored`
+   * is called, so that no entry is missed between the two.
    */
   async *read(readStored: () => AsyncIterable<Entry<M>>, from: number): AsyncGenerator<Entry<M>> {
     const live = new AsyncQueue<Entry<M>>();
@@ -43,12 +43,12 @@ export class Observers<M extends MachineTypes> {
     }
   }
 
-  /** Gives a durable entry to the readers. */
+  /** Passes a durable entry to the readers. */
   journaled(entry: Entry<M>): void {
     for (const reader of this.#readers) reader.push(entry);
   }
 
-  /** Gives a step to the watchers. */
+  /** Passes a step to the watchers. */
   stepped(stepped: Stepped<M>): void {
     for (const watcher of this.#watchers) {
       const watched = attemptNow<unknown>(() => watcher(stepped));
@@ -57,13 +57,13 @@ export class Observers<M extends MachineTypes> {
     }
   }
 
-  /** Ends every reading, with the error that stopped the session if there is one. */
+  /** Ends all readers, with the error that stopped the session if there is one. */
   end(fault: Error | null): void {
     this.#ended = true;
     for (const reader of this.#readers) reader.end(fault);
   }
 
-  /** A watcher may be an async function: nobody else would catch its rejection. */
+  /** Catches the rejection of a watcher that is an async function. */
   async #await(watcher: Watcher<M>, returned: unknown): Promise<void> {
     const watched = await attempt(() => returned);
     if (watched.kind === 'fault') this.#drop(watcher, watched.fault);

@@ -18,8 +18,8 @@ export type Performers = {
 };
 
 /**
- * Prepares an action before its event is durable: it may only read and post. ToolStarted joins the same group, so that a
- * reply and the start of its calls cost one sync; so does the result of a hook that only reads. Returns the ids of calls
+ * Prepares an action before its event is durable. May only read and post. ToolStarted joins the same group, so that a
+ * reply and the start of its calls cost one sync. So does the result of a hook that only reads. Returns the ids of calls
  * whose ToolStarted will be posted later.
  */
 export const prepare = (action: Action, state: State, { tools, hooks }: Performers): readonly string[] => {
@@ -29,7 +29,7 @@ export const prepare = (action: Action, state: State, { tools, hooks }: Performe
   return calls.filter((call) => tools.prepare(batchId, call) === 'later').map(({ callId }) => callId);
 };
 
-/** Performs one action after its event is durable. Never throws, never waits: what comes of it is posted. */
+/** Performs one action after its event is durable. Never throws, never waits; results are posted. */
 export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
@@ -41,7 +41,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'PreviewCall':
       performers.previews.start(action.batchId, action.call);
       break;
-    case 'WithdrawApproval': // and for watchers, who may have asked already
+    case 'WithdrawApproval': // also for watchers, which may already have asked
       performers.previews.drop(action.batchId, action.callId);
       break;
     case 'CancelTools':
@@ -65,13 +65,13 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'AbortHook':
       performers.hooks.abort(action.hookId);
       break;
-    case 'ExecuteTools': // the calls were prepared with the group, and begin when their ToolStarted is durable
+    case 'ExecuteTools': // the calls were prepared with the group and start when their ToolStarted is durable
       performers.hooks.keep(action.batchId, action.calls);
       break;
     case 'Shutdown':
       performers.shutDown();
       break;
-    case 'RequestApproval': // this and what follows is for watchers
+    case 'RequestApproval': // this and all that follow are for watchers
     case 'DisplayText':
     case 'DisplayToolResult':
     case 'DisplayError':

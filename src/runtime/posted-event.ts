@@ -6,8 +6,8 @@ type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
 /** An event on its way to the loop, which stamps its time. */
 export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
 
-/** Called when the event is durable and applied. `accepted`: the machine's state changed by it. */
+/** Called when the event is durable and applied. `accepted`: it changed the machine's state. */
 export type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
 
-/** Puts an event into the session's queue. Ignored after the session has ended: then nothing may be acted on. */
+/** Queues an event for the session. Ignored after the session has ended. */
 export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, applied?: Applied<M>) => void;

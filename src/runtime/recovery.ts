@@ -9,9 +9,9 @@ import type { ToolRuns } from './tools/tool-run.js';
 /**
  * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
  *
- * 1. Whatever the class, the answer is one ordinary ToolCompleted; "perhaps it ran" is never silent.
- * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the file is as the call
- *    leaves it. `opaque` never runs by itself.
+ * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result says so.
+ * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and counts as done if the file is as the
+ *    call leaves it. `opaque` never runs again by itself.
  */
 
 type Running = { readonly batchId: string; readonly call: JudgedCall };
@@ -29,11 +29,11 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
     .map(({ judged }) => ({ batchId, call: judged }));
 };
 
-/** The hook that does not start again by itself: to commit is not safe to repeat. */
+/** The interrupted hook that must not start again by itself, because a commit is not safe to repeat. */
 export const interruptedHook = (resumed: State): string | null =>
   resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting' ? resumed.hookId : null;
 
-/** The machine says that the outcome is unknown; the text says what is known. */
+/** The status says that the outcome is unknown; the text says what is known. */
 const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 
 const COMMAND_LOST = lost(
@@ -42,23 +42,23 @@ const COMMAND_LOST = lost(
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
 const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
 
-/** As ok as if its end had been reported; only its own words are lost. */
+/** The call succeeded; only its own text is lost. */
 const TOOK_EFFECT: ToolOutcome = {
   status: 'ok',
   text: 'it had taken effect before the crash: the file is as this call leaves it',
 };
 
-/** What the journal tells of files. */
+/** The journal's information about files. */
 type Past = {
-  /** What ToolStarted recorded, by batch and call. */
+  /** Hashes from ToolStarted, by batch and call. */
   readonly hashes: Map<string, FileHashes>;
-  /** sha256 of the files that calls and hooks read or wrote, by real path: what was seen last counts. */
+  /** Last known sha256 of the files that calls and hooks read or wrote, by real path. */
   readonly seen: Map<string, string>;
 };
 
 const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
-/** Files whose content an event tells: what a call read or wrote, what a formatter rewrote. */
+/** The files in an event: read or written by a call, or rewritten by a formatter. */
 const seenIn = (event: Event): readonly SeenFile[] => {
   if (event.type === 'ToolCompleted') return event.outcome.seen ?? [];
   return event.type === 'HookCompleted' ? (event.seen ?? []) : [];
@@ -79,11 +79,11 @@ const collectPast = async (journal: Journal, upTo: number, { hashes, seen }: Pas
 const readPast = async (journal: Journal, upTo: number): Promise<Past> => {
   const past: Past = { hashes: new Map(), seen: new Map() };
   const collected = await attempt(() => collectPast(journal, upTo, past));
-  // a journal that can't be read again leaves hashes unknown, which is reported, and files to be read anew
+  // If the journal can't be read again, hashes are unknown, which is reported, and files must be read again.
   return collected.kind === 'done' ? past : { hashes: new Map(), seen: new Map() };
 };
 
-/** Rule 2. A call that leaves the file as it was may run again, too. */
+/** Applies rule 2. A call that leaves the file unchanged may also run again. */
 const decideProbeable = async (
   { facts }: JudgedCall,
   recorded: FileHashes | undefined,
@@ -100,8 +100,8 @@ const decideProbeable = async (
 };
 
 /**
- * Settles each running call by its effect class, and lets the session remember the files it saw. The journal is read
- * once, when the first tool runs.
+ * Settles each running call by its effect class, and restores the session's memory of files. The journal is read once,
+ * when the first tool runs.
  */
 export const recoverCalls = (running: readonly Running[], journal: Journal, tools: ToolRuns): void => {
   const upTo = journal.seq;

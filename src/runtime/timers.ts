@@ -1,9 +1,9 @@
 import type { Clock } from '../ports/clock.js';
 
 export type Timers = {
-  /** Rings after `delayMs`, whatever the time of day does meanwhile. */
+  /** Fires after `delayMs`, even if the computer's clock is set meanwhile. */
   after(timerId: string, delayMs: number): void;
-  /** Rings at a time of day; at once if that is over. */
+  /** Fires at a time of day; at once if it has passed. */
   schedule(timerId: string, dueAt: number): void;
   cancel(timerId: string): void;
   cancelAll(): void;

@@ -19,11 +19,11 @@ export type Compactions = {
   /** Asks for a summary of the first `length` messages. */
   start(task: Start, state: State): void;
   abort(compactionId: string): void;
-  /** Aborts every call; resolves when the last has said what it cost. */
+  /** Aborts every call. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void>;
 };
 
-/** The messages with the request for the summary at the end, roles still alternating. */
+/** The messages followed by the request for the summary. Roles still alternate. */
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
   const last = messages.at(-1);
   const ask = { type: 'text', origin: 'note', text } as const;
@@ -33,7 +33,7 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 
-/** The reason why a reply is no usable summary, or null. Tool calls in it are not run. */
+/** Why a reply can't be used as a summary, or null. Tool calls in it are not run. */
 const findLack = (reply: Completed): string | null => {
   const { stopReason } = reply;
   if (stopReason !== 'end' && stopReason !== 'toolUse')
@@ -42,18 +42,18 @@ const findLack = (reply: Completed): string | null => {
 };
 
 const CHARACTERS_PER_TOKEN = 4;
-/** Share of the window that a summary may need at most. */
+/** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
-/** Of the user's words that stay as they are. */
+/** Limit for the user's words that are kept verbatim. */
 const KEPT_BYTES_MAX = 8_192;
-/** No model's window is thought to be smaller. */
+/** Smallest context window to assume for any model. */
 const WINDOW_TOKENS_MIN = 4_000;
-/** Upper bound for measured tokens per estimated token; anything above it is not text. */
+/** Upper bound for measured tokens per estimated token. A larger ratio does not come from text. */
 const TOKENS_PER_ESTIMATED_MAX = 2;
 
 /**
- * Estimated tokens that the messages of the request may have. The estimate is set right by what the conversation was
- * measured to have; a window that the provider has just refused to be as large as it was thought is thought half as large.
+ * How many estimated tokens the messages of the request may have. The estimate is corrected by the measured size of the
+ * conversation. If the provider has just refused the request as too large, half the window is assumed.
  */
 const roomFor = (state: State, model: Model, besides: string): number => {
   const { settings, conversation, contextTokens } = state.session;
@@ -77,9 +77,8 @@ const keepingNeeds = (state: State, { tools }: Equipment): KeepingNeeds => {
 };
 
 /**
- * Performs StartCompaction and AbortCompaction: one model call. Instructions and tools are those of every request:
- * providers refuse calls and results without the tools that they belong to, and what both begin with is read from the
- * provider's cache.
+ * Performs StartCompaction and AbortCompaction with one model call. It has the same instructions and tools as every
+ * request: providers refuse calls and results without their tools, and read the common start from their cache.
  */
 export const createCompactions = (equipment: Equipment, post: Post): Compactions => {
   const requests = new OpenRequests();

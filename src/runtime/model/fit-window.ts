@@ -11,16 +11,17 @@ import type {
 import { cutText } from '../tools/truncate-output.js';
 
 /**
- * A conversation made small enough to be summarised in one request: a window can be overfull, and a session can be
- * given a model with a smaller one.
+ * Shortens a conversation so that it can be summarised in one request. The window may be overfull, or the session may now
+ * use a model with a smaller one.
  *
- * 1. What fits is not changed. Otherwise long texts are cut, then cut more, then the oldest exchanges are left out.
+ * 1. A conversation that fits is unchanged. Otherwise long texts are cut, then cut more, then the oldest exchanges are
+ *    left out.
  * 2. Calls and their results stay together, roles alternate, and no message is empty.
- * 3. The first message stays (the task, or the last summary), and of exchanges that are left out what the user said.
- * 4. Only the request is smaller: the journal has all of it.
+ * 3. The first message stays (the task, or the last summary), and so do the user's words of exchanges that are left out.
+ * 4. Only the request becomes smaller. The journal keeps everything.
  */
 
-/** Bytes that are left of a long text. */
+/** Limits for a long text in bytes, one for each attempt. */
 const CUTS = [4_096, 1_024, 256] as const;
 const SMALLEST_CUT = CUTS[2];
 
@@ -32,7 +33,7 @@ const shorten = (text: string, limitBytes: number): string => {
 const shortenInput = (input: JsonObject, limitBytes: number): JsonObject =>
   Object.fromEntries(Object.entries(input).map(([name, value]) => [name, shortenJson(value, limitBytes)]));
 
-/** Array.isArray does not know readonly arrays. */
+/** `Array.isArray` does not narrow readonly arrays. */
 const isList = (value: readonly Json[] | JsonObject): value is readonly Json[] => Array.isArray(value);
 
 const shortenJson = (value: Json, limitBytes: number): Json => {
@@ -42,7 +43,7 @@ const shortenJson = (value: Json, limitBytes: number): Json => {
   return shortenInput(value, limitBytes);
 };
 
-/** What is sealed by its provider (reasoning, metadata) can be left out, not changed. */
+/** Parts that the provider has sealed (reasoning, metadata) can be left out, but not changed. */
 const shortenPart = (part: AssistantPart, limitBytes: number): AssistantPart | null => {
   if (part.type === 'reasoning') return null;
   if (part.type === 'text') return { type: 'text', text: shorten(part.text, limitBytes) };
@@ -55,7 +56,7 @@ const shortenReply = (reply: AssistantMessage, limitBytes: number): AssistantMes
   return parts.length === 0 ? reply : { ...reply, parts };
 };
 
-/** What the user said and what was summarised is cut last. */
+/** The user's words and summaries are cut last. */
 const shortenUser = (message: UserMessage, limitBytes: number): UserMessage => ({
   ...message,
   parts: message.parts.map((part) => {
@@ -72,7 +73,7 @@ const shortenAll = (messages: readonly Message[], limitBytes: number): readonly 
     message.role === 'user' ? shortenUser(message, limitBytes) : shortenReply(message, limitBytes),
   );
 
-/** A reply and the message that answers it. */
+/** Groups each reply with the message that answers it. */
 const exchangesOf = (messages: readonly Message[]): readonly (readonly Message[])[] => {
   const exchanges: Message[][] = [];
   for (const message of messages) {
@@ -82,7 +83,7 @@ const exchangesOf = (messages: readonly Message[]): readonly (readonly Message[]
   return exchanges;
 };
 
-/** Words of the user in exchanges that are left out, as one note; the newest as far as there is room. */
+/** The user's words of exchanges that are left out, as one note. The newest ones first, as far as there is room. */
 const leftOutNote = (left: readonly Message[], roomTokens: number): UserText => {
   const said: string[] = [];
   let characters = 0;
@@ -91,7 +92,7 @@ const leftOutNote = (left: readonly Message[], roomTokens: number): UserText => 
       if (part.type !== 'text' || !('origin' in part) || part.origin !== 'user') continue;
       const text = shorten(part.text, SMALLEST_CUT);
       characters += text.length;
-      if (characters > roomTokens) break; // a quarter of the room, at four characters a token
+      if (characters > roomTokens) break; // a quarter of the room, at four characters per token
       said.unshift(`- ${text}`);
     }
   }
@@ -106,7 +107,7 @@ const leaveOut = (messages: readonly Message[], roomTokens: number): readonly Me
   const [first, ...rest] = messages;
   if (first === undefined || first.role === 'assistant') return messages;
   const exchanges = exchangesOf(rest);
-  // the first message, the note that comes to it, and the newest exchanges
+  // The first message, the note that is added to it, and the newest exchanges.
   let left = roomTokens / 2 - estimateTokens([first]);
   let from = exchanges.length;
   while (from > 0) {
@@ -119,7 +120,7 @@ const leaveOut = (messages: readonly Message[], roomTokens: number): readonly Me
   return [opening, ...exchanges.slice(from).flat()];
 };
 
-/** The messages as they can be sent in `roomTokens`, by the estimate of four characters a token. */
+/** Messages that fit into `roomTokens`, estimated at four characters per token. */
 export const fitMessages = (messages: readonly Message[], roomTokens: number): readonly Message[] => {
   const fits = (some: readonly Message[]): boolean => estimateTokens(some) <= roomTokens;
   if (fits(messages)) return messages;

@@ -1,18 +1,18 @@
 import type { Clock } from '../../ports/clock.js';
 
-/** At most 25 a second (docs/rules.md#merged-text). */
+/** At most 25 times a second (docs/rules.md#merged-text). */
 const EVERY_MS = 40;
 
 export type Joiner = {
-  /** Text under one key keeps its order; keys come in the order of their first text. */
+  /** Text with the same key keeps its order. Keys are emitted in the order of their first text. */
   add(key: string, text: string): void;
-  /** Emits what is held, now. */
+  /** Emits the held text now. */
   flush(): void;
-  /** Forgets what is held and stops. */
+  /** Drops the held text and stops. */
   drop(): void;
 };
 
-/** Joins streamed pieces: the first goes out at once, what follows within 40 ms goes out together. */
+/** Joins streamed text: the first piece is emitted at once, the pieces of the following 40 ms together. */
 export const createJoiner = (clock: Clock, emit: (key: string, text: string) => void): Joiner => {
   const held = new Map<string, string>();
   let cancelTimer: (() => void) | null = null;

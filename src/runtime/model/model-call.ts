@@ -58,7 +58,7 @@ export class ModelCalls {
   readonly #blobs: Blobs;
   readonly #post: Post;
   readonly #requests = new OpenRequests();
-  /** Requests that wait for the user's stopping policy, or for their pictures. */
+  /** Requests that wait for the user's stopping policy or for their pictures. */
   readonly #asking = new Set<string>();
 
   constructor(equipment: Equipment, blobs: Blobs, post: Post) {
@@ -67,7 +67,7 @@ export class ModelCalls {
     this.#post = post;
   }
 
-  /** Sends the first `length` messages of the conversation; what comes of it is posted under `requestId`. */
+  /** Sends the first `length` messages of the conversation. Results are posted under `requestId`. */
   send(requestId: string, length: number, state: State): void {
     const { session } = state;
     const conversing = attempt(async () => {
@@ -76,7 +76,7 @@ export class ModelCalls {
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
       const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
-      // deleted by an abort: nobody waits for this call any more
+      // An abort has deleted the id, so nobody waits for this call.
       if (!this.#asking.delete(requestId)) return;
       if (why === null) await this.#converse(requestId, model, messages, session);
       else this.#post({ type: 'PolicyStopped', requestId, why });
@@ -90,7 +90,7 @@ export class ModelCalls {
     this.#requests.hold(conversing);
   }
 
-  /** Why the user's stopping policy holds the call back, or null. One that can't be asked holds it back, too. */
+  /** Why the user's stopping policy holds the call back, or null. A policy that fails holds it back too. */
   async #askPolicy(state: State): Promise<string | null> {
     if (state.session.settings.userPolicy === 'none') return null;
     const { stoppingPolicy } = this.#equipment;
@@ -98,7 +98,7 @@ export class ModelCalls {
       return 'the stopping policy of this session is not connected: open it with one';
     const asked = await attempt(() => stoppingPolicy(state));
     if (asked.kind === 'fault') return `the stopping policy failed: ${asked.fault.message}`;
-    const why: unknown = asked.value; // a program's own function may answer anything
+    const why: unknown = asked.value; // the user's function may return any value
     if (why === null || typeof why === 'string') return why;
     return 'the stopping policy failed: it answered neither null nor a sentence';
   }
@@ -108,7 +108,7 @@ export class ModelCalls {
     this.#requests.abort(requestId);
   }
 
-  /** Aborts every request; resolves when the last has said what it cost. */
+  /** Aborts every request. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void> {
     this.#asking.clear();
     return this.#requests.stopAll();

@@ -6,14 +6,14 @@ import { cutText } from '../tools/truncate-output.js';
 /**
  * Text that is kept verbatim when a summary replaces messages.
  *
- * 1. In the middle of a turn: what the user asked for in it. At any time: what tools want kept (`Tool.keep`).
- * 2. It stands below the summary, each piece under a line of its own, so that the next summary finds it again.
+ * 1. During a turn: the user's request. At any time: the text that tools want to keep (`Tool.keep`).
+ * 2. It stands below the summary, each piece under its own heading line, so that the next summary finds it again.
  */
 
 export type KeepingNeeds = {
   readonly tools: Iterable<Tool>;
   readonly turn: 'running' | 'over';
-  /** Of the user's words. */
+  /** Limit for the user's words. */
   readonly limitBytes: number;
 };
 
@@ -30,7 +30,7 @@ const isText =
 
 const textOf = (part: Part): string => (part.type === 'call' ? '' : part.text);
 
-/** What was kept under that name in an earlier summary; undefined of a message without. */
+/** The text kept under this name by an earlier summary; undefined if the message has none. */
 const keptBefore = ({ parts }: Message, name: string): string | undefined => {
   const heading = `${headingOf(name)}\n`;
   for (const text of parts.filter(isText('summary')).map(textOf)) {
@@ -45,7 +45,7 @@ const cutWords = (text: string, limitBytes: number): string => {
   return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
 };
 
-/** The user's words since the turn began: a message that answers no call begins one. */
+/** The user's words in the current turn. A message that answers no call starts a turn. */
 const requestIn = (messages: readonly Message[], limitBytes: number): string => {
   const said: string[] = [];
   for (const message of messages.toReversed()) {
@@ -58,7 +58,7 @@ const requestIn = (messages: readonly Message[], limitBytes: number): string => 
   return cutWords(said.filter((text) => text !== '').join('\n\n'), limitBytes);
 };
 
-/** Ids of calls that ended well. */
+/** Ids of successful calls. */
 const doneCalls = (messages: readonly Message[]): ReadonlySet<string> => {
   const done = new Set<string>();
   for (const { parts } of messages) {
@@ -67,13 +67,13 @@ const doneCalls = (messages: readonly Message[]): ReadonlySet<string> => {
   return done;
 };
 
-/** What a tool wants kept is a text; one that throws, or says something else, wants nothing. */
+/** The text that a tool wants to keep; empty if it throws or returns something else. */
 const keptText = (keep: () => unknown): string => {
   const said = attemptNow(keep);
   return said.kind === 'done' && typeof said.value === 'string' ? said.value : '';
 };
 
-/** Of the tool's last call that ended well, or of the last summary, whichever is newer. */
+/** The text of the tool's last successful call, or of the last summary, whichever is newer. */
 const keptOf = (messages: readonly Message[], { name, keep }: Tool, done: ReadonlySet<string>): string => {
   const isCall = (part: Part): part is CallPart =>
     part.type === 'call' && part.tool === name && done.has(part.callId);
@@ -86,7 +86,7 @@ const keptOf = (messages: readonly Message[], { name, keep }: Tool, done: Readon
   return '';
 };
 
-/** The summary with what is kept of the messages that it replaces. */
+/** The summary, followed by the text to keep from the messages that it replaces. */
 export const withKept = (
   summary: string,
   messages: readonly Message[],

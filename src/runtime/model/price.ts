@@ -3,7 +3,7 @@ import type { TokenUsage } from '../../ports/model.js';
 
 const MILLION = 1_000_000;
 
-/** Of a call of which nothing can be said: no tokens, at an unknown price. */
+/** Usage of a call about which nothing is known: no tokens, at an unknown price. */
 export const UNKNOWN_USAGE: Usage = {
   inputTokens: 0,
   outputTokens: 0,
@@ -12,10 +12,10 @@ export const UNKNOWN_USAGE: Usage = {
   costUsd: null,
 };
 
-/** Null of a sum that is no amount of money: the price is a mistake. */
+/** null if the sum is not a possible amount of money, because a price is wrong. */
 const knownCost = (usd: number): number | null => (usd <= Number.MAX_SAFE_INTEGER ? usd : null);
 
-/** Puts a price on what a call used; without prices the cost is null, which means unknown and not nothing. */
+/** The cost of tokens. Without prices the cost is null, which means unknown, not free. */
 export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => ({
   inputTokens: tokens.inputTokens,
   outputTokens: tokens.outputTokens,
@@ -33,7 +33,7 @@ export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => 
         ),
 });
 
-/** The sum of two; its cost is unknown if one is. */
+/** The sum of two usages. Its cost is unknown if one of them is. */
 export const sumUsage = (one: Usage | null, other: Usage): Usage =>
   one === null
     ? other

@@ -12,7 +12,7 @@ import { type CheckedPiece, checkPiece, uncountable } from '../check-input.js';
  * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as unknown.
  */
 
-/** `usage` is null of a reply whose usage can't be counted, and of a failure that names none. */
+/** `usage` is null if it can't be counted, or if a failure reports none. */
 export type ReplyEnding =
   | Extract<CheckedPiece, { readonly type: 'completed' | 'failed' }>
   | { readonly type: 'aborted' };
@@ -20,9 +20,9 @@ export type Streamed = Extract<ModelPiece, { readonly type: 'text' | 'reasoning'
 
 export type OpenRequest = {
   readonly ended: Promise<ReplyEnding>;
-  /** Resolves when nothing more can come, after an abort too: all that was paid for has been reported. */
+  /** Resolves when nothing more can arrive, even after an abort: all paid usage has been reported. */
   readonly silent: Promise<void>;
-  /** Ends with `aborted`, unless it has ended. */
+  /** Ends the reply with `aborted`, unless it has ended already. */
   abort(): void;
 };
 
@@ -35,11 +35,11 @@ export type StreamParts = {
   readonly silenceMs: number;
   readonly onPiece: (piece: Streamed) => void;
   readonly onLateUsage: (usage: TokenUsage) => void;
-  /** Told in a sentence, before the ending. */
+  /** Called with a sentence before the ending. */
   readonly onBadUsage: (why: string) => void;
 };
 
-/** The words of a reply. */
+/** The text of a reply. */
 export const textOf = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
   reply.parts
     .map((part) => (part.type === 'text' ? part.text : ''))
@@ -54,7 +54,7 @@ const failure = (kind: ModelError['kind'], retryable: boolean, message: string):
 
 type Silence = { heard(): void; stop(): void };
 
-/** Calls `fall` when nothing was heard for too long; one timer however many pieces come. */
+/** Calls `fall` after too long a silence. Uses one timer for any number of pieces. */
 const watchSilence = (call: StreamParts, fall: (message: string) => void): Silence => {
   const { clock, model } = call;
   let limitMs = call.firstByteMs;
@@ -87,7 +87,7 @@ const watchSilence = (call: StreamParts, fall: (message: string) => void): Silen
   };
 };
 
-/** Starts the call. Deadlines, faults of the model and endings without an end become a `failed`. */
+/** Starts the call. Deadlines, faults of the model and a missing ending become `failed`. */
 export const readStream = (call: StreamParts): OpenRequest => {
   const abortion = new AbortController();
   let over = false;
@@ -113,7 +113,7 @@ export const readStream = (call: StreamParts): OpenRequest => {
     if (isEnding) end(piece);
     else call.onPiece(piece);
   };
-  /** Rule 3. Returns whether to go on reading. */
+  /** Applies rule 3. Returns whether to continue reading. */
   const take = (given: unknown): boolean => {
     const heard = checkPiece(given);
     if (heard.kind === 'bad') {
@@ -137,12 +137,12 @@ export const readStream = (call: StreamParts): OpenRequest => {
   return { ended, silent, abort: () => end({ type: 'aborted' }) };
 };
 
-/** The model calls of one session that are open, by the ids under which they are reported. */
+/** The open model calls of one session, by the ids under which they are reported. */
 export class OpenRequests {
   readonly #open = new Map<string, OpenRequest>();
   readonly #held = new Set<Promise<void>>();
 
-  /** How the call ends; then its id is free again. */
+  /** Resolves with the ending of the call, whose id is then free again. */
   async follow(id: string, reading: OpenRequest): Promise<ReplyEnding> {
     this.hold(reading.silent);
     this.#open.set(id, reading);
@@ -151,7 +151,7 @@ export class OpenRequests {
     return ending;
   }
 
-  /** Has `stopAll` wait for work that never rejects. */
+  /** Makes `stopAll` wait for work that never rejects. */
   hold(work: Promise<void>): void {
     const held: Promise<void> = work.then(() => void this.#held.delete(held));
     this.#held.add(held);
@@ -161,7 +161,7 @@ export class OpenRequests {
     this.#open.get(id)?.abort();
   }
 
-  /** Aborts every call; resolves when the last has said what it cost, and all of it is posted. */
+  /** Aborts every call. Resolves when the last one has reported its usage and all of it is posted. */
   async stopAll(): Promise<void> {
     for (const reading of this.#open.values()) reading.abort();
     await Promise.all(this.#held);

@@ -3,12 +3,12 @@ import type { Blobs } from '../../ports/journal.js';
 import type { Model } from '../../ports/model.js';
 
 /**
- * Pictures in requests: their bytes come from the blobs, for models that take them. What is not shown is said to be not
- * shown. Of many pictures the newest are sent: providers refuse a request with more, or with more bytes.
+ * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says that they are not shown.
+ * Of many pictures only the newest are sent, because providers refuse requests with too many pictures or bytes.
  */
 
 const IMAGES_MAX = 20;
-/** As base64, of all together: the strictest provider takes 20 MB of a whole request. */
+/** Limit for all pictures of a request, as base64. The strictest provider accepts requests of 20 MB. */
 const CHARACTERS_MAX = 14_000_000;
 
 type Shown = (ResultPart | UserText) & { readonly images: readonly Image[] };
@@ -26,7 +26,7 @@ const mapShown = (
       : message,
   );
 
-/** The part with those of its pictures that are there, and a line about the others. */
+/** The part with its available pictures, and a line about the others. */
 const showing = (part: Shown, images: readonly Image[], why: string): ResultPart | UserText => {
   const { images: all, ...plain } = part;
   const left = all.length - images.length;
@@ -35,7 +35,7 @@ const showing = (part: Shown, images: readonly Image[], why: string): ResultPart
   return { ...plain, text, ...(images.length === 0 ? {} : { images }) };
 };
 
-/** The newest pictures with their bytes, by their place among all. */
+/** The newest pictures with their bytes, by their index among all pictures. */
 const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<ReadonlyMap<number, string>> => {
   const loaded = new Map<number, string>();
   let left = CHARACTERS_MAX;
@@ -49,11 +49,11 @@ const loadNewest = async (named: readonly Image[], blobs: Blobs): Promise<Readon
   return loaded;
 };
 
-/** Whether there is anything for `withImages` to do. */
+/** Whether the messages have pictures. */
 export const showsImages = (messages: readonly Message[]): boolean =>
   messages.some(({ parts }) => parts.some(hasImages));
 
-/** Why the model is shown no pictures, or null. */
+/** Why the model gets no pictures, or null. */
 export const whyNoImages = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string | null => {
   if (facts.images === 'yes') return null;
   return facts.images === 'no' ? `${id} takes none` : `${id} is not known to take any`;
@@ -61,7 +61,7 @@ export const whyNoImages = ({ id, facts }: Pick<Model, 'id' | 'facts'>): string 
 
 const WHY_LEFT = `only the newest that the journal has are: ${IMAGES_MAX}, or ${CHARACTERS_MAX / 1e6} MB of them`;
 
-/** The messages as the model can take them. Rejects when a blob is there and can't be read. */
+/** The messages in a form that the model accepts. Rejects if a blob exists but can't be read. */
 export const withImages = async (
   messages: readonly Message[],
   model: Model,
@@ -81,6 +81,6 @@ export const withImages = async (
   });
 };
 
-/** The messages without pictures, as they are summarised. */
+/** The messages without pictures, for a summary. */
 export const withoutImages = (messages: readonly Message[]): readonly Message[] =>
   mapShown(messages, (part) => showing(part, [], 'only words are summarised'));

@@ -2,15 +2,15 @@ import type { Settings } from '../../agent/settings.js';
 import type { Model } from '../../ports/model.js';
 import { checkModel } from '../check-input.js';
 
-/** The models that the sessions of one agent can use, by their ids. */
+/** The models for the sessions of one agent, by id. */
 export type Models = {
-  /** One that is connected; throws if it is not. */
+  /** A connected model. Throws if it is not connected. */
   get(modelId: string): Model;
-  /** Connects it, unless it is; rejects with why it can't be, a TypeError for what is no model. */
+  /** Connects a model if necessary. Rejects with the reason, or with a TypeError for an invalid model. */
   connect(wanted: string | Model): Promise<Model>;
 };
 
-/** Begins with the one model; `connect` finds others, and without it there are no others to be found by their ids. */
+/** Starts with one model. `connect` finds others by id; without it there are no others. */
 export const createModels = (first: Model, connect?: (modelId: string) => Promise<Model>): Models => {
   const connected = new Map([[first.id, first]]);
   const open = async (modelId: string): Promise<Model> => {
@@ -24,7 +24,7 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
       throw new Error(`the model ${modelId} is not connected: this session was opened with ${first.id}`);
     },
     connect: async (wanted) => {
-      // Its own id need not be the one it was found by: a script is known by its whole path.
+      // The model's own id may differ from the given one: a script has its absolute path.
       const model = typeof wanted === 'string' ? (connected.get(wanted) ?? (await open(wanted))) : wanted;
       checkModel(model);
       connected.set(model.id, model);
@@ -34,7 +34,7 @@ export const createModels = (first: Model, connect?: (modelId: string) => Promis
   };
 };
 
-/** What a session is set to, so that this model answers in it. */
+/** The settings for a session that uses this model. */
 export const settingsOfModel = ({ id, facts, canAbort }: Model): Partial<Settings> & { model: string } => ({
   model: id,
   windowTokens: facts.windowTokens,

@@ -7,14 +7,14 @@ import type { Equipment } from '../dependencies.js';
 import { priceUsage, sumUsage, UNKNOWN_USAGE } from './price.js';
 import { type OpenRequest, readStream, textOf } from './read-stream.js';
 
-/** How long a text may take. */
+/** Time limit for a text. */
 const TEXT_MS = 20_000;
 
 /**
- * Short texts from the session's model, aside from the conversation, for one phase of the hooks.
+ * Short texts from the session's model outside of the conversation, for one phase of the hooks.
  *
  * 1. The caller gets the text, or null if it was late or cut off, or if the session has reached its limit.
- * 2. The total usage is known when the last request has ended, whether its text came in time or not.
+ * 2. The total usage is known after the last request has ended, even if its text was late.
  */
 export class SideRequests {
   readonly #equipment: Equipment;
@@ -31,23 +31,23 @@ export class SideRequests {
 
   async write(instructions: string, text: string): Promise<string | null> {
     const written = await attempt(() => this.#ask(instructions, text));
-    // a model that can't be asked writes nothing: what the text was for has a substitute
+    // Without a text from the model, the caller uses its own.
     return written.kind === 'done' ? written.value : null;
   }
 
-  /** Ends what still runs, and asks for nothing more. */
+  /** Aborts running requests and accepts no more. */
   end(): void {
     this.#over = true;
     for (const reading of this.#asked) reading.abort();
   }
 
-  /** Rule 2; null if nothing was used. */
+  /** The total usage (rule 2); null if nothing was used. */
   async used(): Promise<Usage | null> {
     await Promise.all([...this.#asked].map(({ silent }) => silent));
     return this.#used;
   }
 
-  /** What is to be said of usage that can't be counted; empty if there is nothing. */
+  /** Messages about usage that can't be counted. */
   get faults(): readonly string[] {
     return [...this.#faults];
   }
@@ -66,7 +66,7 @@ export class SideRequests {
         tools: [],
         messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text }] }],
       },
-      // there is one deadline for the whole
+      // One deadline covers the whole request.
       ...{ clock, firstByteMs: 0, silenceMs: 0 },
       onPiece: () => undefined,
       onLateUsage: book,

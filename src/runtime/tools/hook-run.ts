@@ -13,13 +13,14 @@ import { type BatchPast, emptyBatch, readLastBatch } from './last-batch.js';
 import { redactReport } from './redaction.js';
 
 /**
- * Phases of the hooks after tools: performs RunHook and AbortHook.
+ * Runs phases of the hooks after tools: performs RunHook and AbortHook.
  *
  * 1. A phase ends with exactly one HookCompleted or HookFailed, or with none after AbortHook.
- * 2. What it used of the model is in its HookCompleted. Of a phase that failed or was aborted it is reported when
- *    nothing more can come.
- * 3. A phase that only has to look is over before its order is durable, and is not started then (`Hooks.runNow`).
- * 4. A phase that is too slow is aborted and has failed. What it still does is waited for at the session's end only.
+ * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is reported when it is
+ *    complete.
+ * 3. A phase that only has to read ends before its action is durable, and is not started then (`Hooks.runNow`).
+ * 4. A phase that takes too long is aborted and counts as failed. Only the end of the session waits for its remaining
+ *    work.
  */
 
 type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
@@ -29,9 +30,9 @@ type Run = {
   readonly session: SessionData;
   readonly abortion: AbortController;
   readonly asides: SideRequests;
-  /** By real path: what this phase wrote. */
+  /** Files that this phase wrote, by real path. */
   readonly seen: Map<string, string>;
-  /** The machine knows how it ended, or no longer asks. */
+  /** The machine knows the result, or no longer needs it. */
   over: boolean;
 };
 
@@ -44,10 +45,10 @@ export class HookRuns {
   readonly #returning = new Set<Promise<void>>();
   #batchId = '';
   #batch: BatchPast = emptyBatch();
-  /** The phase that was over at once. */
+  /** Id of the phase that ended at once (rule 3). */
   #looked = '';
 
-  /** `remember` fills the memory of files of a session that was opened again. */
+  /** `remember` fills the memory of files after a session was opened again. */
   constructor(
     equipment: Equipment,
     journal: Pick<Journal, 'read'>,
@@ -60,21 +61,21 @@ export class HookRuns {
     this.#post = post;
   }
 
-  /** Keeps the calls of a batch that is carried out: RunHook names them by their ids. */
+  /** Keeps the calls of a batch, because RunHook names them only by id. */
   keep(batchId: string, calls: readonly JudgedCall[]): void {
     if (this.#batchId !== batchId) this.#batch = emptyBatch();
     this.#batchId = batchId;
     for (const call of calls) this.#batch.calls.set(call.callId, call);
   }
 
-  /** Rule 3. */
+  /** Applies rule 3. */
   prepare({ hookId, phase, callIds }: RunHook, { settings }: SessionData): void {
     const { hooks, redactor } = this.#equipment;
     const calls = callIds.flatMap((callId) => this.#batch.calls.get(callId) ?? []);
     if (phase !== 'CheckingGitCommits' || calls.length < callIds.length) return;
     const context = { workspace: settings.workspace, settings, calls };
     const ran = attemptNow(() => hooks?.runNow?.(phase, context) ?? null);
-    if (ran.kind === 'fault' || ran.value === null) return; // `run` says what is wrong
+    if (ran.kind === 'fault' || ran.value === null) return; // `run` reports the fault
     const report = redactReport(redactor, ran.value);
     this.#batch.reports.push(report);
     this.#looked = hookId;
@@ -106,7 +107,7 @@ export class HookRuns {
     if (run !== undefined) this.#stop(run);
   }
 
-  /** Aborts everything; resolves when the last phase has returned and all that it used has been reported. */
+  /** Aborts everything. Resolves when the last phase has returned and all its usage has been reported. */
   async stopAll(): Promise<void> {
     for (const run of this.#runs.values()) this.#stop(run);
     await Promise.all(this.#returning);
@@ -137,7 +138,7 @@ export class HookRuns {
     this.#report(run, ran, used);
   }
 
-  /** Rules 1 and 2. */
+  /** Applies rules 1 and 2. */
   #report(run: Run, ran: Attempt<HookReport>, usage: Usage | null): void {
     const { hookId } = run.order;
     const completed = !run.over && ran.kind === 'done';
@@ -156,7 +157,7 @@ export class HookRuns {
     this.#post({ type: 'HookCompleted', hookId, ...ran.value, warning, usage, ...memory });
   }
 
-  /** A model that does not fall silent after its text was given up is not waited for longer than a grace time. */
+  /** Waits at most a grace period for the usage of a model that continues after its text was given up. */
   async #usedInTime({ asides, session }: Run): Promise<Usage | null> {
     let cancel = (): void => undefined;
     const timeIsUp = new Promise<null>((resolve) => {
@@ -184,7 +185,7 @@ export class HookRuns {
     };
   }
 
-  /** What is not known of the batch any more, since the session was opened in the middle of it, is in the journal. */
+  /** If the session was opened again during the batch, the journal has the missing facts. */
   async #past({ phase, callIds }: RunHook): Promise<BatchPast> {
     const { calls, reports } = this.#batch;
     const isFirst = phase === 'CheckingGitCommits';
@@ -193,7 +194,7 @@ export class HookRuns {
     return this.#batch;
   }
 
-  /** The session's memory; what is set in it is noted for the end of the phase. */
+  /** The session's memory of files. Changes are also noted for the end of the phase. */
   #filesOf({ seen }: Run): FileMemory {
     const { files } = this.#equipment;
     return {

@@ -13,16 +13,16 @@ import { NO_REDACTOR, redactJudgement, refusePlaceholder } from './redaction.js'
 import { cutText } from './truncate-output.js';
 
 /**
- * Judges calls before the reply enters the journal (docs/rules.md#judged-calls). Text that is no JSON object is never
+ * Judges calls before the reply is journaled (docs/rules.md#judged-calls). Text that is not a JSON object is never
  * repaired.
  */
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
-/** Of a call that can never start. */
+/** Traits of a call that can never start. */
 const NO_TRAITS: CallTraits = { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 0 };
 
-/** No tool needs more; what sums states and writes them recurses through the input of a call. */
+/** More than any tool needs. Code that hashes and writes states recurses through the input of a call. */
 const INPUT_LIMITS: JsonLimits = { depthMax: 100, charactersMax: 8_000_000 };
 
 type Input =
@@ -34,7 +34,7 @@ const quote = (rawInput: string): string => {
   return cut === null ? rawInput : `${cut.head} … ${cut.tail}`;
 };
 
-/** The input as the object it should be. Text that is too long is not kept either. */
+/** Parses the input, which must be an object. Text that is too long is dropped. */
 const parseInput = (rawInput: string): Input => {
   if (rawInput.trim() === '') return { kind: 'object', input: {} };
   const parsed = parseBounded(rawInput, INPUT_LIMITS);
@@ -46,7 +46,7 @@ const parseInput = (rawInput: string): Input => {
   if (parsed.kind === 'ok') {
     const { value } = parsed;
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid('not valid JSON');
-    return { kind: 'object', input: value as JsonObject }; // it was parsed, so it holds nothing but JSON
+    return { kind: 'object', input: value as JsonObject }; // the value comes from JSON.parse
   }
   const { depthMax, charactersMax } = INPUT_LIMITS;
   if (parsed.why === 'tooDeep') return invalid(`nested deeper than ${depthMax} levels`);
@@ -67,7 +67,7 @@ const judgeInput = async (
   return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${judged.fault.message}` };
 };
 
-/** One call with everything the machine needs to decide about it. */
+/** One call with everything that the machine needs to decide about it. */
 export const judgeCall = async (
   raw: RawCall,
   tools: ReadonlyMap<string, Tool>,

@@ -2,7 +2,7 @@ import type { JudgedCall } from '../../agent/call.js';
 import type { HookReport } from '../../ports/hooks.js';
 import type { Journal } from '../../ports/journal.js';
 
-/** What the hooks are told of a batch: its calls by id, and what the phases so far reported of it. */
+/** Facts about a batch for the hooks: its calls by id, and the reports of earlier phases. */
 export type BatchPast = {
   readonly calls: Map<string, JudgedCall>;
   readonly reports: HookReport[];
@@ -12,7 +12,7 @@ export type BatchPast = {
 
 export const emptyBatch = (): BatchPast => ({ calls: new Map(), reports: [], recorded: new Map() });
 
-/** The last batch that the journal tells of: for a session that was opened in the middle of its hooks. */
+/** The last batch in the journal, for a session that was opened again during its hooks. */
 export const readLastBatch = async (journal: Pick<Journal, 'read'>): Promise<BatchPast> => {
   let batch = emptyBatch();
   for await (const { event } of journal.read()) {

@@ -4,8 +4,8 @@ import type { Hooks } from '../../ports/hooks.js';
 import { attempt } from '../attempt.js';
 
 /**
- * Lets the hooks look at the world before a call takes effect; a cancel does not wait for that. null of a call that they
- * need not know: it changes nothing, or nobody asks afterwards.
+ * Lets the hooks read the workspace before a call takes effect. A cancel does not wait for that. null if the hooks need
+ * not know about the call: it changes nothing, or no phase will follow.
  */
 export const lookBefore = (
   hooks: Hooks | null,
@@ -27,9 +27,7 @@ type Ended = {
   readonly looked: Promise<void> | null;
 };
 
-/**
- * Lets the hooks read the workspace right after a cancelled call, since no phase may follow. Nothing waits for it.
- */
+/** Lets the hooks read the workspace right after a cancelled call, since no phase may follow. Nothing waits for it. */
 export const lookAfter = (hooks: Hooks | null, settings: Settings, { call, signal, looked }: Ended): void => {
   if (hooks === null || looked === null || signal.signal.reason !== 'cancelled') return;
   void attempt(() => hooks.after(call, settings));

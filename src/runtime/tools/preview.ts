@@ -7,15 +7,15 @@ import type { Equipment } from '../dependencies.js';
 import type { Post } from '../posted-event.js';
 import { redactPreview } from './redaction.js';
 
-/** A tool that takes longer than this is not waited for: the user is asked without a preview. */
+/** Time limit for a preview. After that the user is asked without one. */
 const PATIENCE_MS = 10_000;
 
 const NONE: CallPreview = { kind: 'none' };
 
 /**
- * Performs PreviewCall: asks the tool what a call would change, and posts the answer as one CallPreviewed.
+ * Performs PreviewCall: asks the tool for a preview of the call and posts one CallPreviewed.
  *
- * A tool that fails or hangs is no reason to refuse the call: the question shows its input instead.
+ * If the tool fails or takes too long, the question shows the call's input instead.
  */
 export class Previews {
   readonly #equipment: Equipment;
@@ -36,7 +36,7 @@ export class Previews {
     void this.#run(batchId, call);
   }
 
-  /** The answer is not wanted any more. */
+  /** The answer is no longer needed. */
   drop(batchId: string, callId: string): void {
     this.#running.get(`${batchId} ${callId}`)?.abort();
   }

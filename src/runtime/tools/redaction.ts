@@ -6,12 +6,9 @@ import type { Job, Jobs, Judgement, ToolOutcome } from '../../ports/tool.js';
 import { createRedactor, type Redacted, type Redactor, redactionNote } from '../../secrets/redactor.js';
 import type { Joiner } from '../model/join-deltas.js';
 
-/**
- * Where what tools return enters the runtime: values of secrets are replaced before anything is journaled, shown or
- * sent.
- */
+/** Replaces secrets in what tools return, before anything is journaled, shown or sent. */
 
-/** Of a session in which nothing is secret. */
+/** For a session without secrets. */
 export const NO_REDACTOR: Redactor = createRedactor([]);
 
 const together = (all: readonly Redacted[]): Pick<Redacted, 'count' | 'names'> => ({
@@ -19,7 +16,7 @@ const together = (all: readonly Redacted[]): Pick<Redacted, 'count' | 'names'> =
   names: [...new Set(all.flatMap(({ names }) => names))],
 });
 
-/** The outcome without values, with a note behind its text if there were any. */
+/** The outcome without secrets, with a note after its text if there were any. */
 export const redactOutcome = (redactor: Redactor, outcome: ToolOutcome): ToolOutcome => {
   if (redactor.isIdle) return outcome;
   const text = redactor.redact(outcome.text);
@@ -55,13 +52,13 @@ export const redactReport = (redactor: Redactor, report: HookReport): HookReport
   return { ...report, commits, note: redactor.clean(report.note), warning: redactor.clean(report.warning) };
 };
 
-/** Blobs in which tools keep no values. */
+/** Blobs from tools, without secrets. */
 export const redactBlobs = (redactor: Redactor, blobs: Blobs): Blobs =>
   redactor.isIdle
     ? blobs
     : { put: (text) => blobs.put(redactor.clean(text)), get: (sha256) => blobs.get(sha256) };
 
-/** Jobs whose output is read without values. */
+/** Background jobs whose output is read without secrets. */
 export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
   if (redactor.isIdle) return jobs;
   const redacted = (job: Job): Job => ({
@@ -81,7 +78,7 @@ export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
   };
 };
 
-/** Text under one key that comes in pieces: a value that is split between two of them is found as well. */
+/** Streamed text under one key. A secret that is split between two pieces is found too. */
 export const redactJoined = (redactor: Redactor, joiner: Joiner, key: string): Joiner => {
   if (redactor.isIdle) return joiner;
   const stream = redactor.stream();
@@ -98,7 +95,7 @@ export const redactJoined = (redactor: Redactor, joiner: Joiner, key: string): J
   };
 };
 
-/** Titles and the reasons of refusals may quote files. */
+/** Removes secrets from titles and refusals, which may quote files. */
 export const redactJudgement = (redactor: Redactor, judgement: Judgement): Judgement => {
   if (redactor.isIdle) return judgement;
   if (judgement.kind === 'invalid') return { ...judgement, why: redactor.clean(judgement.why) };
@@ -106,8 +103,8 @@ export const redactJudgement = (redactor: Redactor, judgement: Judgement): Judge
 };
 
 /**
- * Refuses an input that has one of our placeholders: what was read does not stand in the file, so that it would be
- * written into it, or not be found there. Null of any other input.
+ * Refuses an input that contains one of our placeholders; null for any other input. The file has the secret instead of
+ * the placeholder, so an edit would not find it, and a write would store the placeholder.
  */
 export const refusePlaceholder = (redactor: Redactor, input: JsonObject): Judgement | null => {
   if (redactor.isIdle) return null;

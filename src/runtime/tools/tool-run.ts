@@ -18,13 +18,13 @@ import { cutOutcome } from './truncate-output.js';
 import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
 
 /**
- * Tool calls in flight: performs ExecuteTools and CancelTools.
+ * Runs tool calls: performs ExecuteTools and CancelTools.
  *
- * 1. The effect begins when its ToolStarted is durable and the machine has accepted it, never before.
- * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force): the machine has settled it.
- * 3. A tool that ignores its deadline is given up after two grace times, so that the batch always ends.
- * 4. What a call saw of files is journaled with its end. No tool of a session that was opened again runs before the
- *    session remembers what earlier calls saw.
+ * 1. The effect begins only after its ToolStarted is durable and the machine has accepted it.
+ * 2. Each call ends with exactly one ToolCompleted, or with none after CancelTools(force), when the machine has settled it.
+ * 3. A tool that ignores its deadline is given up after two grace periods, so that the batch always ends.
+ * 4. The files that a call saw are journaled with its end. In a session that was opened again no tool runs before the
+ *    files of earlier calls are loaded.
  */
 
 type Run = {
@@ -33,19 +33,19 @@ type Run = {
   readonly signal: AbortController;
   readonly force: AbortController;
   readonly joiner: Joiner;
-  /** By real path: what this call read or wrote. */
+  /** Files that this call read or wrote, by real path. */
   readonly seen: Map<string, string>;
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
-  /** What the hooks must know of the world before it; null of a call that they need not know. */
+  /** The hooks' look at the workspace before the call; null if they need none. */
   looked: Promise<void> | null;
-  /** Ends the watch over its deadline. */
+  /** Stops watching the deadline. */
   stopWatching: () => void;
   /** True if the machine no longer needs the outcome. */
   forgotten: boolean;
 };
 
-/** Looks at a call that was running when the session ended: its outcome, or null to run it again. */
+/** Decides about a call that was running when the session ended: its outcome, or null to run it again. */
 export type Recover = (
   look: () => Promise<FileHashes | undefined>,
   files: FileMemory,
@@ -54,10 +54,10 @@ export type Recover = (
 /** Fills the session's memory of files. Never rejects. */
 export type Recall = (files: FileMemory) => Promise<void>;
 
-// only this file aborts, with one of the two reasons
+// Only this file aborts, with one of the two reasons.
 const reasonOf = (run: Run): DeadlineReason => run.signal.signal.reason as DeadlineReason;
 
-/** Only the user or the end of a turn comes before a call has begun: its own deadline counts from its beginning. */
+/** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
 const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
 
 const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
@@ -73,7 +73,7 @@ export class ToolRuns {
   #recall: Recall | null = null;
   #closing = false;
 
-  /** The session is asked for whenever it matters, since it changes. */
+  /** `session` is called on each use, because the session changes. */
   constructor(equipment: Equipment, blobs: Blobs, session: () => SessionData, post: Post) {
     this.#equipment = equipment;
     this.#blobs = redactBlobs(equipment.redactor, blobs);
@@ -81,10 +81,7 @@ export class ToolRuns {
     this.#post = post;
   }
 
-  /**
-   * Posts ToolStarted, now or later, and runs the call as soon as that is durable. A call that is on its way is not
-   * started twice.
-   */
+  /** Posts ToolStarted, now or later, and runs the call once that is durable. A call is never started twice. */
   prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
@@ -98,7 +95,7 @@ export class ToolRuns {
     return 'later';
   }
 
-  /** Rule 4: the first tool that runs loads, once, the file hashes from before the session was resumed. */
+  /** Rule 4: the first tool that runs loads the file hashes from before the session was resumed. */
   recallWith(recall: Recall): void {
     this.#recall = recall;
   }
@@ -109,7 +106,7 @@ export class ToolRuns {
     void this.#recover(run, judge);
   }
 
-  /** With `force` the machine has settled the calls: they end at once and nothing more is posted of them. */
+  /** With `force` the machine has settled the calls: they end at once and post nothing more. */
   cancel(batchId: string, callIds: readonly string[], force: boolean): void {
     for (const callId of callIds) {
       const run = this.#runs.get(keyOf(batchId, callId));
@@ -117,7 +114,7 @@ export class ToolRuns {
     }
   }
 
-  /** Ends everything by force; resolves when the last tool has returned. */
+  /** Ends everything by force. Resolves when the last tool has returned. */
   async stopAll(): Promise<void> {
     this.#closing = true;
     for (const run of this.#runs.values()) this.#stop(run, true);
@@ -160,7 +157,7 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
-  /** The session's memory; what is set in it is noted for the end of the call. */
+  /** The session's memory of files. Changes are also noted for the end of the call. */
   #filesOf(run: Run): FileMemory {
     const { files } = this.#equipment;
     return {
@@ -199,11 +196,11 @@ export class ToolRuns {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
     const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
-    // without a hash nothing is lost: the run itself reports what is wrong, and recovery takes it for unknown
+    // Without a hash nothing is lost: the call itself reports the fault, and recovery treats it as unknown.
     return looked.kind === 'done' ? takeHashes(looked.value) : undefined;
   }
 
-  /** Rule 1: what the loop calls once ToolStarted is durable. */
+  /** Rule 1: the loop calls the result once ToolStarted is durable. */
   #begin(run: Run): Applied {
     return (_stepped, accepted) => {
       if (accepted) void this.#finish(run);
@@ -219,7 +216,7 @@ export class ToolRuns {
     await this.#finish(run);
   }
 
-  /** Rule 4. */
+  /** Applies rule 4. */
   async remember(): Promise<void> {
     if (this.#recall === null) return;
     this.#recalling ??= this.#recall(this.#equipment.files);
@@ -269,7 +266,7 @@ export class ToolRuns {
     return outcome;
   }
 
-  /** A call that was given up has spent all the same. */
+  /** The usage of a call that was given up still counts. */
   #countLate({ batchId, call }: Run, { usage }: ToolOutcome): void {
     if (usage === undefined) return;
     this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
@@ -279,7 +276,7 @@ export class ToolRuns {
     return this.#session().settings;
   }
 
-  /** Rule 2. */
+  /** Applies rule 2. */
   async #report(run: Run, outcome: ToolOutcome): Promise<void> {
     const { batchId, call } = run;
     const cut = run.forgotten

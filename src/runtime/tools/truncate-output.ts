@@ -4,18 +4,18 @@ import type { Blobs } from '../../ports/journal.js';
 import type { ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../attempt.js';
 
-/** Cutting long output: head and tail stay, and a line between them says what is missing. */
+/** Cuts long output: head and tail stay, and a line between them counts the missing part. */
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** The nearest beginning of a character at or before `index`. */
+/** The nearest start of a character at or before `index`. */
 const beforeCharacter = (bytes: Buffer, index: number): number => {
   let at = index;
   while (at > 0 && isContinuation(bytes[at])) at -= 1;
   return at;
 };
 
-/** The nearest beginning of a character at or after `index`. */
+/** The nearest start of a character at or after `index`. */
 const afterCharacter = (bytes: Buffer, index: number): number => {
   let at = index;
   while (at < bytes.length && isContinuation(bytes[at])) at += 1;
@@ -37,11 +37,11 @@ export const cutText = (text: string, limitBytes: number): Cut | null => {
   };
 };
 
-/** The cut text with the line that tells the model what it does not see. `kept` says where the whole text is. */
+/** The cut text with a line about the missing part for the model. `kept` says where the whole text is. */
 const showCut = (cut: Cut, kept: string): string =>
   `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${kept} …\n${cut.tail}`;
 
-/** The outcome with its text cut to the limit; the whole text becomes a blob before the event names it. */
+/** The outcome with its text cut to the limit. The whole text becomes a blob before the event names it. */
 export const cutOutcome = async (
   outcome: ToolOutcome,
   limitBytes: number,

@@ -2,7 +2,7 @@ import type { JudgedCall } from '../../agent/call.js';
 import type { Clock } from '../../ports/clock.js';
 import type { ToolOutcome } from '../../ports/tool.js';
 
-/** Why a call is stopped: what its signals are aborted with. */
+/** Why a call is stopped. The reason of its abort signals. */
 export type DeadlineReason = 'cancelled' | 'timedOut';
 
 type Watched = {
@@ -12,7 +12,7 @@ type Watched = {
   giveUp(outcome: ToolOutcome): void;
 };
 
-/** Aborts the run at its deadline, forces it a grace time later, gives it up after another. */
+/** Aborts the run at its deadline, forces it a grace period later, and gives it up after another one. */
 export const watchDeadline = (run: Watched, clock: Clock, graceMs: number): (() => void) => {
   const { deadlineMs } = run.call.traits;
   if (deadlineMs <= 0) return () => undefined;
