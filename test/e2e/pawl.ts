@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'valibot';
 import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
 import { type AnthropicServer, type Replies, startAnthropicServer } from '../servers/anthropic.js';
-import { temporaryFolder } from '../temporary-folder.js';
+import { type TestScope, temporaryFolder } from '../temporary-folder.js';
 
 /** Starts the program as a user does: the built bin, in a folder and a home of its own. */
 
@@ -29,7 +29,7 @@ export type Place = {
 };
 
 /** An empty workspace and home, gone after the test. */
-export const makePlace = (context: TestContext, more: NodeJS.ProcessEnv = {}): Place => {
+export const makePlace = (context: TestScope, more: NodeJS.ProcessEnv = {}): Place => {
   assert.ok(existsSync(join(root, 'dist', 'cli.cjs')), 'dist/cli.cjs is missing: npm run build');
   const folder = temporaryFolder(context, 'e2e');
   const [workspace, home, state] = ['work', 'home', 'state'].map((name) => join(folder, name)) as [

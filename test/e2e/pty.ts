@@ -1,5 +1,5 @@
-import type { TestContext } from 'node:test';
 import { spawn } from '@lydell/node-pty';
+import type { TestScope } from '../temporary-folder.js';
 import { createEmulator } from '../terminal/screen.js';
 import { bin, type Place, until } from './pawl.js';
 
@@ -25,7 +25,7 @@ const LIMIT_MS = 30_000;
 const ESCAPES = /\u001b\[[?\d;]*[A-Za-z]/g;
 
 export const openTerminal = (
-  context: TestContext,
+  context: TestScope,
   place: Place,
   words: readonly string[] = [],
   more: NodeJS.ProcessEnv = {},
@@ -33,7 +33,7 @@ export const openTerminal = (
 
 /** Another program in a terminal: a shell. */
 export const openProgram = (
-  context: TestContext,
+  context: TestScope,
   place: Place,
   [program = '', ...words]: readonly string[],
   more: NodeJS.ProcessEnv = {},
@@ -66,7 +66,7 @@ export const openProgram = (
     });
   });
   ended.catch(() => undefined); // whoever waits for it gets the error
-  context.after(() => {
+  context.after(async () => {
     if (living) child.kill('SIGKILL');
   });
   return {
