@@ -21,10 +21,12 @@ import { inOwnProcess } from './own-process.js';
  */
 
 const EVENTS = 1_000_000;
-const SESSION = 'bench';
+export const SESSION = 'bench';
 const TIMES = 5;
-/** Streamed pieces of one reply. */
-const DELTAS = 20;
+/** `deltas`: streamed pieces of one reply that are journaled; `found`: words of one result. */
+type Shape = { readonly deltas: number; readonly found: number };
+/** Many small entries, of which the machine has most work. */
+const SMALL: Shape = { deltas: 20, found: 60 };
 const ROUNDS_OF_A_TURN = 10;
 
 const candidates = ['read, sum, parse', 'replay'] as const;
@@ -32,24 +34,24 @@ type Candidate = (typeof candidates)[number];
 type Run = { readonly wallMs: number; readonly cpuMs: number; readonly megabytes: number };
 
 /** A session that reads and edits, turn after turn: what a model, its tools and its user would send. */
-function* conversation(): Generator<given.Given, never> {
+function* conversation({ deltas, found }: Shape): Generator<given.Given, never> {
   yield given.begin;
   for (let turn = 0; ; turn += 1) {
     yield given.input(`turn ${turn}: look at the next file, and repair it`);
     for (let round = 0; round < ROUNDS_OF_A_TURN; round += 1) {
-      for (let delta = 0; delta < DELTAS; delta += 1) yield given.delta(`word ${delta} `);
+      for (let delta = 0; delta < deltas; delta += 1) yield given.delta(`word ${delta} `);
       const [first, second] = [`call-${turn}-${round}-a`, `call-${turn}-${round}-b`];
       yield given.completed({ text: 'I look at both.', calls: [given.grep(first), given.grep(second)] });
       for (const callId of [first, second]) {
         yield given.started(callId);
-        yield given.ended(callId, 'ok', `src/file-${turn}.ts:${round}: ${'found '.repeat(60)}`);
+        yield given.ended(callId, 'ok', `src/file-${turn}.ts:${round}: ${'found '.repeat(found)}`);
       }
     }
     yield given.says('It is repaired.');
   }
 }
 
-const header: Header = {
+const empty: Header = {
   version: 1,
   sessionId: SESSION,
   createdAt: given.NOW,
@@ -62,17 +64,23 @@ const header: Header = {
   prices: null,
 };
 
-/** Writes the journal as the runtime would, without waiting for the disk. */
-const writeJournal = async (folder: string): Promise<void> => {
+/** Writes a journal of so many events as the runtime would, without waiting for the disk. */
+export const writeJournal = async (folder: string, count: number, shape: Shape = SMALL): Promise<void> => {
+  const store = fileJournals({ folder });
   // Creates the folders, and a session that nobody looks at.
-  await (await fileJournals({ folder }).create({ ...header, sessionId: 'other' })).close();
+  await (await store.create({ ...empty, sessionId: 'other' })).close();
+  const header: Header = {
+    ...empty,
+    instructions: await store.blobs.put('Be brief.'),
+    tools: await store.blobs.put('[]'),
+  };
   const file = await open(journalPath(folder, SESSION), 'w', 0o600);
   const fold = beginFold(header, agentMachine);
   const first = encodeHeader(header);
   let lines = [first.bytes];
   let { crc } = first;
-  const events = conversation();
-  for (let seq = 1; seq <= EVENTS; seq += 1) {
+  const events = conversation(shape);
+  for (let seq = 1; seq <= count; seq += 1) {
     const event = given.eventOf(events.next().value, fold.state);
     const taken = step(fold.state, event);
     if (taken.diagnostics.length > 0) throw new Error(`event ${seq}: ${taken.diagnostics[0]?.why}`);
@@ -83,7 +91,7 @@ const writeJournal = async (folder: string): Promise<void> => {
     );
     crc = line.crc;
     lines.push(line.bytes);
-    if (lines.length < 10_000 && seq < EVENTS) continue;
+    if (lines.length < 10_000 && seq < count) continue;
     await file.write(Buffer.concat(lines));
     lines = [];
   }
@@ -136,7 +144,7 @@ const measure = async (candidate: Candidate, folder: string): Promise<Run> => {
 export const benchReplay = async (): Promise<string> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-replay-'));
   try {
-    await writeJournal(folder);
+    await writeJournal(folder, EVENTS);
     const runs: Record<Candidate, Run[]> = { 'read, sum, parse': [], replay: [] };
     for (let time = 0; time < TIMES; time += 1) {
       for (const candidate of candidates)

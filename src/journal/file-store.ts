@@ -1,13 +1,6 @@
 import { type FileHandle, stat } from 'node:fs/promises';
 import { openRegular } from '../files/regular-file.js';
-import type {
-  Entry,
-  Header,
-  Journal,
-  JournalStore,
-  OpenJournal,
-  OpenJournalOptions,
-} from '../ports/journal.js';
+import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import { fileBlobs } from './blobs.js';
 import { openFileJournal, readEntries } from './file-journal.js';
@@ -22,8 +15,8 @@ import {
   writeWhole,
 } from './journal-paths.js';
 import type { JournaledMachine } from './journaled-machine.js';
-import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
-import { type InspectableStore, inspectFile, replayFile } from './read/inspect.js';
+import { beginFold, CHECK_EVERY, refuseMismatch, visitPast } from './read/fold.js';
+import { type InspectableStore, inspectFile, replayFile, type VisitedOpening } from './read/inspect.js';
 import { listSessions } from './read/list-sessions.js';
 import { agentMachine } from './read/replay.js';
 import { copyEntries } from './write/fork-header.js';
@@ -50,6 +43,7 @@ const isThere = async (path: string): Promise<boolean> => {
 const findJournal = async (folder: string, sessionId: string): Promise<string> => {
   const path = journalPath(folder, sessionId);
   if (!isSessionId(sessionId) || !(await isThere(path))) throw notFound(path, sessionId);
+  if (!(await stat(path)).isFile()) throw cannotRead(path, new Error('it is not a regular file'));
   return path;
 };
 
@@ -129,19 +123,20 @@ const renewFile = async (path: string): Promise<void> => {
 const openSession = async <M extends MachineTypes>(
   { folder, checkEvery, machine }: Place<M>,
   sessionId: string,
-  { takeOver = false }: OpenJournalOptions = {},
+  { takeOver = false, visit: wanted }: VisitedOpening<M> = {},
 ): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
     const { file: handle } = await openRegular(path, { access: 'change' });
+    const { visit, past } = visitPast(machine, wanted);
     const { tornTail, ...found } = await closingOnFailure(handle, () =>
-      recover(handle, path, sessionId, machine),
+      recover(handle, path, sessionId, machine, visit),
     );
     const blobs = fileBlobs(folder);
     const journal = openFileJournal({ path, handle, lock, blobs, checkEvery, ...found });
-    return { journal, state: found.fold.state, tornTail };
+    return { journal, state: found.fold.state, tornTail, ...past() };
   });
 };
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { PastFiles } from '../agent/past-files.js';
 import type { Edge } from '../machine-kit/kernel/step.js';
 import type { Header } from '../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
@@ -18,6 +19,8 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
    * are checked less often, so that checks take linear time.
    */
   growing?(state: M['state']): number;
+  /** Collects what a resumed session must know of files, while its entries are folded. */
+  collectPast?(): { see(event: M['event']): void; past(): PastFiles };
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
 };

@@ -4,7 +4,16 @@ import type { MachineTypes } from '../ports/machine-types.js';
 import type { Recorded } from './format/line-codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
 import type { JournaledMachine } from './journaled-machine.js';
-import { beginFold, CHECK_EVERY, checkOf, type Fold, foldRecords, replayWith } from './read/fold.js';
+import {
+  beginFold,
+  CHECK_EVERY,
+  checkOf,
+  type Fold,
+  foldRecords,
+  type ReplayOptions,
+  replayWith,
+  visitPast,
+} from './read/fold.js';
 import type { InspectableStore } from './read/inspect.js';
 import { summarise, titleOf } from './read/list-sessions.js';
 import { readFrozen } from './read/prompt-blobs.js';
@@ -131,7 +140,8 @@ const lookAt = <M extends MachineTypes>(sessionId: string, header: Header<M>) =>
 const foldSession = <M extends MachineTypes>(
   { header, records }: Session<M>,
   machine: JournaledMachine<M>,
-): Fold<M> => foldRecords(pathOf(header.sessionId), header, records, machine);
+  options: ReplayOptions<M> = {},
+): Fold<M> => foldRecords(pathOf(header.sessionId), header, records, machine, options);
 
 /** Stores the sessions of one machine in memory: behaves like files, but does not outlive the process. */
 export const memoryJournalsOf = <M extends MachineTypes>(
@@ -144,14 +154,16 @@ export const memoryJournalsOf = <M extends MachineTypes>(
     blobs,
     create: async (header) =>
       openMemoryJournal(sessions.add(copyJson(header), []), blobs, checkEvery, beginFold(header, machine)),
-    open: async (sessionId) => {
+    open: async (sessionId, options) => {
       const session = sessions.find(sessionId);
       if (session.writer === 'open') throw locked(sessionId);
-      const fold = foldSession(session, machine);
+      const { visit, past } = visitPast(machine, options?.visit);
+      const fold = foldSession(session, machine, { visit });
       return {
         journal: openMemoryJournal(session, blobs, checkEvery, fold),
         state: fold.state,
         tornTail: null,
+        ...past(),
       };
     },
     peek: async (sessionId) => {

@@ -1,3 +1,4 @@
+import type { PastFiles } from '../agent/past-files.js';
 import type { Prices } from '../agent/values/usage.js';
 import type { AgentTypes, MachineTypes } from './machine-types.js';
 
@@ -59,6 +60,8 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
   readonly state: M['state'];
   /** The incomplete last line, if a crash interrupted its writing: removed from the journal and saved as `keptAs`. */
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
+  /** What the entries tell of files. Without it a resumed session reads the entries again. */
+  readonly past?: PastFiles;
 };
 
 export type OpenJournalOptions = {

@@ -1,6 +1,7 @@
 import type { Action } from '../agent/action.js';
 import type { Event } from '../agent/event.js';
 import { step } from '../agent/machine.js';
+import type { PastFiles } from '../agent/past-files.js';
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import type { Journal } from '../ports/journal.js';
@@ -124,14 +125,14 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
    * After a clean end nothing starts, and settings can change only once the session is open.
    */
-  async resume(patch: Partial<Settings>): Promise<void> {
+  async resume(patch: Partial<Settings>, past: PastFiles | undefined): Promise<void> {
     const epoch = this.#opened.session.epoch + 1;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const change = (): void => {
       if (Object.keys(patch).length > 0) this.post(this.#changeSettings(patch));
     };
     if (!wasClosed) change();
-    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }) => this.#recover(state));
+    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }) => this.#recover(state, past));
     if (wasClosed) change();
     await resumed;
   }
@@ -142,8 +143,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return { type: 'SettingsChanged', patch, prices: this.#equipment.model(patch.model).facts.prices };
   }
 
-  #recover(resumed: State): void {
-    recoverCalls(runningCalls(this.#opened, resumed), this.#journal, this.#performers.tools);
+  #recover(resumed: State, past: PastFiles | undefined): void {
+    recoverCalls(runningCalls(this.#opened, resumed), this.#journal, this.#performers.tools, past);
     const hookId = interruptedHook(resumed);
     if (hookId !== null) this.post({ type: 'HookFailed', hookId, message: 'interrupted' });
   }

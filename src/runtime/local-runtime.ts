@@ -99,7 +99,7 @@ class OpenSessions implements LocalRuntime {
     sessionId: string,
     { watcher, patch, stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const { journal, state, tornTail } = await this.#needs.journals.open(sessionId, { takeOver });
+    const { journal, state, tornTail, past } = await this.#needs.journals.open(sessionId, { takeOver });
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);
@@ -111,7 +111,7 @@ class OpenSessions implements LocalRuntime {
     const session = new AgentSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
-    await session.resume(changes);
+    await session.resume(changes, past);
     return { tornTail };
   }
 

@@ -1,5 +1,5 @@
-import type { Call, JudgedCall, SeenFile } from '../agent/call.js';
-import type { Event } from '../agent/event.js';
+import type { Call, JudgedCall } from '../agent/call.js';
+import { collectPastFiles, type PastFiles } from '../agent/past-files.js';
 import type { State } from '../agent/state.js';
 import type { Journal } from '../ports/journal.js';
 import type { FileHashes, FileMemory, ToolOutcome } from '../ports/tool.js';
@@ -48,39 +48,16 @@ const TOOK_EFFECT: ToolOutcome = {
   text: 'it had taken effect before the crash: the file is as this call leaves it',
 };
 
-/** The journal's information about files. */
-type Past = {
-  /** Hashes from ToolStarted, by batch and call. */
-  readonly hashes: Map<string, FileHashes>;
-  /** Last known sha256 of the files that calls and hooks read or wrote, by real path. */
-  readonly seen: Map<string, string>;
-};
-
-const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
-
-/** The files in an event: read or written by a call, or rewritten by a formatter. */
-const seenIn = (event: Event): readonly SeenFile[] => {
-  if (event.type === 'ToolCompleted') return event.outcome.seen ?? [];
-  return event.type === 'HookCompleted' ? (event.seen ?? []) : [];
-};
-
-const collectPast = async (journal: Journal, upTo: number, { hashes, seen }: Past): Promise<void> => {
-  for await (const { seq, event } of journal.read()) {
-    if (seq > upTo) return;
-    if (event.type === 'ToolStarted' && event.before !== undefined) {
-      const { before, after } = event;
-      const key = keyOf(event.batchId, event.callId);
-      hashes.set(key, after === undefined ? { before } : { before, after });
+const readPast = async (journal: Journal, upTo: number): Promise<PastFiles> => {
+  const { see, past } = collectPastFiles();
+  const read = await attempt(async () => {
+    for await (const { seq, event } of journal.read()) {
+      if (seq > upTo) return;
+      see(event);
     }
-    for (const { path, sha256 } of seenIn(event)) seen.set(path, sha256);
-  }
-};
-
-const readPast = async (journal: Journal, upTo: number): Promise<Past> => {
-  const past: Past = { hashes: new Map(), seen: new Map() };
-  const collected = await attempt(() => collectPast(journal, upTo, past));
+  });
   // If the journal can't be read again, hashes are unknown, which is reported, and files must be read again.
-  return collected.kind === 'done' ? past : { hashes: new Map(), seen: new Map() };
+  return read.kind === 'done' ? past() : collectPastFiles().past();
 };
 
 /** Applies rule 2. A call that leaves the file unchanged may also run again. */
@@ -100,13 +77,18 @@ const decideProbeable = async (
 };
 
 /**
- * Settles each running call by its effect class, and restores the session's memory of files. The journal is read once,
- * when the first tool runs.
+ * Settles each running call by its effect class, and restores the session's memory of files. Without `known` the
+ * journal is read for that once, when the first tool runs.
  */
-export const recoverCalls = (running: readonly Running[], journal: Journal, tools: ToolRuns): void => {
+export const recoverCalls = (
+  running: readonly Running[],
+  journal: Journal,
+  tools: ToolRuns,
+  known: PastFiles | undefined,
+): void => {
   const upTo = journal.seq;
-  let reading: Promise<Past> | null = null;
-  const readOnce = (): Promise<Past> => {
+  let reading = known === undefined ? null : Promise.resolve(known);
+  const readOnce = (): Promise<PastFiles> => {
     reading ??= readPast(journal, upTo);
     return reading;
   };
@@ -119,8 +101,9 @@ export const recoverCalls = (running: readonly Running[], journal: Journal, tool
     tools.recover(batchId, call, async (look, files) => {
       if (effect === 'opaque') return COMMAND_LOST;
       if (effect === 'pure') return null;
-      const { hashes } = await readOnce();
-      return decideProbeable(call, hashes.get(keyOf(batchId, call.callId)), look, files);
+      const past = await readOnce();
+      const recorded = past.batchId === batchId ? past.hashes.get(call.callId) : undefined;
+      return decideProbeable(call, recorded, look, files);
     });
   }
 };

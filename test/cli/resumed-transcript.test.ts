@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { collectRecentTurns } from '../../src/cli/interactive/resumed-transcript.js';
+import { collectRecentTurns } from '../../src/cli/sessions/resumed-session.js';
 import type { JournalStep } from '../../src/journal/read/steps.js';
 
 /** How much of a session is kept to be shown again. */

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
+import type { OpenJournal } from '../../src/ports/journal.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { callTools, collect, type Play, play, rawCall, reopen, resultsOf, say, testModel } from './stage.js';
@@ -93,11 +94,34 @@ const goesOn = callTools(
   rawCall('3', 'edit', { path: 'a.txt', edits: [{ oldText: 'two', newText: 'three' }] }),
 );
 
-for (const row of rows) {
-  test(`after a crash, ${row.title}`, async (t) => {
+/** The store with another way to open a session. */
+const opening = (on: Play, change: (opened: OpenJournal) => OpenJournal): Play => ({
+  ...on,
+  journals: { ...on.journals, open: async (sessionId) => change(await on.journals.open(sessionId)) },
+});
+
+/** Such a journal is only read while it is opened. */
+const readOnce = (on: Play): Play =>
+  opening(on, (opened) => {
+    Object.defineProperty(opened.journal, 'read', { value: () => assert.fail('the journal is read again') });
+    return opened;
+  });
+/** A store of the user's own collects nothing: the session reads the journal again. */
+const collectingNothing = (on: Play): Play =>
+  opening(on, ({ journal, state, tornTail }) => ({ journal, state, tornTail }));
+
+for (const [row, [how, opened]] of rows.flatMap((row) =>
+  (
+    [
+      ['read once', readOnce],
+      ['read again', collectingNothing],
+    ] as const
+  ).map((way) => [row, way] as const),
+)) {
+  test(`after a crash, ${row.title} (journal ${how})`, async (t) => {
     const { on, file } = await playScene(t, row.tool, row.input);
     await writeFile(file, row.found);
-    const again = await reopen(on, await startOf(on, '2'), builtinTools(), testModel(goesOn));
+    const again = await reopen(opened(on), await startOf(on, '2'), builtinTools(), testModel(goesOn));
     await again.rest();
     const [first, second] = again.model.requests;
     assert.match(resultsOf(first?.messages ?? [])['2'] ?? '', row.result);

@@ -50,7 +50,7 @@ const jsonOutlet: Outlet = {
       workspace: settings.workspace,
       model: settings.model,
       journal,
-      resumed,
+      resumed: resumed !== null,
       sandbox: settings.sandbox ?? 'off',
       tornTail: session.tornTail,
     }),

@@ -16,10 +16,11 @@ import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { isBusy, statusRow } from '../../terminal/status.js';
 import { Transcript } from '../../terminal/transcript/transcript.js';
 import { indentWords } from '../../terminal/width.js';
+import type { RecentTurns } from '../sessions/resumed-session.js';
 import { readTypedInput } from '../slash/slash-commands.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { scopedAnswer } from './read-answer.js';
-import { type RecentTurns, renderRecentTurns } from './resumed-transcript.js';
+import { renderRecentTurns } from './resumed-transcript.js';
 import type { ViewHandlers } from './view-handlers.js';
 
 export type ViewParts = {

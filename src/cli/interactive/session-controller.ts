@@ -1,7 +1,6 @@
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
 import type { Input, Stepped } from '../../ports/session.js';
-import { attempt } from '../../runtime/attempt.js';
 import { harmless, type Look, paint, warningText } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { isMoving, SPINNER_MS } from '../../terminal/status.js';
@@ -17,7 +16,6 @@ import type { EventBuffer } from './event-buffer.js';
 import { attachPictures, picturesNamed } from './input/pictures.js';
 import type { TerminalSession } from './interactive-terminal.js';
 import { InteractiveView } from './interactive-view.js';
-import { loadRecentTurns } from './resumed-transcript.js';
 import { ShellOutputs } from './shell-output.js';
 import { startUserCommand, type UserCommand } from './user-command.js';
 import type { ViewHandlers } from './view-handlers.js';
@@ -184,15 +182,13 @@ const createViewHandlers = (
 };
 
 /** Prints the last turns, the queued texts and the grants of a resumed session. */
-const showEarlierTurns = async (
-  sessionId: string,
+const showEarlierTurns = (
+  { recent }: NonNullable<Opened['resumed']>,
   view: InteractiveView,
   look: Look,
   state: State,
-): Promise<void> => {
-  const recent = await attempt(() => loadRecentTurns(sessionId));
-  // If the turns can't be read, only they are missing: the session itself is open.
-  if (recent.kind === 'done' && recent.value !== null) view.showRecentTurns(recent.value);
+): void => {
+  if (recent !== null) view.showRecentTurns(recent);
   const notes = resumedNotes(look, state);
   if (notes !== '') view.print(notes);
   view.redraw();
@@ -257,7 +253,7 @@ export const runSession = async (
   });
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
-  if (opened.resumed) await showEarlierTurns(session.id, view, look, state);
+  if (opened.resumed !== null) showEarlierTurns(opened.resumed, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   const unsubscribe = steps.subscribe((stepped) => {
     view.see(stepped);

@@ -35,6 +35,7 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { openStateFolder } from './make-state-folder.js';
+import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
 import { findSession, recordedSettings, sessionsOf } from './stored-sessions.js';
 
 /** Opens a new or resumed session from flags and environment. */
@@ -44,7 +45,8 @@ export type Opened = {
   readonly settings: Settings;
   /** Path of the journal. */
   readonly journal: string;
-  readonly resumed: boolean;
+  /** The turns of a resumed session that are printed again; null for a new session. */
+  readonly resumed: { readonly recent: RecentTurns | null } | null;
 };
 
 /** `terminal`: a user can answer questions. */
@@ -175,14 +177,12 @@ type Prepared = {
 const prepare = async (
   given: RunFlags,
   folder: string,
-  wanted: Omit<Wanted, 'watcher'>,
+  { resume, place, warn, configured }: Omit<Wanted, 'watcher'>,
+  before: Settings | null,
 ): Promise<Prepared> => {
-  refuseBadFlags(given);
-  const { resume, place, warn } = wanted;
-  const before = resume === null ? null : await recordedSettings(resume);
   const workspace =
     given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
-  const flags: RunFlags & Configured = wanted.configured
+  const flags: RunFlags & Configured = configured
     ? await withConfig(given, workspace, { command: 'run', resumed: resume !== null, warn })
     : given;
   const profile = await readProfile(flags);
@@ -201,9 +201,15 @@ const prepare = async (
 /** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
 const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
 
-const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
+const openHeld = async (
+  given: RunFlags,
+  folder: string,
+  wanted: Wanted,
+  held: HeldSession | null,
+): Promise<Opened> => {
   const { resume, place, watcher, warn } = wanted;
-  const { flags, workspace, before, model, limits, profile } = await prepare(given, folder, wanted);
+  const prepared = await prepare(given, folder, wanted, held?.settings ?? null);
+  const { flags, workspace, before, model, limits, profile } = prepared;
   const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
   const afterTools = afterToolsOf(flags);
   const effort = effortOf(flags);
@@ -235,7 +241,7 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
     moreTools,
     secrets: keysIn(flags.variables ?? {}),
     passEnvironment: flags.passEnv?.split(',') ?? [],
-    journals: fileJournals({ folder: stateFolder }),
+    journals: held?.journals ?? fileJournals({ folder: stateFolder }),
     workspace,
     report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings,
@@ -244,19 +250,33 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
     ...(preset === null ? {} : { preset }),
     ...(sandbox === null ? {} : { sandbox }),
     ...(watcher === undefined ? {} : { watcher }),
-    ...(resume === null ? {} : { resume, takeOver: flags.takeOver === true }),
+    ...(resume === null ? {} : { resume }),
   });
   const state = await session.state();
   stopGrowing();
   const journal = journalPath(stateFolder, session.id);
-  return { session, settings: state.session.settings, journal, resumed: resume !== null };
+  return { session, settings: state.session.settings, journal, resumed: held };
+};
+
+const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
+  refuseBadFlags(given);
+  const held = wanted.resume === null ? null : await holdSession(wanted.resume, given.takeOver === true);
+  try {
+    return await openHeld(given, folder, wanted, held);
+  } catch (error) {
+    // The first failure is reported. A session that had begun has closed its journal already.
+    await held?.release().catch(() => undefined);
+    throw error;
+  }
 };
 
 /** Throws a `Stop` if the session can't be resumed without a terminal. Called before a fork is made. */
 export const checkResumable = async (flags: RunFlags, resume: string): Promise<void> => {
   const warn = (): void => undefined; // opening the session warns
   const wanted = { resume, place: 'headless', warn, configured: true } as const;
-  await prepare(flags, realWorkspace(flags.workspace ?? process.cwd()), wanted);
+  refuseBadFlags(flags);
+  const folder = realWorkspace(flags.workspace ?? process.cwd());
+  await prepare(flags, folder, wanted, await recordedSettings(resume));
 };
 
 /** Opens the session that the flags ask for. `resume` overrides the flags' choice of session. */

@@ -1,4 +1,4 @@
-import type { Header } from '../../ports/journal.js';
+import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { JournalError } from '../journal-error.js';
@@ -87,15 +87,35 @@ export const foldOn = <M extends MachineTypes>(
   return 'more';
 };
 
+/** A visitor of the steps of a session that is opened. */
+export type Visit<M extends MachineTypes> = (step: JournalStep<M>) => void;
+
+/** A visitor that also collects what the entries tell of files. */
+export const visitPast = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  visit: Visit<M> = () => undefined,
+): { readonly visit: Visit<M>; past(): Pick<OpenJournal<M>, 'past'> } => {
+  const collector = machine.collectPast?.();
+  if (collector === undefined) return { visit, past: () => ({}) };
+  return {
+    visit: (step) => {
+      collector.see(step.event);
+      visit(step);
+    },
+    past: () => ({ past: collector.past() }),
+  };
+};
+
 /** Folds records; throws `damaged` at the first state that differs from its recorded check. */
 export const foldRecords = <M extends MachineTypes>(
   path: string,
   header: Header<M>,
   records: readonly Recorded<M>[],
   machine: JournaledMachine<M>,
+  options: ReplayOptions<M> = {},
 ): Fold<M> => {
   const fold = beginFold(header, machine);
-  foldOn(fold, records, {});
+  foldOn(fold, records, options);
   refuseMismatch(path, fold, header);
   return fold;
 };

@@ -1,5 +1,5 @@
 import { openRegular } from '../../files/regular-file.js';
-import type { Header, JournalStore } from '../../ports/journal.js';
+import type { Header, JournalStore, OpenJournal, OpenJournalOptions } from '../../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
@@ -25,8 +25,12 @@ export type Inspection<M extends MachineTypes = AgentTypes> = Look<M> & {
 /** A journal with the fold of its entries, up to the end, the damage or the requested seq. */
 export type StoredReplay<M extends MachineTypes = AgentTypes> = Look<M> & Replay<M>;
 
+export type VisitedOpening<M extends MachineTypes> = OpenJournalOptions & Pick<ReplayOptions<M>, 'visit'>;
+
 /** A store that can also read a journal as it is on disk, for replay and verification. */
-export type InspectableStore<M extends MachineTypes = AgentTypes> = JournalStore<M> & {
+export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<JournalStore<M>, 'open'> & {
+  /** Also calls `visit` with every step of the session, in order, while it is folded. */
+  open(sessionId: string, options?: VisitedOpening<M>): Promise<OpenJournal<M>>;
   inspect(sessionId: string): Promise<Inspection<M>>;
   /** Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any size. */
   replay(sessionId: string, options?: ReplayOptions<M>): Promise<StoredReplay<M>>;

@@ -1,4 +1,5 @@
 import { agent, initialState } from '../../agent/machine.js';
+import { collectPastFiles } from '../../agent/past-files.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
@@ -14,6 +15,7 @@ export const agentMachine: JournaledMachine = {
   fingerprint: fingerprintOf(agent.edges),
   isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
   growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
+  collectPast: collectPastFiles,
   createCheck: createStateCheck,
 };
 

@@ -3,7 +3,7 @@ import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
-import { beginFold, type Fold, foldOn, refuseMismatch } from '../read/fold.js';
+import { beginFold, type Fold, foldOn, refuseMismatch, type Visit } from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
 import { cutTail } from './cut-tail.js';
 
@@ -44,11 +44,12 @@ export const recover = async <M extends MachineTypes>(
   path: string,
   sessionId: string,
   machine: JournaledMachine<M>,
+  visit: Visit<M>,
 ): Promise<Recovered<M>> => {
   const scan = await JournalScan.beginOf<M>(machine.kind, handle, path, (await handle.stat()).size);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   const fold = beginFold(scan.header, machine);
-  for await (const records of scan.records()) foldOn(fold, records, {});
+  for await (const records of scan.records()) foldOn(fold, records, { visit });
   refuseMismatch(path, fold, scan.header);
   const repaired = await repairEnd(handle, path, scan);
   return { header: scan.header, fold, crc: scan.crc, ...repaired };

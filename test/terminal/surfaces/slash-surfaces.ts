@@ -51,7 +51,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     move: async () => undefined,
     quit: nothing,
   };
-  view.print(banner(out.look, { ...opened, resumed: true }));
+  view.print(banner(out.look, { ...opened, resumed: { recent: null } }));
   view.print(resumedNotes(out.look, state));
   view.print(await lastSessionNote(out.look, settings.workspace, 'another'));
   view.print(warningText(hostile.text(200)));

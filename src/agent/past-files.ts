@@ -1,0 +1,38 @@
+import type { Event } from './event.js';
+
+/** What the events of a session tell of files, for a session that is resumed. */
+
+/** sha256 of a file before and after a call, as `ToolStarted` recorded it. */
+type RecordedHashes = { readonly before: string; readonly after?: string };
+
+export type PastFiles = {
+  /** By call; only of the last batch, since only its calls can still be running. */
+  readonly hashes: ReadonlyMap<string, RecordedHashes>;
+  readonly batchId: string | null;
+  /** sha256 of the files that calls and hooks read or wrote, by real path: what was seen last counts. */
+  readonly seen: ReadonlyMap<string, string>;
+};
+
+export type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
+
+/** Collects them from all events in order. */
+export const collectPastFiles = (): PastFilesCollector => {
+  const hashes = new Map<string, RecordedHashes>();
+  const seen = new Map<string, string>();
+  let batchId: string | null = null;
+  return {
+    see(event) {
+      if (event.type === 'ToolStarted') {
+        if (event.batchId !== batchId) hashes.clear();
+        batchId = event.batchId;
+        const { callId, before, after } = event;
+        if (before !== undefined) hashes.set(callId, after === undefined ? { before } : { before, after });
+      } else if (event.type === 'ToolCompleted') {
+        for (const { path, sha256 } of event.outcome.seen ?? []) seen.set(path, sha256);
+      } else if (event.type === 'HookCompleted') {
+        for (const { path, sha256 } of event.seen ?? []) seen.set(path, sha256);
+      }
+    },
+    past: () => ({ hashes, batchId, seen }),
+  };
+};

@@ -1,0 +1,84 @@
+import type { Settings } from '../../agent/settings.js';
+import type { State } from '../../agent/state.js';
+import type { JournalStep } from '../../journal/read/steps.js';
+import type { JournalStore } from '../../ports/journal.js';
+import { storedJournals } from './stored-sessions.js';
+
+/**
+ * A session that is resumed. Its journal is opened before the flags are applied, since they depend on its settings: so
+ * its entries are read and folded once, for the settings, the session and the turns that are printed again.
+ */
+
+/** `left`: whether earlier turns are left out. */
+export type RecentTurns = {
+  readonly before: State;
+  readonly steps: readonly JournalStep[];
+  readonly left: 'some' | 'none';
+};
+
+/** Limits on what is kept. While reading, up to twice as many steps are kept. */
+const TURNS_MAX = 4;
+const STEPS_MAX = 1_000;
+
+type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
+
+type Turn = { readonly before: State; readonly steps: JournalStep[] };
+
+/** Collects the last turns while a session's steps are folded. */
+export const collectRecentTurns = (): RecentTurnsCollector => {
+  let turns: Turn[] = [];
+  let left: RecentTurns['left'] = 'none';
+  let turn = 0;
+  const stepsIn = (): number => turns.reduce((sum, one) => sum + one.steps.length, 0);
+  /** Drops the first turn if there are too many, and the first steps of a turn that is too long. */
+  const shorten = (): void => {
+    const [first, ...later] = turns;
+    if (first === undefined || (turns.length <= TURNS_MAX && stepsIn() <= 2 * STEPS_MAX)) return;
+    left = 'some';
+    if (later.length > 0) turns = later;
+    else
+      turns = [
+        { before: first.steps[STEPS_MAX - 1]?.state ?? first.before, steps: first.steps.slice(STEPS_MAX) },
+      ];
+  };
+  return {
+    see(stepped: JournalStep): void {
+      const { seq, before, state } = stepped;
+      const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
+      turn = state.session.counters.turn;
+      if (seq === 1) return; // the session is new
+      if (isNewTurn) turns.push({ before, steps: [] });
+      turns.at(-1)?.steps.push(stepped);
+      shorten();
+    },
+    /** null for a session without a turn. */
+    past(): RecentTurns | null {
+      const [first] = turns;
+      if (first === undefined) return null;
+      return { before: first.before, steps: turns.flatMap((one) => one.steps), left };
+    },
+  };
+};
+
+export type HeldSession = {
+  /** The current settings. */
+  readonly settings: Settings;
+  readonly recent: RecentTurns | null;
+  /** The store whose `open` hands out the journal that is open already. */
+  readonly journals: JournalStore;
+  /** Closes the journal. For a failure before a session runs. */
+  release(): Promise<void>;
+};
+
+/** Opens the journal of a session and keeps it for the session to come. Takes the session's lock. */
+export const holdSession = async (sessionId: string, takeOver: boolean): Promise<HeldSession> => {
+  const store = storedJournals();
+  const { see, past } = collectRecentTurns();
+  const opened = await store.open(sessionId, { takeOver, visit: see });
+  return {
+    settings: opened.state.session.settings,
+    recent: past(),
+    journals: { ...store, open: async () => opened },
+    release: () => opened.journal.close(),
+  };
+};
