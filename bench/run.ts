@@ -2,6 +2,7 @@ import { benchCommands } from './commands.js';
 import { benchEdits } from './edits.js';
 import { benchFirstPaint } from './first-paint.js';
 import { benchReplay } from './replay.js';
+import { benchResume } from './resume.js';
 import { benchMoreRounds, benchRounds } from './rounds.js';
 import { benchSessions } from './sessions.js';
 import { benchShapes } from './shapes.js';
@@ -9,7 +10,7 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay sessions shapes edits]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,
@@ -19,6 +20,7 @@ const benches: Readonly<Record<string, () => Promise<string>>> = {
   streaming: () => benchStreaming(),
   commands: benchCommands,
   replay: benchReplay,
+  resume: benchResume,
   sessions: benchSessions,
   shapes: benchShapes,
   edits: benchEdits,

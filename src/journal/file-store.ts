@@ -43,8 +43,19 @@ const isThere = async (path: string): Promise<boolean> => {
 const findJournal = async (folder: string, sessionId: string): Promise<string> => {
   const path = journalPath(folder, sessionId);
   if (!isSessionId(sessionId) || !(await isThere(path))) throw notFound(path, sessionId);
-  if (!(await stat(path)).isFile()) throw cannotRead(path, new Error('it is not a regular file'));
   return path;
+};
+
+/** A pipe or a folder in the place of a journal is refused as no journal; it is not a journal that can't be written. */
+const refuseOddFile = async (path: string): Promise<void> => {
+  try {
+    const { file } = await openRegular(path);
+    await file.close();
+  } catch (error) {
+    const isOdd = codeOf(error) === 'ENOTREG' || codeOf(error) === 'EISDIR';
+    if (isOdd) throw cannotRead(path, error);
+    // other failures are met again when it is opened for writing
+  }
 };
 
 /** Runs `work` while holding the lock; releases the lock if it fails. */
@@ -126,6 +137,7 @@ const openSession = async <M extends MachineTypes>(
   { takeOver = false, visit: wanted }: VisitedOpening<M> = {},
 ): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
+  await refuseOddFile(path);
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);

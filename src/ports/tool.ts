@@ -34,6 +34,8 @@ export type Job = {
   readonly command: string;
   status(): string;
   output(): string;
+  /** Bytes that `output` lacks, if only a part is kept. */
+  droppedBytes?(): number;
   kill(): Promise<void>;
 };
 
@@ -76,7 +78,10 @@ export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'>
  * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text as a blob. A line in
  * square brackets is the tool's note about its output: shown only with the full output, or if the call failed.
  */
-export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'>;
+export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'> & {
+  /** Bytes of output that `text` lacks, if the tool itself kept only a part: the model is told that they are gone. */
+  readonly droppedBytes?: number;
+};
 
 /** sha256 of one file before and after a change; `after` is absent if the call changes nothing, or if it is unknown. */
 export type FileHashes = { readonly before: string; readonly after?: string };

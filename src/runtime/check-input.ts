@@ -16,6 +16,7 @@ import {
 } from '../agent/shapes/value-shapes.js';
 import { type CopyLimits, copyPlain, type PlainCopy } from '../base/plain-copy.js';
 import {
+  count,
   countFromOne,
   type Fields,
   faultIn,
@@ -162,7 +163,10 @@ export const checkPiece = (given: unknown): Heard => {
 
 type UnpaidOutcome = Omit<ToolOutcome, 'usage'>;
 const { usage: outcomeUsage, ...unpaidFields } = outcomeFields;
-const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>(unpaidFields);
+const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
+  ...unpaidFields,
+  droppedBytes: optional(count),
+});
 
 export type ToolSaid = { readonly outcome: ToolOutcome; readonly usageFault: string | null };
 

@@ -75,6 +75,7 @@ const jobOf = (jobId: string, command: string, started: StartedCommand): Job => 
     jobId,
     command,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
+    droppedBytes: () => running.output.droppedBytes(),
     output: () => [outputOf(running), ...(end === undefined ? [] : endLines(started, end))].join('\n'),
     kill: async () => {
       running.kill();
@@ -94,7 +95,9 @@ const useJob = async (
   const job = jobs.get(request.jobId);
   if (job === undefined) return failed(`There is no job ${request.jobId}. ${list}`);
   if (request.kind === 'kill') await job.kill();
-  return { status: 'ok', text: `${job.output()}\n[${showJob(job)}]` };
+  const droppedBytes = job.droppedBytes?.() ?? 0;
+  const text = `${job.output()}\n[${showJob(job)}]`;
+  return { status: 'ok', text, ...(droppedBytes === 0 ? {} : { droppedBytes }) };
 };
 
 type Shell = {

@@ -20,7 +20,10 @@ const inFolder = (context: TestContext): { readonly workspace: string; readonly 
     else process.env.XDG_STATE_HOME = before;
   });
   const script = path.join(folder, 'script.json');
-  writeFileSync(script, JSON.stringify({ replies: [{ text: 'first' }, { text: 'second' }, { text: 'third' }] }));
+  writeFileSync(
+    script,
+    JSON.stringify({ replies: [{ text: 'first' }, { text: 'second' }, { text: 'third' }] }),
+  );
   return { workspace, model: `scripted/${script}` };
 };
 

@@ -54,6 +54,32 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   await window.sees('anthropic/claude-opus-4-8 answers from the next call on');
 });
 
+test('/effort: a level, or a list to choose from; the next call asks for it', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/effort high\r');
+  await window.sees('effort high holds from the next call on');
+  window.press('two\r');
+  await window.sees(/two\n[\s\S]*Done\./);
+  window.press('/effort\r');
+  await window.sees('Effort:');
+  window.press('auto');
+  await window.sees(/› auto/);
+  window.press('\r');
+  await window.sees('effort auto holds from the next call on');
+  window.press('three\r');
+  await window.sees(/three\n[\s\S]*Done\./);
+  assert.deepEqual(
+    place.server.requests.map(({ body }) => body.output_config?.effort),
+    [undefined, 'high', undefined],
+  );
+  expectValid(place.server);
+  window.press('/effort most\r');
+  await window.sees("There is no effort 'most'. There are auto, low, medium, high.");
+});
+
 test('/compact makes room, with a wish of what to keep', async (context) => {
   const place = await makeServed(context, [done, message(text('A summary about apples.')), done]);
   const window = await openReady(context, place);

@@ -151,3 +151,36 @@ test('a script of many calls is not read through for each message of each reques
   }
   assert.ok(looks < COUNT * 10, `${looks} looks at ${COUNT} replies`);
 });
+
+test('a conversation that grows is looked up once: work is linear', () => {
+  let reads = 0;
+  const counted = (message: Message): Message =>
+    Object.defineProperty({ ...message }, 'parts', {
+      enumerable: true,
+      get: () => {
+        reads += 1;
+        return message.parts;
+      },
+    });
+  const replies = Array.from({ length: 200 }, (_, index): ScriptedReply => ({ text: `reply ${index}` }));
+  const next = createCursor(replies);
+  const messages: Message[] = [counted(hi)];
+  for (const [index, { text = '' }] of replies.entries()) {
+    const found = next([...messages]);
+    assert.ok(found.kind === 'found' && found.number === index + 1);
+    messages.push(counted(said(text)), counted(hi));
+  }
+  assert.ok(reads < 10 * messages.length, `${reads} reads of ${messages.length} messages`);
+});
+
+test('a conversation that was replaced is looked up anew', () => {
+  const next = createCursor([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
+  const [first, second] = [said('one'), said('two')];
+  const numberOf = (...messages: readonly Message[]): number => {
+    const found = next(messages);
+    return found.kind === 'found' ? found.number : 0;
+  };
+  assert.equal(numberOf(hi, first, hi, second, hi), 3);
+  assert.equal(numberOf(hi, first, hi), 2);
+  assert.equal(numberOf(hi, second, hi), 3);
+});

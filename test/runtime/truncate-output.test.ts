@@ -25,6 +25,15 @@ test('a cut never splits a character', () => {
   }
 });
 
+test('of output that the tool has dropped the model is told that it is gone, not that it can be read', async () => {
+  const text = `first\n${'x'.repeat(1_000)}\nlast`;
+  const outcome = await cutOutcome({ status: 'ok', text, droppedBytes: 198_000_000 }, 100, noBlobs);
+  assert.match(outcome.text, /bytes left out; 198,000,000 more are gone/);
+  assert.match(outcome.text, /its beginning and its end can be read as blob:f00/);
+  assert.doesNotMatch(outcome.text, /whole output/);
+  assert.ok(!('droppedBytes' in outcome), 'it is no part of the journal');
+});
+
 test('of 5 MB the model sees head, tail, the count, and the blob that holds all', async () => {
   const kept: string[] = [];
   const blobs: Blobs = { ...noBlobs, put: async (text) => `sha-${kept.push(text)}` };

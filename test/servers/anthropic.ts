@@ -63,6 +63,7 @@ export type ServerReply =
 export type WireBody = {
   readonly model: string;
   readonly max_tokens: number;
+  readonly output_config?: { readonly effort?: string };
   readonly system?: readonly { readonly text: string }[];
   readonly tools?: readonly { readonly name: string }[];
   readonly messages: readonly {

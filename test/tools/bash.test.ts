@@ -132,6 +132,7 @@ test('bash: huge output keeps its beginning and its end and counts the rest', as
   assert.match(outcome.text, /\ny\nlast\n\[exit code 0/);
   const dropped = Number(/\[(\d+) bytes of output were dropped here\]/.exec(outcome.text)?.[1]);
   assert.ok(dropped > 97_000_000, `${dropped}`);
+  assert.equal(outcome.droppedBytes, dropped);
   assert.ok(place.progress.every((text) => text.length < 10_000));
 });
 

@@ -4,6 +4,7 @@ import { indentWords, wrapWords } from '../../terminal/width.js';
 import { endingOfError } from '../exit-codes.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 import { diff } from './diff.js';
+import { effort } from './effort.js';
 import { exportTo } from './export.js';
 import { jobs } from './jobs.js';
 import { model } from './model.js';
@@ -54,6 +55,7 @@ const retry: Command = async ({ session, view }) =>
 const commands: Readonly<Record<CommandName, Command>> = {
   help,
   model,
+  effort,
   compact,
   cost,
   budget,

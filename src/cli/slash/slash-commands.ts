@@ -15,6 +15,7 @@ export type TypedInput =
 const commands = [
   ['help', '', 'this list'],
   ['model', '[NAME]', 'choose the model that answers from now on'],
+  ['effort', '[LEVEL]', 'how much the model is to think from now on: auto, low, medium or high'],
   ['compact', '[WISH]', 'summarise the conversation to make room; the wish says what to keep'],
   ['cost', '', 'tokens and money of this session'],
   ['budget', '[LIMIT]', 'limits and what is spent; 5 or $5, 200k tokens, 30 rounds, 10 minutes set one'],

@@ -76,18 +76,30 @@ const originOf = (message: Message, { replies, callers }: Indexed, start: number
   return text === '' ? -1 : findFrom(replies, start, (reply) => (reply.text ?? '').startsWith(text));
 };
 
-/** The index of the first reply that the conversation has not used up. */
-const placeOf = (messages: readonly Message[], script: Indexed): number => {
-  let place = 0;
-  for (const message of messages) place = Math.max(place, originOf(message, script, place) + 1);
-  return place;
+/** A function from a conversation to the index of the first reply that it has not used up. */
+const createPlaces = (script: Indexed): ((messages: readonly Message[]) => number) => {
+  /** The messages of the last request, and the place after each. */
+  let known: readonly Message[] = [];
+  let places: number[] = [];
+  return (messages) => {
+    // A conversation mostly grows: only new messages are looked up, or a long session takes quadratic time.
+    let same = 0;
+    while (same < messages.length && messages[same] === known[same]) same += 1;
+    places = places.slice(0, same);
+    for (const message of messages.slice(same)) {
+      const place = places.at(-1) ?? 0;
+      places.push(Math.max(place, originOf(message, script, place) + 1));
+    }
+    known = [...messages];
+    return places.at(-1) ?? 0;
+  };
 };
 
 export const createCursor = (replies: readonly ScriptedReply[]): NextReply => {
   const timesAt = new Map<number, number>();
-  const script = indexed(replies);
+  const placeOf = createPlaces(indexed(replies));
   return (messages) => {
-    const place = placeOf(messages, script);
+    const place = placeOf(messages);
     const times = timesAt.get(place) ?? 0;
     timesAt.set(place, times + 1);
     const answer = findFrom(replies, place, isAnswer);

@@ -66,6 +66,7 @@ export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
     command: job.command,
     status: () => job.status(),
     output: () => redactor.clean(job.output()),
+    droppedBytes: () => job.droppedBytes?.() ?? 0,
     kill: () => job.kill(),
   });
   return {

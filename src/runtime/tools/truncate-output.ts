@@ -41,9 +41,14 @@ export const cutText = (text: string, limitBytes: number): Cut | null => {
 const showCut = (cut: Cut, kept: string): string =>
   `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${kept} …\n${cut.tail}`;
 
+const whereKept = (blob: string, droppedBytes = 0): string =>
+  droppedBytes === 0
+    ? `the whole output can be read as blob:${blob}`
+    : `${groupDigits(droppedBytes)} more are gone, since the output was too long to be kept; its beginning and its end can be read as blob:${blob}`;
+
 /** The outcome with its text cut to the limit. The whole text becomes a blob before the event names it. */
 export const cutOutcome = async (
-  outcome: ToolOutcome,
+  { droppedBytes, ...outcome }: ToolOutcome,
   limitBytes: number,
   blobs: Blobs,
 ): Promise<CallOutcome> => {
@@ -59,6 +64,6 @@ export const cutOutcome = async (
       text: showCut(cut, `the whole output could not be kept: ${kept.fault.message}`),
     };
   }
-  const text = showCut(cut, `the whole output can be read as blob:${kept.value}`);
+  const text = showCut(cut, whereKept(kept.value, droppedBytes));
   return { ...outcome, ...diff, text, blob: kept.value };
 };

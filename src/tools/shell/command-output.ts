@@ -17,6 +17,8 @@ export type CommandOutput = {
   add(bytes: Buffer): void;
   /** The kept output, without terminal escapes. */
   text(): string;
+  /** Bytes that are not kept. */
+  droppedBytes(): number;
   /** Reports the last progress. Nothing is reported afterwards. */
   finish(): void;
 };
@@ -120,6 +122,7 @@ export const createCommandOutput = (tell: (text: string) => void): CommandOutput
           : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
       return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
     },
+    droppedBytes: () => droppedBytes,
     finish: () => told.finish(),
   };
 };

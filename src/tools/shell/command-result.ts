@@ -52,6 +52,8 @@ export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd)
 export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
   const show = (line: string, more: readonly string[]): string =>
     [outputOf(started.running), `[${line}]`, ...more].join('\n');
+  const droppedBytes = started.running.output.droppedBytes();
+  const dropped = droppedBytes === 0 ? {} : { droppedBytes };
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const why = timedOut ? 'timed out' : 'cancelled';
@@ -59,11 +61,16 @@ export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: Abor
       `${why} after ${seconds(end.durationMs)}: it was stopped with all it had started; what it did until then stands`,
       end.notes,
     );
-    return { status: timedOut ? 'timedOut' : 'cancelled', text };
+    return { status: timedOut ? 'timedOut' : 'cancelled', text, ...dropped };
   }
   const done = end.how.kind === 'exited' && end.how.code === 0;
   const text = show(describeEnd(end), endLines(started, end));
-  if (!done) return failed(text);
+  if (!done) return { ...failed(text), ...dropped };
   // The text already says that there is no output.
-  return { status: 'ok', text, ...(outputOf(started.running) === NO_OUTPUT ? { summary: '' } : {}) };
+  return {
+    status: 'ok',
+    text,
+    ...dropped,
+    ...(outputOf(started.running) === NO_OUTPUT ? { summary: '' } : {}),
+  };
 };
