@@ -1,4 +1,5 @@
 import type { JudgedCall } from './call.js';
+import type { HookEffect } from './event.js';
 import type { Image } from './message.js';
 import type { Grantable } from './policy/grants.js';
 import type { FailureOrigin } from './values/failure-origin.js';
@@ -47,6 +48,8 @@ export type Action =
       readonly phase: HookPhase;
       /** Mutating calls of the batch that ended ok. */
       readonly callIds: readonly string[];
+      /** Only after an interruption: the effects that the interrupted run of this phase was about to have. */
+      readonly interrupted?: readonly HookEffect[];
     }
   | { readonly type: 'AbortHook'; readonly hookId: string }
   /** Summarise the first `length` messages. `instructions`: what the summary must keep. */

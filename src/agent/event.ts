@@ -128,7 +128,27 @@ export type ToolEvent =
   | Of<'ToolCompleted', { readonly batchId: string; readonly callId: string; readonly outcome: CallOutcome }>
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;
 
+/**
+ * An effect that a phase is about to have, with what is needed to see later whether it had it.
+ *
+ * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is detached) of the
+ * repository `gitFolder` is to move from `before` (null: no commit yet) to `commit`; `claim` is the folder that proves
+ * which locks are ours.
+ */
+export type HookEffect =
+  | { readonly kind: 'file'; readonly path: string; readonly before: string; readonly after: string }
+  | {
+      readonly kind: 'commit';
+      readonly gitFolder: string;
+      readonly claim: string;
+      readonly ref: string;
+      readonly before: string | null;
+      readonly commit: string;
+    };
+
 export type HookEvent =
+  /** Durable before the effect. */
+  | Of<'HookPrepared', { readonly hookId: string; readonly effect: HookEffect }>
   | Of<
       'HookCompleted',
       {

@@ -71,6 +71,7 @@ export const agentMachine = machine<State, Event, Action>()({
     ToolProgress: 'a call shows output (display only)',
     ToolCompleted: 'a call ended',
     ToolsFailed: 'the batch cannot go on',
+    HookPrepared: 'a phase of the hook is about to change a file or a branch',
     HookCompleted: 'a phase of the hook ended',
     HookFailed: 'a phase of the hook failed or was too slow',
     TimerFired: 'a timer is due',

@@ -1,7 +1,7 @@
 import type { HookPhase, RequestPurpose } from './action.js';
 import type { Call, JudgedCall } from './call.js';
 import type { Conversation } from './conversation.js';
-import type { ModelError, QueuedInput, StopReason } from './event.js';
+import type { HookEffect, ModelError, QueuedInput, StopReason } from './event.js';
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 import type { FailureKind, FailureOrigin } from './values/failure-origin.js';
@@ -145,6 +145,8 @@ export type RestingState =
         readonly mutated: readonly string[];
         /** The working tree as the last completed phase saw it. */
         readonly tree: 'unknown' | 'clean' | 'dirty';
+        /** Effects that the phase was about to have, for a resumed session; absent: none. */
+        readonly prepared?: readonly HookEffect[];
       }
     >
   | Named<

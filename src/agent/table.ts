@@ -61,7 +61,7 @@ const noTools = {
   ToolCompleted: STALE,
   ToolsFailed: NO_TOOLS,
 };
-const noHook = { HookCompleted: STALE, HookFailed: STALE_HOOK };
+const noHook = { HookPrepared: STALE_HOOK, HookCompleted: STALE, HookFailed: STALE_HOOK };
 const noCompaction = { CompactionCompleted: STALE, CompactionFailed: STALE };
 const noWork = { ...noModelCall, ...noTools, ...noHook, ...noCompaction };
 const sessionIsNew = { RetryLast: NOT_OPEN, CompactRequested: NOT_OPEN, InputFailed: NOT_OPEN };
@@ -302,6 +302,10 @@ export const table: AgentTable = {
         ...noCompaction,
         RetryNow: NOT_WAITING,
         CancelTurn: { to: 'Cancelled', then: cancelled(stop.stopHook) },
+        HookPrepared: [
+          { when: hooks.isStaleHook, stay: hooks.ignorePrepared },
+          { stay: hooks.recordPrepared },
+        ],
         HookCompleted: [
           { when: hooks.isStaleHook, stay: countStale },
           { when: hooks.vetoed, to: 'Cancelled', then: hooks.stopForVeto },

@@ -32,8 +32,8 @@ export const listenToSignals = (handlers: SignalHandlers): (() => void) => {
       handlers.terminate();
       return;
     }
-    const again = Date.now() - lastAt < TWICE_MS;
-    lastAt = Date.now();
+    const again = performance.now() - lastAt < TWICE_MS;
+    lastAt = performance.now();
     if (again) handlers.interruptAgain();
     else handlers.interrupt();
   };

@@ -1,5 +1,6 @@
 import type { HookPhase } from '../agent/action.js';
 import type { JudgedCall } from '../agent/call.js';
+import type { HookEffect } from '../agent/event.js';
 import type { Settings } from '../agent/settings.js';
 import type { FileMemory } from './tool.js';
 
@@ -21,6 +22,11 @@ export type Hooks = {
    * results of the batch are durable, so it must change nothing but the hooks' own memory.
    */
   runNow?(phase: HookPhase, context: BatchContext): HookReport | null;
+  /**
+   * Settles what killed sessions left behind in the workspace. Called when a session is resumed with auto-commit on,
+   * unless the phase AutoCommitting is resumed, which does so itself. Returns a text for the user; empty: nothing to say.
+   */
+  recover?(workspace: string): Promise<string>;
   /** Time limit of each phase in ms. A phase that takes longer is aborted and counts as failed. */
   readonly deadlinesMs: Readonly<Record<HookPhase, number>>;
 };
@@ -41,6 +47,16 @@ export type HookContext = BatchContext & {
    * was resumed in the middle of the batch; otherwise `before` was called.
    */
   readonly recorded: ReadonlyMap<string, string>;
+  /**
+   * Null in the first run of a phase. After an interruption, the effects that the interrupted run had prepared: each of
+   * them may have been had or not.
+   */
+  readonly interrupted: readonly HookEffect[] | null;
+  /**
+   * Writes an effect to the journal. Called before the effect; resolves when it is durable, rejects if the phase is
+   * over and must not have it any more.
+   */
+  prepare(effect: HookEffect): Promise<void>;
   readonly files: FileMemory;
   readonly signal: AbortSignal;
   /** Asks the session's model for one short text, without tools; null if it fails or takes too long. */

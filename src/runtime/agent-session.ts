@@ -16,7 +16,7 @@ import { createCompactions } from './model/compaction-call.js';
 import { ModelCalls } from './model/model-call.js';
 import { type Performers, perform, prepare } from './perform.js';
 import type { Post } from './posted-event.js';
-import { interruptedHook, recoverCalls, runningCalls } from './recovery.js';
+import { recoverCalls, runningCalls } from './recovery.js';
 import { createTimers } from './timers.js';
 import { HookRuns } from './tools/hook-run.js';
 import { Previews } from './tools/preview.js';
@@ -145,8 +145,16 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   #recover(resumed: State, past: PastFiles | undefined): void {
     recoverCalls(runningCalls(this.#opened, resumed), this.#journal, this.#performers.tools, past);
-    const hookId = interruptedHook(resumed);
-    if (hookId !== null) this.post({ type: 'HookFailed', hookId, message: 'interrupted' });
+    const { autoCommit, workspace } = resumed.session.settings;
+    const commits = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
+    if (autoCommit === 'on' && !commits) void this.#recoverHooks(workspace);
+  }
+
+  async #recoverHooks(workspace: string): Promise<void> {
+    const recovered = await attempt(async () => this.#equipment.hooks?.recover?.(workspace));
+    if (recovered.kind === 'fault') this.#report(recovered.fault);
+    else if (recovered.value !== undefined && recovered.value !== '')
+      this.#report(new Error(recovered.value));
   }
 
   /**

@@ -29,10 +29,6 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
     .map(({ judged }) => ({ batchId, call: judged }));
 };
 
-/** The interrupted hook that must not start again by itself, because a commit is not safe to repeat. */
-export const interruptedHook = (resumed: State): string | null =>
-  resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting' ? resumed.hookId : null;
-
 /** The status says that the outcome is unknown; the text says what is known. */
 const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 

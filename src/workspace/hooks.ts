@@ -4,9 +4,11 @@ import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/se
 import { commitTouched } from './commits/auto-commit.js';
 import { committedContent } from './commits/head-content.js';
 import { createCommitWatch } from './commits/new-commits.js';
+import { settleAbandoned } from './commits/settle-commit.js';
 import type { ContentBefore } from './formatters/earlier-content.js';
 import { FormatterReach } from './formatters/formatter-reach.js';
 import { Autoformatters } from './formatters/formatters.js';
+import { type GitPlace, useRepository } from './git/git.js';
 import { ProgramFailure } from './run-program.js';
 
 /** The hooks after tools: report new commits, format files, commit changes. */
@@ -21,6 +23,8 @@ const DEADLINES_MS = {
   AutoCommitting: 60_000,
 } as const;
 
+const RECOVERY_MS = 30_000;
+
 export type HooksNeeds = {
   /** Pawl's own environment. */
   readonly environment: ProcessEnvironment;
@@ -29,6 +33,9 @@ export type HooksNeeds = {
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
 };
+
+const recover = async (place: GitPlace): Promise<string> =>
+  ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
 
 /** The hooks of one session. */
 export const createHooks = ({ environment, formatterMs, sandbox }: HooksNeeds): Hooks => {
@@ -67,6 +74,7 @@ export const createHooks = ({ environment, formatterMs, sandbox }: HooksNeeds): 
       formatters.after(call);
       return watch.after(call, settings);
     },
+    recover: (workspace) => recover(watch.place(workspace, AbortSignal.timeout(RECOVERY_MS))),
     runNow: (phase, context) => {
       if (phase !== 'CheckingGitCommits') return null;
       const report = watch.checkNow(context);

@@ -192,10 +192,7 @@ export const hookDone =
     changedFiles: [],
     dirty: false,
     note: '',
-    warning: '',
-    proceed: true,
-    usage: null,
-    ...found,
+    ...{ warning: '', proceed: true, usage: null, ...found },
   });
 
 export const commits = (count: number): On<'HookCompleted'>['commits'] =>
@@ -203,11 +200,14 @@ export const commits = (count: number): On<'HookCompleted'>['commits'] =>
 
 export const hookFails =
   (message = 'the hook broke'): Given =>
+  (state) => ({ type: 'HookFailed', at: NOW, hookId: hookOf(state), message });
+
+/** A phase is about to change `a.ts`. */
+export const prepares =
+  (hookId?: string): Given =>
   (state) => ({
-    type: 'HookFailed',
-    at: NOW,
-    hookId: hookOf(state),
-    message,
+    ...{ type: 'HookPrepared', at: NOW, hookId: hookId ?? hookOf(state) },
+    effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
   });
 
 export const compacts =

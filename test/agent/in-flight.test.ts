@@ -236,10 +236,13 @@ test('after a crash a call that had not begun is started again', () => {
   assert.deepEqual(resumed(state, again(state)), waitsFor('call batch-1 1', state));
 });
 
-test('after a crash a commit is not made again: it is the business of the runtime, whoever waits', () => {
-  const state = hook('AutoCommitting');
-  assert.deepEqual(resumed(state, again(state)), []);
-  assert.deepEqual(resumed(state, waiting(), [PROMPT]), goesOn('hook hook-1'));
+test('after a crash every phase of the hooks is started again, a commit too', () => {
+  for (const phase of ['CheckingGitCommits', 'RunningAutoformatters', 'AutoCommitting'] as const) {
+    const state = hook(phase);
+    assert.deepEqual(resumed(state, again(state)), waitsFor('hook hook-1', state));
+    const run: Action = { type: 'RunHook', hookId: 'hook-1', phase, callIds: [], interrupted: [] };
+    assert.deepEqual(resumed(state, again(state), [run]), []);
+  }
 });
 
 test('after a crash the clock of the turn is set again', () => {

@@ -147,6 +147,10 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     },
   },
   ToolsFailed: { batchId: 'batch-1', message: 'the world ended' },
+  HookPrepared: {
+    hookId: 'hook-1',
+    effect: { kind: 'file', path: '/project/a.ts', before: 'ab'.repeat(32), after: 'cd'.repeat(32) },
+  },
   HookCompleted: {
     hookId: 'hook-1',
     commits: [{ hash: 'abcdef0', subject: 'Change it' }],

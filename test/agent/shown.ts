@@ -89,7 +89,10 @@ export const lineOf = (action: Action): string => {
     case 'ScheduleTimer':
       return `ScheduleTimer ${action.dueAt - NOW}`;
     case 'RunHook':
-      return `RunHook ${action.phase} ${action.callIds.join(',')}`;
+      return [
+        `RunHook ${action.phase} ${action.callIds.join(',')}`,
+        ...(action.interrupted === undefined ? [] : ['after', ...action.interrupted.map(({ kind }) => kind)]),
+      ].join(' ');
     case 'RequestApproval':
       return `RequestApproval ${action.call.callId}`;
     case 'WithdrawApproval':

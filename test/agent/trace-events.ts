@@ -21,6 +21,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     ToolsFailed batch-1 "message"
  *     ApprovalAnswered batch-1 c1 allow [shape or session], ApprovalAnswered batch-1 c1 deny "reason"
  *     CancelTool batch-1 c1
+ *     HookPrepared hook-1 a.ts
  *     HookCompleted hook-1 [commit="subject"]... [file=a.ts]... [dirty] [note="text"] [warning="text"] [veto] [usage]
  *     HookFailed hook-1 "message"                 TimerFired timer-1
  *     CompactionCompleted compaction-1 "summary" [usage]
@@ -170,6 +171,10 @@ const parsers: Parsers = {
   ToolProgress: (words) => ({ ...about(words), text: words.text() }),
   ToolCompleted: (words) => ({ ...about(words), outcome: outcomeOf(words) }),
   ToolsFailed: (words) => ({ batchId: words.next('a batch'), message: words.text() }),
+  HookPrepared: (words) => ({
+    hookId: words.next('a hook'),
+    effect: { kind: 'file', path: words.next('a file'), before: 'rough', after: 'smooth' },
+  }),
   HookCompleted: hookCompleted,
   HookFailed: (words) => ({ hookId: words.next('a hook'), message: words.text() }),
   TimerFired: (words) => ({ timerId: words.next('a timer') }),

@@ -62,7 +62,7 @@ const detail = (state: State): string => {
       return `${state.batchId} ${state.phase.mode}${cause}: ${calls}`;
     }
     case 'PostToolsHook':
-      return `${state.hookId} ${state.phase}, tree ${state.tree}`;
+      return `${state.hookId} ${state.phase}, tree ${state.tree}${(state.prepared ?? []).map(({ kind }) => `, prepared ${kind}`).join('')}`;
     case 'Compacting':
       return `${state.compactionId} ${state.mode.kind}, ${state.length} messages`;
     default:

@@ -8,6 +8,7 @@ import { makeRepository, wrapGit } from './place.js';
 import { assertGone } from './processes.js';
 
 const GIT = new URL('../../src/workspace/git/git.ts', import.meta.url).href;
+const CLAIM = new URL('../../src/workspace/git/commit-claim.ts', import.meta.url).href;
 const LOCK = new URL('../../src/workspace/git/lock-index.ts', import.meta.url).href;
 
 test('a program that exits in the middle of it leaves no git, no folder and no lock', async (t) => {
@@ -21,11 +22,15 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
   const program = `
     import { existsSync } from 'node:fs';
     import { useRepository } from '${GIT}';
+    import { CommitClaim, newClaimName } from '${CLAIM}';
     import { lockIndex } from '${LOCK}';
     const signal = new AbortController().signal;
     const place = { workspace: ${JSON.stringify(place.workspace)}, environment: process.env, signal };
     await useRepository(place, async (repository) => {
-      await lockIndex(repository.indexFile);
+      const claim = new CommitClaim(repository.gitFolder, newClaimName());
+      claim.make({ ref: 'HEAD', before: null, commit: '' });
+      lockIndex(repository.indexFile, claim);
+      if (!existsSync(repository.indexFile + '.lock')) process.exit(1);
       setInterval(() => existsSync('${place.root}/pid') && process.exit(0), 10);
       await repository.run(['status']);
     });`;
@@ -37,7 +42,7 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
     [],
   );
   assert.deepEqual(
-    (await readdir(place.path('.git'))).filter((name) => name.endsWith('.lock')),
+    (await readdir(place.path('.git'))).filter((name) => name.endsWith('.lock') || name.startsWith('pawl-')),
     [],
   );
 });

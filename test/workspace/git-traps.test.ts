@@ -136,7 +136,10 @@ const runAll = async (place: Place, repository: Repository): Promise<void> => {
     await repository.run(words, { indexFile, input: '' });
     assert.deepEqual(await marksOf(place), [], `git ${words.join(' ')}`);
   }
-  await repository.moveRef(['refs/heads/ours', (await repository.ask(['rev-parse', 'HEAD'])).trim()]);
+  const to = (await repository.ask(['rev-parse', 'HEAD'])).trim();
+  const move = { ref: 'refs/heads/ours', from: null, to, why: 'a test' };
+  const { moved } = await repository.moveRef(move, { started: () => undefined, locked: () => undefined });
+  assert.equal(moved, true);
   assert.deepEqual(await marksOf(place), [], 'git update-ref');
 };
 

@@ -165,6 +165,8 @@ export const makeSession = (
       calls: done,
       reports: [],
       recorded: new Map(),
+      interrupted: null,
+      prepare: async () => undefined,
       files: createFileMemory(),
       signal,
       write,

@@ -41,6 +41,18 @@ export const hooks = {
       ],
     },
   },
+  'hook-effects': {
+    text: 'Before a phase changes a file or moves a branch, the change is in the journal. A resumed phase starts again with what it was about to do, and looks first whether it was done.',
+    states: ['PostToolsHook'],
+    events: ['HookPrepared', 'Resumed'],
+    tests: {
+      'test/agent/rules-hooks.test.ts': [
+        'a phase that prepared an effect is given it again after a crash',
+        'a commit that was cut off is looked for, not made blindly',
+        'the next phase begins without the effects of the one before',
+      ],
+    },
+  },
   'hook-notes': {
     text: 'The note of each phase is appended at once, as text after the results. A blank note is none.',
     states: ['PostToolsHook'],

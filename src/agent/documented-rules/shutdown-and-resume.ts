@@ -69,7 +69,7 @@ export const shutdownAndResume = {
     },
   },
   'resume-rest': {
-    text: 'In every other state Resumed starts again what was in flight: timers for what is left of them, a compaction, a phase of a hook that is safe to repeat.',
+    text: 'In every other state Resumed starts again what was in flight: timers for what is left of them, a compaction, a phase of a hook.',
     states: ['Ready', 'WaitingForUserInput', 'Error', 'PostToolsHook', 'Compacting'],
     events: ['Resumed'],
     tests: {

@@ -95,6 +95,10 @@ const lateEvents: Late = {
   }),
   CancelTool: (at, old) => ({ type: 'CancelTool', ...aboutOld(at, old) }),
   ToolsFailed: (at, old) => ({ type: 'ToolsFailed', at, batchId: old('batch'), message: 'broken' }),
+  HookPrepared: (at, old) => ({
+    ...{ type: 'HookPrepared', at, hookId: old('hook') },
+    effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
+  }),
   HookCompleted: (at, old) => ({
     ...{ type: 'HookCompleted', at, hookId: old('hook'), commits: [], changedFiles: ['a.ts'] },
     ...{ dirty: true, note: 'late', warning: '', proceed: false, usage: null },

@@ -40,7 +40,10 @@ const answersTo = (node: ExplorationNode, scenery: ExplorationContext): readonly
     case 'ExecutingTools':
       return toolAnswers(state, node, scenery);
     case 'PostToolsHook':
-      return scenery.configuration.hooks.map((word) => world(hookAnswer(state.hookId, at, word)));
+      return [
+        ...(state.prepared === undefined ? [world(preparing(state.hookId, at))] : []),
+        ...scenery.configuration.hooks.map((word) => world(hookAnswer(state.hookId, at, word))),
+      ];
     case 'Compacting':
       return compactionAnswers(state.compactionId, at);
     default:
@@ -146,6 +149,12 @@ const found: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookComp
   committed: { commits: [{ hash: 'abcdef0', subject: 'work' }], warning: 'look' },
   veto: { proceed: false },
 };
+
+/** Once in a phase: further effects only make the list longer. */
+const preparing = (hookId: string, at: number): Event => ({
+  ...{ type: 'HookPrepared', at, hookId },
+  effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
+});
 
 const hookAnswer = (hookId: string, at: number, word: HookChoice): Event =>
   word === 'failed'

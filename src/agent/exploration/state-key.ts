@@ -77,7 +77,7 @@ const stateKey = (state: State): string => {
     case 'ExecutingTools':
       return batchKey(state);
     case 'PostToolsHook':
-      return `H${state.phase}${state.tree}${state.mutated.length > 0 ? 'm' : ''}`;
+      return `H${state.phase}${state.tree}${state.mutated.length > 0 ? 'm' : ''}${state.prepared === undefined ? '' : 'p'}`;
     case 'Compacting': {
       const { mode } = state;
       if (mode.kind === 'idle') return `Ki${mode.resume}`;

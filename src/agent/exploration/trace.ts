@@ -98,6 +98,8 @@ const wordsOf = (event: Event): readonly string[] => {
       return [event.timerId];
     case 'HookCompleted':
       return hookWords(event);
+    case 'HookPrepared':
+      return [event.hookId, event.effect.kind === 'file' ? event.effect.path : event.effect.ref];
     case 'HookFailed':
       return [event.hookId, quoted(event.message)];
     case 'UsageReported':

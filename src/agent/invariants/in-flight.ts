@@ -123,9 +123,8 @@ const perform = (going: Set<string>, action: Action): void => {
   }
 };
 
-/** Work that the runtime settles in a resumed session, if the state still names it: started calls, a commit. */
+/** Work that the runtime settles in a resumed session, if the state still names it: started calls. */
 const leftByCrash = (before: State, named: readonly string[]): readonly string[] => {
-  if (before.name === 'PostToolsHook' && before.phase === 'AutoCommitting') return ownFlight(before);
   if (before.name !== 'ExecutingTools') return [];
   const begun = before.calls.filter((call) => call.status === 'running');
   return begun.map(({ judged }) => inCall(before.batchId, judged.callId)).filter((id) => named.includes(id));

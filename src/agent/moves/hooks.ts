@@ -1,7 +1,7 @@
 import type { Action, HookPhase } from '../action.js';
 import type { On } from '../event.js';
-import type { MoveTo, SessionUpdate } from '../move-result.js';
-import { go } from '../move-result.js';
+import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
+import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
 import { changeSession } from '../update.js';
 import { appendTexts } from './common/append-message.js';
@@ -13,6 +13,8 @@ import { cancelledText } from './common/texts.js';
 
 type Hook = In<'PostToolsHook'>;
 type Completed = On<'HookCompleted'>;
+type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
+type Prepared = On<'HookPrepared'>;
 
 /** Whether the batch needs no hook, because it changed nothing. */
 export const hookNotWanted = (state: Hook): boolean => {
@@ -35,21 +37,32 @@ export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
   go({ name: 'CheckingBudget', session: state.session });
 
 /** Rest of PostToolsHook: starts the phase under a new id. */
-export const runHook = (state: Hook): MoveTo<'PostToolsHook'> => {
+export const runHook = ({ prepared: _ofEarlier, ...state }: Hook): MoveTo<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
   const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
   return go({ ...state, session, hookId }, hookAction({ ...state, hookId }));
 };
 
-export const hookAction = (state: Hook): Action => ({
+const hookAction = (state: Hook): RunHook => ({
   type: 'RunHook',
   hookId: state.hookId,
   phase: state.phase,
   callIds: state.mutated,
 });
 
-export const isStaleHook = (state: Hook, event: Completed | On<'HookFailed'>): boolean =>
+/** Starts the phase again under the same id: it looks first whether it had the effects that it had prepared. */
+export const hookAgain = (state: Hook): Action => ({
+  ...hookAction(state),
+  interrupted: state.prepared ?? [],
+});
+
+export const isStaleHook = (state: Hook, event: Completed | Prepared | On<'HookFailed'>): boolean =>
   event.hookId !== state.hookId;
+
+export const ignorePrepared = (state: Hook): Stay<Hook> => ignore(state, 'stale: it belongs to an old hook');
+/** Keeps the effect, so that a resumed phase can look whether it was had (docs/rules.md#hook-effects). */
+export const recordPrepared = (state: Hook, { effect }: Prepared): Stay<Hook> =>
+  go({ ...state, prepared: [...(state.prepared ?? []), effect] });
 
 export const vetoed = (_state: Hook, event: Completed): boolean => !event.proceed;
 

@@ -10,7 +10,7 @@ import { isSpendingId } from './common/count-usage.js';
 import { retractPartial } from './common/send-request.js';
 import { remainingTimer, schedule } from './common/timers.js';
 import { resumeClock } from './common/turn-time-limit.js';
-import { hookAction } from './hooks.js';
+import { hookAgain } from './hooks.js';
 import { keepPartial } from './stop-cleanup.js';
 import { forceBatch } from './tools/cancel-tools.js';
 import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
@@ -37,8 +37,7 @@ const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
 const inFlight = (state: RestingState): readonly Action[] => {
   switch (state.name) {
     case 'PostToolsHook':
-      // Repeating a commit is not safe: the runtime reports that phase as interrupted.
-      return state.phase === 'AutoCommitting' ? [] : [hookAction(state)];
+      return [hookAgain(state)];
     case 'CallingLlm':
     case 'Error':
     case 'Compacting':

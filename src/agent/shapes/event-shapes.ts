@@ -18,6 +18,7 @@ import type {
   ApprovalScope,
   Event,
   EventType,
+  HookEffect,
   InputMode,
   On,
   QueuedInput,
@@ -92,6 +93,13 @@ export const eventFields: FieldsOf<EventType> = {
   ToolProgress: { ...call, text },
   ToolCompleted: { ...call, outcome: outcomeShape },
   ToolsFailed: { batchId: text, message: text },
+  HookPrepared: {
+    hookId: text,
+    effect: variant<HookEffect, 'kind'>('kind', {
+      file: { path: text, before: text, after: text },
+      commit: { gitFolder: text, claim: text, ref: text, before: nullable(text), commit: text },
+    }),
+  },
   HookCompleted: {
     hookId: text,
     commits: list(object<{ readonly hash: string; readonly subject: string }>({ hash: text, subject: text })),

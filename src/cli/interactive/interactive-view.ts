@@ -1,5 +1,6 @@
 import type { Event } from '../../agent/event.js';
 import type { State } from '../../agent/state.js';
+import { isSoonAfter } from '../../base/is-soon-after.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Stepped } from '../../ports/session.js';
 import type { Frame } from '../../terminal/frame.js';
@@ -135,7 +136,7 @@ export class InteractiveView {
 
   /** Ctrl-C, or the signal. */
   interrupt(): void {
-    const twice = this.#clock.now() - this.#interruptedAt < TWICE_MS;
+    const twice = isSoonAfter(this.#interruptedAt, this.#clock.now(), TWICE_MS);
     this.#interruptedAt = this.#clock.now();
     if (twice) this.#handlers.end('hard');
     else if (this.#picking !== null) this.#picking.done(null);
@@ -178,7 +179,7 @@ export class InteractiveView {
   }
 
   #escape(): void {
-    const twice = this.#clock.now() - this.#escapedAt < ESCAPES_MS;
+    const twice = isSoonAfter(this.#escapedAt, this.#clock.now(), ESCAPES_MS);
     this.#escapedAt = Number.NEGATIVE_INFINITY;
     if (this.#picking !== null) this.#picking.done(null);
     else if (this.#composer.isOpen) this.#composer.escape();

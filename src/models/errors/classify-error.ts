@@ -47,7 +47,13 @@ const readRetryAfter = ({ headers, retryDelay, sentence }: ErrorSigns, now: numb
   const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(after)?.[1];
   if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
   const at = Date.parse(after);
-  return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - now);
+  return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - serverTime(headers, now));
+};
+
+/** The server's time, since it counts by its own clock and ours may be set wrongly; else ours. */
+const serverTime = ({ date = '' }: ErrorSigns['headers'], now: number): number => {
+  const at = Date.parse(date);
+  return Number.isNaN(at) ? now : at;
 };
 
 const connectionProblems: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 import type { Action } from '../../agent/action.js';
 import type { JudgedCall } from '../../agent/call.js';
+import type { HookEffect } from '../../agent/event.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Usage } from '../../agent/values/usage.js';
 import type { HookContext, HookReport, Hooks } from '../../ports/hooks.js';
@@ -19,7 +20,8 @@ import { redactReport } from './redaction.js';
  * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is reported when it is
  *    complete.
  * 3. A phase that only has to read ends before its action is durable, and is not started then (`Hooks.runNow`).
- * 4. A phase that takes too long is aborted and counts as failed. Only the end of the session waits for its remaining
+ * 4. The effect of a phase is durable before the phase has it (`HookContext.prepare`).
+ * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits for its remaining
  *    work.
  */
 
@@ -179,10 +181,26 @@ export class HookRuns {
       calls: order.callIds.flatMap((callId) => calls.get(callId) ?? []),
       reports: [...reports],
       recorded,
+      interrupted: order.interrupted ?? null,
+      prepare: (effect) => this.#prepareEffect(run, effect),
       files: this.#filesOf(run),
       signal: abortion.signal,
       write: (instructions, text) => asides.write(instructions, this.#equipment.redactor.clean(text)),
     };
+  }
+
+  /** Rule 4. */
+  #prepareEffect({ order: { hookId }, abortion: { signal } }: Run, effect: HookEffect): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const refuse = (): void => reject(new Error('the phase was stopped'));
+      signal.addEventListener('abort', refuse, { once: true });
+      if (signal.aborted) return refuse();
+      this.#post({ type: 'HookPrepared', hookId, effect }, (_stepped, accepted) => {
+        signal.removeEventListener('abort', refuse);
+        if (accepted) resolve();
+        else refuse();
+      });
+    });
   }
 
   /** If the session was opened again during the batch, the journal has the missing facts. */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type FileHandle, lstat, open, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { type HeldFolder, holdOrMakeFolder, mayWrite } from '../../files/open-folder.js';
@@ -38,6 +38,7 @@ const keepOwner = async (file: FileHandle, kept: Kept): Promise<void> => {
 };
 
 const fill = async (temporary: string, bytes: Uint8Array, kept: Kept | null): Promise<void> => {
+  await unlink(temporary).catch(() => undefined); // usually there is none
   const file = await open(temporary, 'wx', kept === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);
@@ -68,9 +69,16 @@ const exchange = async (temporary: string, { folder, name, expected }: Exchange)
   return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
 };
 
+/**
+ * The name of the temporary file. It follows from the content, so that a call that runs again after a crash finds the
+ * file that it left.
+ */
+const temporaryName = (name: string, bytes: Uint8Array): string =>
+  `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
+
 const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
   const { folder, name, bytes } = work;
-  const temporary = folder.at(`.${name.slice(0, 200)}.${randomBytes(6).toString('hex')}.tmp`);
+  const temporary = folder.at(temporaryName(name, bytes));
   try {
     const kept = await keptOf(folder.at(name));
     if (kept !== null && !(await mayWrite(folder.at(name))))

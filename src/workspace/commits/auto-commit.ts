@@ -1,15 +1,18 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
+import type { HookEffect } from '../../agent/event.js';
 import { plural } from '../../base/plural.js';
 import { isWithin } from '../../files/is-within.js';
 import type { HookContext, HookReport } from '../../ports/hooks.js';
+import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
 import { oneLine, statistics } from '../safe-names.js';
 import { takeSnapshot, type WorktreeSnapshot } from '../worktree-snapshot.js';
 import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
-import { parseStatistics, placeOf, shortHash } from './head-changes.js';
+import { type CommitStatistics, parseStatistics, placeOf, shortHash } from './head-changes.js';
 import { commitTree, filtered, patchOf, prepareTree, whyNotNow } from './make-commit.js';
+import { type SettledCommit, settleAbandoned, settleCommit } from './settle-commit.js';
 
 /**
  * The phase AutoCommitting: commits the files that the agent changed.
@@ -29,6 +32,8 @@ export type CommitOptions = {
   /** How long the model may take for the message. */
   readonly messageDeadlineMs?: number;
 };
+
+type CommitEffect = Extract<HookEffect, { readonly kind: 'commit' }>;
 
 /** A new commit, the line about it for the model, and its number of files. */
 type Done = {
@@ -86,23 +91,37 @@ const report = (snapshot: WorktreeSnapshot, watch: CommitWatch, failure: string,
   };
 };
 
-/** The agent's files that can be committed. The others are excluded with a reason. */
+/**
+ * The agent's files that can be committed. The others are excluded with a reason. `reported`: real absolute paths of
+ * files that the batch changed.
+ */
 const candidates = async (
   repository: Repository,
   { agentChanges }: CommitWatch,
   snapshot: WorktreeSnapshot,
-  formatted: readonly string[],
+  { formatted, reported }: BatchFiles,
 ): Promise<readonly string[]> => {
   for (const file of formatted) {
     if (isWithin(file, snapshot.top))
       agentChanges.format(path.relative(snapshot.top, file), snapshot.changed);
   }
   agentChanges.notice(snapshot.changed);
+  for (const file of reported) {
+    const name = path.relative(snapshot.top, file);
+    // only after an interruption: otherwise it is known whose each of these changes is
+    if (snapshot.changed.has(name)) agentChanges.doubt(name, CUT_OFF);
+  }
   const names = agentChanges.ours();
   const reasons = await exclusions(repository, names);
   for (const [name, why] of reasons) agentChanges.exclude(name, why);
   return names.filter((name) => !reasons.has(name));
 };
+
+const CUT_OFF =
+  'the session was interrupted before it could be committed. Commit it yourself: auto-commit leaves it alone from now on';
+
+/** Real absolute paths of files that the batch, or a formatter after it, changed. */
+type BatchFiles = { readonly formatted: readonly string[]; readonly reported: readonly string[] };
 
 const NUMSTAT = ['diff-tree', '-r', '--numstat', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'];
 
@@ -111,7 +130,7 @@ const isOn = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(v
 const commitNames = async (
   repository: Repository,
   watch: CommitWatch,
-  { signal, write }: HookContext,
+  { signal, write, prepare }: HookContext,
   snapshot: WorktreeSnapshot,
   names: readonly string[],
   deadlineMs: number,
@@ -128,18 +147,52 @@ const commitNames = async (
   const change = parseStatistics(await repository.ask([...NUMSTAT, prepared.before, prepared.tree]));
   const diff = cutDiff(await patchOf(repository, prepared, DIFF_BYTES + 1));
   const message = await writeMessage({ names: change.files, diff, deadlineMs, signal, write });
-  const outcome = await commitTree(repository, prepared, message);
+  const outcome = await commitTree(repository, prepared, message, prepare);
   if (outcome.kind === 'lost') return lost(outcome.why);
   watch.agentChanges.commit(names);
   watch.expectCommit(outcome.hash);
-  const [first = ''] = message.split('\n');
-  const subject = `${oneLine(first)} (${statistics(change.files.length, change.insertions, change.deletions)})`;
+  const [subject = ''] = message.split('\n');
+  return report(snapshot, watch, '', doneOf(repository, snapshot, { hash: outcome.hash, subject, change }));
+};
+
+type Made = { readonly hash: string; readonly subject: string; readonly change: CommitStatistics };
+
+const doneOf = (
+  repository: Repository,
+  { head }: WorktreeSnapshot,
+  { hash, subject: first, change: { files, insertions, deletions } }: Made,
+): Done => {
+  const subject = `${oneLine(first)} (${statistics(files.length, insertions, deletions)})`;
   const unsigned = isOn(repository.config.get('commit.gpgsign')) ? ', not signed' : '';
-  return report(snapshot, watch, '', {
-    commit: { hash: outcome.hash, subject },
-    line: `Your changes were committed to ${placeOf(snapshot.head)} as ${shortHash(outcome.hash)}${unsigned}: ${subject}`,
-    files: names.length,
-  });
+  return {
+    commit: { hash, subject },
+    line: `Your changes were committed to ${placeOf(head)} as ${shortHash(hash)}${unsigned}: ${subject}`,
+    files: files.length,
+  };
+};
+
+/** Settles the commit that the interrupted run of this phase had prepared, and reports what became of it. */
+const resumeCommit = async (
+  repository: Repository,
+  watch: CommitWatch,
+  { gitFolder, claim, ...intent }: CommitEffect,
+  files: BatchFiles,
+): Promise<HookReport> => {
+  const settled: SettledCommit =
+    gitFolder === repository.gitFolder
+      ? await settleCommit(repository, new CommitClaim(gitFolder, claim), intent, 'finish')
+      : { kind: 'notMade', why: 'the repository has been replaced since' };
+  const snapshot = await takeSnapshot(repository);
+  if (settled.kind === 'notMade') {
+    await candidates(repository, watch, snapshot, files); // reports the files
+    return report(snapshot, watch, `The commit was interrupted and was not made: ${settled.why}.`);
+  }
+  const { before, commit } = intent;
+  const from = before ?? (await repository.ask(['mktree', '-z'], { input: '' })).trim();
+  const change = parseStatistics(await repository.ask([...NUMSTAT, from, commit]));
+  const subject = await repository.ask(['log', '-1', '--no-show-signature', '--format=%s', commit]);
+  const warning = settled.warning === '' ? '' : `Warning: ${settled.warning}.`;
+  return report(snapshot, watch, warning, doneOf(repository, snapshot, { hash: commit, subject, change }));
 };
 
 /** Commits the candidates, or reports why not. */
@@ -147,11 +200,11 @@ const commitIn = async (
   repository: Repository,
   watch: CommitWatch,
   context: HookContext,
-  formatted: readonly string[],
+  files: BatchFiles,
   deadlineMs: number,
 ): Promise<HookReport> => {
   const snapshot = await takeSnapshot(repository);
-  const names = await candidates(repository, watch, snapshot, formatted);
+  const names = await candidates(repository, watch, snapshot, files);
   if (names.length === 0) return report(snapshot, watch, '');
   const why = await whyNotNow(repository, snapshot);
   if (why !== null) return report(snapshot, watch, `The changes were not committed: ${why}.`);
@@ -176,9 +229,15 @@ export const commitTouched = async (
   formatted: readonly string[],
   { messageDeadlineMs = MESSAGE_DEADLINE_MS }: CommitOptions = {},
 ): Promise<HookReport> => {
-  const { workspace, signal } = context;
-  const done = await useRepository(watch.place(workspace, signal), (repository) =>
-    commitIn(repository, watch, context, formatted, messageDeadlineMs),
-  );
-  return done ?? QUIET;
+  const { workspace, signal, reports, interrupted } = context;
+  const files = { formatted, reported: reports.flatMap(({ changedFiles }) => changedFiles) };
+  const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
+  const done = await useRepository(watch.place(workspace, signal), async (repository) => {
+    if (prepared !== undefined) return resumeCommit(repository, watch, prepared, files);
+    const told = await settleAbandoned(repository);
+    const committed = await commitIn(repository, watch, context, files, messageDeadlineMs);
+    return { ...committed, warning: [...told, committed.warning].filter(Boolean).join('\n') };
+  });
+  if (done !== null || prepared === undefined) return done ?? QUIET;
+  return { ...QUIET, warning: 'The commit was interrupted, and the repository is not there any more.' };
 };

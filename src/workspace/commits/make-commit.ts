@@ -1,18 +1,17 @@
-import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { HookContext } from '../../ports/hooks.js';
+import { CommitClaim, newClaimName } from '../git/commit-claim.js';
 import type { Repository } from '../git/git.js';
-import { lockIndex } from '../git/lock-index.js';
-import type { Head } from '../git/refs.js';
 import { ProgramFailure } from '../run-program.js';
 import { stampOf, type WorktreeSnapshot } from '../worktree-snapshot.js';
+import { applyCommit, type CommitOutcome, type IndexChange, joined, stagedIn } from './apply-commit.js';
 
 /**
  * Commits certain files with git's plumbing commands.
  *
  * 1. The tree is HEAD's, with these files as they are in the working tree. Other changes are not included.
- * 2. The branch and the user's index change together, under git's own index lock, or not at all. Only index entries of
- *    these files change, and only if the user has not staged them meanwhile.
- * 3. The branch moves only if it still points to the observed commit. A simultaneous commit by somebody else wins.
+ * 2. The intended commit is in the journal before the branch or the index change (apply-commit.ts). An interrupted
+ *    commit is settled by looking (settle-commit.ts).
  */
 
 /** A tree that is ready to be committed. */
@@ -25,23 +24,6 @@ export type PreparedTree = {
   readonly tree: string;
   /** Lines for `update-index --index-info`, by name. */
   readonly entries: ReadonlyMap<string, string>;
-};
-
-export type CommitOutcome =
-  | { readonly kind: 'committed'; readonly hash: string }
-  | { readonly kind: 'lost'; readonly why: string };
-
-const joined = (names: readonly string[]): string => names.map((name) => `${name}\0`).join('');
-
-/** Mode and object by name, from `ls-files --stage -z`. */
-const stagedIn = async (repository: Repository, indexFile: string, names: readonly string[]) => {
-  const output = await repository.ask(['ls-files', '--stage', '-z', '--', ...names], { indexFile });
-  const entries = new Map<string, { readonly mode: string; readonly object: string }>();
-  for (const record of output.split('\0')) {
-    const [, mode, object, name] = /^(\d+) ([0-9a-f]+) \d\t(.*)$/s.exec(record) ?? [];
-    if (mode !== undefined && object !== undefined && name !== undefined) entries.set(name, { mode, object });
-  }
-  return entries;
 };
 
 /** Writes the tree of the commit. `same`: it equals HEAD's tree. */
@@ -78,70 +60,37 @@ export const prepareTree = async (
   return { kind: 'prepared', snapshot, names, before, tree, entries: new Map(entries) };
 };
 
-/** A copy of the user's index with the committed files in it. */
-const prepareIndex = async (
-  repository: Repository,
-  { snapshot, names, entries }: PreparedTree,
-): Promise<string> => {
-  const indexFile = path.join(repository.scratch, 'index-of-user');
-  try {
-    await copyFile(repository.indexFile, indexFile);
-  } catch (error) {
-    // nothing was ever staged here, and the index begins with these files
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-  }
-  const staged = await stagedIn(repository, indexFile, names);
-  const untouched = names.filter(
-    (name) => (staged.get(name)?.object ?? null) === snapshot.changed.get(name)?.staged,
-  );
-  const input = joined(untouched.flatMap((name) => entries.get(name) ?? []));
-  await repository.ask(['update-index', '-z', '--index-info'], { indexFile, input });
-  return indexFile;
-};
+/** What the commit changes in the user's index. */
+const indexChanges = ({ snapshot, names, entries }: PreparedTree): readonly IndexChange[] =>
+  names.flatMap((name) => {
+    const entry = entries.get(name);
+    const staged = snapshot.changed.get(name)?.staged;
+    return entry === undefined || staged === undefined ? [] : [{ name, entry, staged }];
+  });
 
-/** The full name of HEAD's branch; null if HEAD is detached. */
-const branchOf = async (repository: Repository): Promise<string | null> => {
-  const end = await repository.run(['symbolic-ref', '--quiet', 'HEAD']);
-  return end.code === 0 ? end.output.toString('utf8').trim() : null;
-};
-
-const moveHead = async (
-  repository: Repository,
-  { branch, hash }: Head,
-  commit: string,
-  subject: string,
-): Promise<CommitOutcome> => {
-  const full = branch === null ? null : `refs/heads/${branch}`;
-  if ((await branchOf(repository)) !== full)
-    return { kind: 'lost', why: 'HEAD was switched at the same moment' };
-  const target = full === null ? ['--no-deref', 'HEAD'] : [full];
-  const old = hash ?? '0'.repeat(commit.length);
-  const end = await repository.moveRef(['-m', `commit (pawl): ${subject}`, ...target, commit, old]);
-  if (end.code === 0) return { kind: 'committed', hash: commit };
-  return { kind: 'lost', why: end.errors };
-};
-
-/** Commits a prepared tree. Rejects if git or the disk fails; nothing of the user's has changed then. */
+/**
+ * Commits a prepared tree. `prepare` writes the intent to the journal. Rejects if git or the disk fails; nothing of the
+ * user's has changed then.
+ */
 export const commitTree = async (
   repository: Repository,
   prepared: PreparedTree,
   message: string,
+  prepare: HookContext['prepare'],
 ): Promise<CommitOutcome> => {
   const { snapshot, tree } = prepared;
-  const parents = snapshot.head.hash === null ? [] : ['-p', snapshot.head.hash];
+  const { hash: before, branch } = snapshot.head;
+  const parents = before === null ? [] : ['-p', before];
   const words = ['commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree];
   const commit = (await repository.ask(words, { input: `${message}\n` })).trim();
-  const lock = await lockIndex(repository.indexFile);
-  if (lock === null) return { kind: 'lost', why: 'another git process holds the index (index.lock)' };
-  try {
-    await lock.fill(await prepareIndex(repository, prepared));
-    const [subject = ''] = message.split('\n');
-    const outcome = await moveHead(repository, snapshot.head, commit, subject);
-    if (outcome.kind === 'committed') await lock.replace();
-    return outcome;
-  } finally {
-    await lock.release();
-  }
+  const intent = { ref: branch === null ? 'HEAD' : `refs/heads/${branch}`, before, commit };
+  const claim = newClaimName();
+  await prepare({ kind: 'commit', gitFolder: repository.gitFolder, claim, ...intent });
+  const [subject = ''] = message.split('\n');
+  return applyCommit(repository, {
+    ...{ intent, claim: new CommitClaim(repository.gitFolder, claim) },
+    ...{ changes: indexChanges(prepared), why: `commit (pawl): ${subject}` },
+  });
 };
 
 const STATE_FILES = [
@@ -154,14 +103,21 @@ const STATE_FILES = [
   ['BISECT_LOG', 'a bisect'],
 ] as const;
 
+/** What the user has begun in the repository, such as a merge; null if nothing. */
+export const underWay = async ({ gitFolder }: Repository): Promise<string | null> => {
+  for (const [name, what] of STATE_FILES) {
+    if ((await stampOf(path.join(gitFolder, name))) !== 'absent') return `${what} is under way`;
+  }
+  return null;
+};
+
 /** Why committing is impossible now; null if it is possible. */
 export const whyNotNow = async (
   repository: Repository,
   snapshot: WorktreeSnapshot,
 ): Promise<string | null> => {
-  for (const [name, what] of STATE_FILES) {
-    if ((await stampOf(path.join(repository.gitFolder, name))) !== 'absent') return `${what} is under way`;
-  }
+  const begun = await underWay(repository);
+  if (begun !== null) return begun;
   const unmerged = [...snapshot.changed.values()].some(({ kind }) => kind === 'unmerged');
   return unmerged ? 'files are not merged yet' : null;
 };

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { HookContext } from '../../ports/hooks.js';
 import { replaceFile } from '../../tools/files/atomic-write.js';
 import { decodeFile, encodeText, hashOf, loadFile } from '../../tools/files/file-text.js';
@@ -15,6 +16,8 @@ import { type FormatterRuntime, formatText, shownTarget } from './formatter-run.
  * 2. A formatter reads and prints text; Pawl then replaces the file if it has not changed meanwhile. Mode, encoding and
  *    line endings stay.
  * 3. The edit tool's record of the file is updated.
+ * 4. The new content's hash is in the journal before the file is replaced. A resumed phase so recognizes a file that was
+ *    formatted before the interruption.
  */
 
 const HEAD_CHARACTERS = 2_000;
@@ -70,12 +73,25 @@ export class BatchFormatter {
   async format(file: string, earlier: () => Promise<ContentBefore>): Promise<FileOutcome> {
     const loaded = await load(file);
     if (loaded === null) return UNTOUCHED;
+    const earlierRun = this.#formattedEarlier(file, loaded);
+    if (earlierRun !== null) return earlierRun;
     for (const chosen of await this.#choice.of(file)) {
       if (this.#broken.has(chosen.program)) continue;
       const outcome = await this.#formatWith(chosen, loaded, earlier);
       if (outcome !== null) return outcome;
     }
     return UNTOUCHED;
+  }
+
+  /** Rule 4. Null: the interrupted run of this phase did not format the file. */
+  #formattedEarlier(file: string, { sha256 }: Loaded): FileOutcome | null {
+    const { interrupted, files, workspace } = this.#context;
+    const effect = interrupted?.find(
+      (one) => one.kind === 'file' && one.path === file && one.after === sha256,
+    );
+    if (effect?.kind !== 'file') return null;
+    if (files.get(file) === effect.before) files.set(file, effect.after);
+    return { kind: 'formattedEarlier', file, shown: path.relative(workspace, file) };
   }
 
   /** Null: this formatter does not apply to the file. */
@@ -128,7 +144,7 @@ export class BatchFormatter {
     return formatted.kind === 'text' && isSame(formatted.text, sample);
   }
 
-  /** Rules 2 and 3. */
+  /** Rules 2, 3 and 4. */
   async #rewrite(
     { formatter, target }: ChosenFormatter,
     loaded: Loaded,
@@ -139,13 +155,15 @@ export class BatchFormatter {
     const shown = shownTarget(target, this.#context.workspace);
     const after = withEndingsOf(loaded.text, printed);
     const bytes = encodeText(after, loaded.encoding);
+    const effect = { kind: 'file', path: file, before: loaded.sha256, after: hashOf(bytes) } as const;
+    await this.#context.prepare(effect);
     const written = await replaceFile(file, bytes, loaded.sha256);
     if (written.kind === 'failed')
       return { kind: 'failed', why: `${shown} can't be written: ${written.why}` };
     if (written.kind !== 'written') return UNTOUCHED;
     const { files } = this.#context;
     // update the hash only if the model has seen the text before formatting
-    if (files.get(file) === loaded.sha256) files.set(file, hashOf(bytes));
+    if (files.get(file) === loaded.sha256) files.set(file, effect.after);
     return { kind: 'rewritten', file, shown, formatter: formatter.name, before: loaded.text, after };
   }
 

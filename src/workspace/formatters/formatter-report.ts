@@ -14,6 +14,8 @@ export type FileOutcome =
       readonly before: string;
       readonly after: string;
     }
+  /** Rewritten by a run of this phase that was interrupted. */
+  | { readonly kind: 'formattedEarlier'; readonly file: string; readonly shown: string }
   /** The formatter accepted the file before the batch and rejects it now. */
   | { readonly kind: 'refused'; readonly shown: string; readonly formatter: string; readonly why: string }
   | { readonly kind: 'failed'; readonly why: string };
@@ -69,8 +71,12 @@ export const reportOf = async (
 ): Promise<HookReport> => {
   const rewritten = outcomes.filter(isKind('rewritten'));
   const refused = outcomes.filter(isKind('refused'));
+  const earlier = outcomes.filter(isKind('formattedEarlier'));
   const note = [
     ...(await tellRewritten(rewritten)),
+    ...earlier.map(
+      ({ shown }) => `${shown} was formatted before an interruption: read it again before you edit it`,
+    ),
     ...refused.map(({ shown, formatter, why }) => `${formatter} can't format ${shown} as it is now: ${why}`),
   ];
   const failed = outcomes.filter(isKind('failed')).map(({ why }) => why);
@@ -79,8 +85,8 @@ export const reportOf = async (
   );
   return {
     commits: [],
-    changedFiles: rewritten.map(({ file }) => file),
-    dirty: wasDirty || rewritten.length > 0,
+    changedFiles: [...rewritten, ...earlier].map(({ file }) => file),
+    dirty: wasDirty || rewritten.length + earlier.length > 0,
     note: note.length === 0 ? '' : `[formatters] ${note.join('\n')}`,
     warning: [...warnings, ...told, ...failed].join('\n'),
     proceed: true,

@@ -18,6 +18,7 @@ import {
 import { findWaitingFile } from './git-files.js';
 import type { KnownRepository, LocatedRepository, RepositoryLocation } from './known-repository.js';
 import { checkOwnRepository } from './own-repository.js';
+import { moveRef, type RefMove, type RefOutcome, type RefWatcher } from './ref-transaction.js';
 
 /**
  * Runs git. All of Pawl's own calls of git are here.
@@ -66,11 +67,12 @@ export type Repository = {
   run(words: readonly string[], options?: GitOptions): Promise<ProgramEnd>;
   /** Runs a command and returns its output. Rejects if the exit code is not 0. */
   ask(words: readonly string[], options?: GitOptions): Promise<string>;
-  /** Runs `update-ref`. It is never stopped once begun, since it would leave its lock behind. */
-  moveRef(words: readonly string[]): Promise<ProgramEnd>;
+  /** The folder that several working trees share; often the same as `gitFolder`. */
+  readonly shared: string;
+  /** Moves a ref. It is never stopped once begun, since it would leave its locks behind. */
+  moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
 };
 
-const UNSTOPPABLE = new AbortController().signal;
 const CALL_DEADLINE_MS = 10_000;
 const BYTES_MAX = 16 * 1024 * 1024;
 
@@ -84,37 +86,55 @@ type Start = (
   words: readonly string[],
   options: GitOptions,
   variables: ProcessEnvironment,
-  stop?: AbortSignal,
 ) => Promise<ProgramEnd>;
 
-const starter = (place: GitPlace): Start => {
-  const { workspace, environment, signal } = place;
+/** The git program and its variables. Throws a ProgramFailure if there is none. */
+const findGit = ({ workspace, environment }: GitPlace) => {
   const programs = searchPrograms({ environment, workspace });
   const program = programs.find('git');
-  const clean = cleanEnvironment(environment, programs.folders.join(path.delimiter));
-  return (words, options, variables, stop = signal) => {
-    if (program === null) {
-      const skipped = programs.whyNot('git');
-      const why =
-        skipped === null
-          ? 'git is not on the PATH (folders inside the workspace do not count): install it'
-          : `git can't be used: ${skipped}. Install one that only you or the system can change`;
-      return Promise.reject(new ProgramFailure('missing', why));
-    }
+  if (program === null) {
+    const skipped = programs.whyNot('git');
+    const why =
+      skipped === null
+        ? 'git is not on the PATH (folders inside the workspace do not count): install it'
+        : `git can't be used: ${skipped}. Install one that only you or the system can change`;
+    throw new ProgramFailure('missing', why);
+  }
+  return { program, clean: cleanEnvironment(environment, programs.folders.join(path.delimiter)) };
+};
+
+const starter = (place: GitPlace): Start => {
+  let found: ReturnType<typeof findGit> | null = null;
+  return async (words, options, variables) => {
+    found ??= findGit(place);
     return runProgram({
-      program,
+      program: found.program,
       words,
       title: `git ${words.find((word) => /^[a-z]+(-[a-z]+)*$/.test(word)) ?? ''}`.trim(),
-      folder: variables.GIT_WORK_TREE ?? workspace,
-      environment: withoutUndefined({ ...clean, ...variables }),
+      folder: variables.GIT_WORK_TREE ?? place.workspace,
+      environment: withoutUndefined({ ...found.clean, ...variables }),
       input: options.input ?? null,
       bytesMax: options.bytesMax ?? BYTES_MAX,
       atMax: options.atMax ?? 'fail',
       deadlineMs: CALL_DEADLINE_MS,
-      signal: stop,
+      signal: place.signal,
     });
   };
 };
+
+/** Rule 2: sees the real folder. */
+const refMover =
+  (place: GitPlace, { location, config }: LocatedRepository): Repository['moveRef'] =>
+  async (move, watcher) => {
+    if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
+    const { program, clean } = findGit(place);
+    const own = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
+    const order = {
+      ...{ program, words: HARDENING, folder: location.top, deadlineMs: CALL_DEADLINE_MS },
+      environment: withoutUndefined({ ...clean, ...own }),
+    };
+    return moveRef(order, move, watcher);
+  };
 
 const withoutUndefined = (variables: ProcessEnvironment): Record<string, string> =>
   Object.fromEntries(
@@ -188,6 +208,7 @@ const openIn = (place: GitPlace, start: Start, located: LocatedRepository, scrat
       top: location.top,
       gitFolder: location.gitFolder,
       indexFile: location.indexFile,
+      shared: location.shared,
       scratch,
       config,
       run,
@@ -197,13 +218,7 @@ const openIn = (place: GitPlace, start: Start, located: LocatedRepository, scrat
       if (end.code !== 0) throw refusal(words, end);
       return end.output.toString('utf8');
     },
-    moveRef: (words) =>
-      start(
-        [...HARDENING, 'update-ref', ...words],
-        {},
-        { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) },
-        place.signal.aborted ? place.signal : UNSTOPPABLE,
-      ),
+    moveRef: refMover(place, located),
   };
 };
 

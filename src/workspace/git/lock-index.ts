@@ -1,16 +1,23 @@
-import { rmSync } from 'node:fs';
-import { chmod, copyFile, open, rename, rm, stat } from 'node:fs/promises';
+import { renameSync } from 'node:fs';
+import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises';
 import { atExit } from '../at-exit.js';
+import type { CommitClaim } from './commit-claim.js';
 
 /**
  * Git's own lock of an index, a file beside it. While it is held, no other git process can commit, switch, add or reset
  * in this working tree.
  *
- * The lock is always released, even at exit. Only a killed program leaves it behind, as git does.
+ * The lock is always released, even at exit. Only a killed program leaves it behind, and the claim then proves whose it
+ * is.
  */
 export type IndexLock = {
   /** Writes the new index to the lock file. After that a full disk can't prevent the replacement. */
   fill(file: string): Promise<void>;
+  /**
+   * What an exit of this program does with the lock from now on: `release` it, `replace` the index, or `keep` it for
+   * the next session, since it is not known whether the branch has moved.
+   */
+  onExit(does: 'release' | 'replace' | 'keep'): void;
   /** Replaces the index by the new one, and releases the lock. */
   replace(): Promise<void>;
   release(): Promise<void>;
@@ -27,20 +34,24 @@ const modeOf = async (file: string): Promise<number> => {
 };
 
 /** Takes the lock; null if another process holds it. Rejects if the lock file can't be made. */
-export const lockIndex = async (indexFile: string): Promise<IndexLock | null> => {
+export const lockIndex = (indexFile: string, claim: CommitClaim): IndexLock | null => {
   const lock = `${indexFile}.lock`;
-  try {
-    await (await open(lock, 'wx')).close();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return null;
-    throw error;
-  }
-  const removeNow = (): void => rmSync(lock, { force: true });
-  const callOff = atExit(removeNow);
+  if (!claim.take(lock)) return null;
+  let duty: 'release' | 'replace' | 'keep' = 'release';
+  const leave = (): void => {
+    if (duty === 'keep') return;
+    if (duty === 'replace') renameSync(lock, indexFile);
+    else claim.release(lock);
+    claim.remove();
+  };
+  const callOff = atExit(leave);
   return {
     async fill(file) {
       await copyFile(file, lock);
       await chmod(lock, await modeOf(indexFile));
+    },
+    onExit(does) {
+      duty = does;
     },
     async replace() {
       await rename(lock, indexFile);

@@ -1,3 +1,4 @@
+import { retryDelayMs } from '../../../agent/moves/retry.js';
 import { AppendList } from '../../../machine-kit/kernel/append-list.js';
 import type { CodeAction, OutsideAction } from '../action.js';
 import type { RunEventOf } from '../event.js';
@@ -7,9 +8,23 @@ import type { CodeState, Living, Run } from '../state.js';
 import { CHANGED_VARIABLES, LOST_VARIABLES } from '../text/texts.js';
 import { factsOf, sendAgain } from './model-call.js';
 import { runCell } from './run-cells.js';
-import { startEnvironment } from './start-run.js';
+import { startEnvironment, timeLimitMs } from './start-run.js';
 
 /** Resumes a run after a crash or shutdown. The state alone tells the open work, which restarts under the same ids. */
+
+/**
+ * Schedules a timer for the rest of its delay, at most `longestMs`: a clock that was set back meanwhile must not hold
+ * the run.
+ */
+const scheduleAgain = (timerId: string, dueAt: number, at: number, longestMs: number): OutsideAction => ({
+  ...{ type: 'ScheduleTimer', timerId, dueAt: Math.min(dueAt, at + longestMs) },
+});
+
+/** The longest delay before a retry: that of the schedule, or what a provider may ask for. */
+const longestRetryMs = (settings: Run['settings'], attempt: number): number => {
+  const error = { kind: 'overloaded', message: '', retryable: true, retryAfterMs: null } as const;
+  return Math.max(retryDelayMs(settings, attempt, { error, jitter: 1 }), settings.retryAfterCapMs);
+};
 
 /** Open work that needs no environment. Cells and variables wait for the environment (environmentIsThere). */
 const workInFlight = (state: Living, at: number): readonly OutsideAction[] => {
@@ -19,7 +34,7 @@ const workInFlight = (state: Living, at: number): readonly OutsideAction[] => {
     case 'calling':
       return [sendAgain(state, work.requestId)];
     case 'retrying':
-      return [{ type: 'ScheduleTimer', timerId: work.timerId, dueAt: work.dueAt }];
+      return [scheduleAgain(work.timerId, work.dueAt, at, longestRetryMs(run.settings, work.attempt))];
     case 'asking':
       return [{ type: 'AskPolicy', policyId: work.policyId, facts: factsOf(run, at) }];
     case 'new':
@@ -40,7 +55,7 @@ export const runInFlight = (state: CodeState, at: number): readonly OutsideActio
   return [
     ...(deadline === null || deadline.timerId === null
       ? []
-      : [{ type: 'ScheduleTimer', timerId: deadline.timerId, dueAt: deadline.dueAt } as const]),
+      : [scheduleAgain(deadline.timerId, deadline.dueAt, at, timeLimitMs(state.run))]),
     ...(environment === 'none' ? [] : [startEnvironment(state.run)]),
     ...workInFlight(state, at),
   ];

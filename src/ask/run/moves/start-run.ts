@@ -67,10 +67,16 @@ export const ignoreStart = (state: RunIn<'INIT'>): Next<'INIT'> => ignore(state,
 
 export const depthIsReached = ({ run }: RunIn<'INIT'>): boolean => run.depth >= run.depthMax;
 
+/** The time limit of the run's own; Infinity: none. */
+export const timeLimitMs = ({ depth, settings }: Run): number => {
+  const { timeMs } = depth === 0 ? settings.limits : settings.childLimits;
+  return timeMs === 'unlimited' ? Number.POSITIVE_INFINITY : timeMs;
+};
+
 /** The run's own time limit, if it ends sooner than the parent's. */
 const startClock = (before: Run, at: number): { run: Run; actions: readonly OutsideAction[] } => {
-  const { timeMs } = before.depth === 0 ? before.settings.limits : before.settings.childLimits;
-  if (timeMs === 'unlimited') return { run: before, actions: [] };
+  const timeMs = timeLimitMs(before);
+  if (timeMs === Number.POSITIVE_INFINITY) return { run: before, actions: [] };
   const dueAt = at + timeMs;
   if (before.deadline !== null && before.deadline.dueAt <= dueAt) {
     return { run: before, actions: [] };

@@ -49,9 +49,9 @@ export type WorkspaceFiles = (words: string, signal: AbortSignal) => Promise<rea
 export const createWorkspaceFiles = (workspace: string): WorkspaceFiles => {
   let listed: { readonly at: number; readonly choices: readonly Choice[] } | null = null;
   return async (words, signal) => {
-    if (listed === null || Date.now() - listed.at > FRESH_MS) {
+    if (listed === null || performance.now() - listed.at > FRESH_MS) {
       const files = withFolders(await listFiles(workspace, signal));
-      listed = { at: Date.now(), choices: files.map((text) => ({ text, about: '' })) };
+      listed = { at: performance.now(), choices: files.map((text) => ({ text, about: '' })) };
     }
     return ranked(words, listed.choices);
   };
