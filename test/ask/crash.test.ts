@@ -248,3 +248,26 @@ test('a run that is over stays over', () => {
     assert.deepEqual([tree.name, actions], ['Ended', []]);
   }
 });
+
+for (const [title, jumpMs] of [
+  ['back by a day', -86_400_000],
+  ['forward by two hours', 7_200_000],
+] as const) {
+  test(`after a crash timers wait at most their delay, with a clock set ${title}`, () => {
+    const walker = running({ limits: { timeMs: 60_000 } });
+    walker.send(g.fails({ kind: 'overloaded', retryable: true }));
+    const [retry] = lastOf(walker, 'ScheduleTimer');
+    assert.ok(retry !== undefined);
+    const now = g.NOW + jumpMs;
+    walker.send({ ...g.resumed(), at: now });
+    const waits = lastOf(walker, 'ScheduleTimer').map(
+      ({ timerId, dueAt }) => [timerId, dueAt - now] as const,
+    );
+    assert.equal(waits.length, 2, 'the time limit and the retry');
+    for (const [timerId, waitMs] of waits) assert.ok(waitMs <= 300_000, `${timerId} waits ${waitMs} ms`);
+    assert.ok(
+      waits.some(([, waitMs]) => waitMs <= 60_000),
+      'the time limit is not longer than it was',
+    );
+  });
+}

@@ -277,22 +277,14 @@ for (const { title, given, kind, retryable, says = /./ } of rows) {
   });
 }
 
+const NOON = 'Sat, 21 Nov 2026 12:00:00 GMT'; // two hours after NOW
 const waits: readonly (readonly [string, Readonly<Record<string, string>>, number | null])[] = [
   ['seconds', { 'retry-after': '12' }, 12_000],
   ['parts of a second', { 'retry-after': '1.5' }, 1_500],
   ['milliseconds, which are more exact', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
   ['a date', { 'retry-after': 'Sat, 21 Nov 2026 10:01:30 GMT' }, 90_000],
   ['a date that is past', { 'retry-after': 'Sat, 21 Nov 2026 09:00:00 GMT' }, 0],
-  [
-    'a date, by a server whose clock goes two hours ahead',
-    { 'retry-after': 'Sat, 21 Nov 2026 12:01:30 GMT', date: 'Sat, 21 Nov 2026 12:00:30 GMT' },
-    60_000,
-  ],
-  [
-    'a date, by a server that says no valid time',
-    { 'retry-after': 'Sat, 21 Nov 2026 10:01:30 GMT', date: '?' },
-    90_000,
-  ],
+  ['a date by a server ahead', { 'retry-after': 'Sat, 21 Nov 2026 12:01:30 GMT', date: NOON }, 90_000],
   ['nothing', {}, null],
   ['nonsense', { 'retry-after': 'soon' }, null],
 ];

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defaultSettings } from '../../src/agent/settings.js';
+import { fakeClock } from '../../src/testing/clock.js';
+import { hang, play, say, settle, stage, testModel, watchSession } from './stage.js';
+
+/** A session is resumed after the computer's clock was set: what waits neither waits longer nor is forgotten. */
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const JUMPS: readonly (readonly [string, number])[] = [
+  ['back by a day', -DAY_MS],
+  ['back by ten years', -3_652 * DAY_MS],
+  ['forward by two hours', 2 * HOUR_MS],
+  ['forward by ten years', 3_652 * DAY_MS],
+];
+
+const START = 40 * 365 * DAY_MS;
+
+const busy = () =>
+  testModel(async function* () {
+    const error = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
+    yield { type: 'failed', error, usage: null };
+  });
+
+for (const [title, jumpMs] of JUMPS) {
+  test(`a retry waits at most its delay after a resume, with a clock set ${title}`, async () => {
+    const on = await play({ model: busy(), clock: fakeClock(START) });
+    await on.say('go');
+    await on.until(({ state }) => state.name === 'Error');
+    on.clock.advance(400); // of 1,125 in all
+    const id = await on.runtime.fork(on.id, 2);
+    const clock = fakeClock(START + 400 + jumpMs);
+    const later = stage({ journals: on.journals, clock, model: testModel(say('at last')) });
+    await later.runtime.open(id);
+    const again = watchSession(later, id);
+    clock.advance(jumpMs < 0 ? 1_124 : 0);
+    await settle();
+    assert.equal(later.model.requests.length, jumpMs < 0 ? 0 : 1);
+    clock.advance(1);
+    await again.rest();
+    assert.equal(later.model.requests.length, 1);
+  });
+
+  test(`a turn lasts at most its time limit after a resume, with a clock set ${title}`, async () => {
+    const limits = { ...defaultSettings.limits, timeMs: 60_000 };
+    const on = await play({ model: testModel(hang()), clock: fakeClock(START), settings: { limits } });
+    await on.say('go');
+    await on.until(({ state }) => state.name === 'CallingLlm');
+    on.clock.advance(20_000);
+    const id = await on.runtime.fork(on.id, 1);
+    const clock = fakeClock(START + 20_000 + jumpMs);
+    const later = stage({ journals: on.journals, clock, model: testModel(hang()) });
+    await later.runtime.open(id);
+    const again = watchSession(later, id);
+    clock.advance(60_000);
+    const state = await again.rest();
+    assert.equal(state.name === 'WaitingForUserInput' && state.reason.kind, 'budget');
+  });
+}
