@@ -150,7 +150,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'src/agent/moves/common/timers.ts',
+    file: 'src/agent/moves/common/turn-time-limit.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',

@@ -254,7 +254,7 @@ for (const [title, jumpMs] of [
   ['forward by two hours', 7_200_000],
 ] as const) {
   test(`after a crash timers wait at most their delay, with a clock set ${title}`, () => {
-    const walker = running({ limits: { timeMs: 60_000 } });
+    const walker = begin({ limits: { timeMs: 60_000 } });
     walker.send(g.fails({ kind: 'overloaded', retryable: true }));
     const [retry] = lastOf(walker, 'ScheduleTimer');
     assert.ok(retry !== undefined);

@@ -12,11 +12,14 @@ import { call, done, last, message, text } from './wire-words.js';
  * The program is killed at each change that it makes in the git folder while it commits, and resumed: the commit is made
  * once or not at all, no lock is left, and the user's next commit loses nothing.
  *
- * PAWL_COMMIT_KILL_RUNS sets how many points are tried (6 if not set).
+ * PAWL_COMMIT_KILL_RUNS sets how many points are tried (6 if not set, 160 are all).
  */
 
 const RUNS = Number(process.env.PAWL_COMMIT_KILL_RUNS ?? 6);
 const SEED = Number(process.env.PAWL_SEED ?? 1);
+
+/** 16 points of 5 shapes, each in 2 ways. */
+const ALL = 160;
 
 const SHAPES = ['a branch', 'packed refs', 'a linked worktree', 'a detached HEAD', 'no commit yet'] as const;
 type Shape = (typeof SHAPES)[number];
@@ -130,9 +133,9 @@ const pointsOf = async (context: TestContext, shape: Shape): Promise<number> => 
   return points;
 };
 
-/** Every point of every shape, with git killed too and without, in an order in which neighbours differ. */
+/** Every point of every shape, with git killed too and without; a few runs are spread over all of them. */
 const choose = async (context: TestContext, run: number) => {
-  const number = run + SEED;
+  const number = RUNS >= ALL ? run : Math.floor(((run + ((SEED * 0.618) % 1)) / RUNS) * ALL);
   const shape = SHAPES[number % SHAPES.length] ?? 'a branch';
   const points = await pointsOf(context, shape);
   const turn = Math.floor(number / SHAPES.length);
