@@ -23,7 +23,8 @@ const put = async (folder: string, text: string): Promise<string> => {
   const path = blobPath(folder, sha256);
   try {
     if ((await sizeOf(path)) === bytes.length) {
-      // Another writer may have made the file without having synced the folder yet.
+      // Another writer may have made the file, or have been killed, before the folders were synced.
+      await makeFolder(dirname(path));
       await syncFolder(dirname(path));
       return sha256;
     }

@@ -1,4 +1,5 @@
 import { type FileHandle, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { openRegular } from '../files/regular-file.js';
 import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
@@ -12,6 +13,7 @@ import {
   lockPath,
   makeFolder,
   sessionsFolder,
+  syncFolder,
   writeWhole,
 } from './journal-paths.js';
 import type { JournaledMachine } from './journaled-machine.js';
@@ -141,6 +143,9 @@ const openSession = async <M extends MachineTypes>(
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
+    // The process that created the file may have been killed before its name was durable.
+    await makeFolder(dirname(path));
+    await syncFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { visit, past } = visitPast(machine, wanted);
     const { tornTail, ...found } = await closingOnFailure(handle, () =>

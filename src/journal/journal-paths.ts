@@ -49,20 +49,46 @@ export const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
+/** Creates one folder and its missing parents; false if it exists. */
+const makeMissing = async (folder: string): Promise<boolean> => {
+  try {
+    await mkdir(folder, { mode: FOLDER_MODE });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    if (codeOf(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
+    await makeFolder(dirname(folder));
+    return makeMissing(folder);
+  }
+};
+
+/** Folders whose names this process has made durable. */
+const durable = new Set<string>();
+
+const syncIfAllowed = async (folder: string): Promise<void> => {
+  try {
+    await syncFolder(folder);
+  } catch (error) {
+    // A folder that we may not read is not one that Pawl has made.
+    if (codeOf(error) !== 'EACCES' && codeOf(error) !== 'EPERM') throw error;
+  }
+};
+
 /**
  * Creates a folder and its missing parents, durably. (mkdir's own `recursive` fails with a misleading ENOENT on a
  * read-only file system.)
+ *
+ * A folder that exists may come from a process that was killed before the names of the folder and of its parent were
+ * durable. So both are synced once in each process.
  */
 export const makeFolder = async (folder: string): Promise<void> => {
-  try {
-    await mkdir(folder, { mode: FOLDER_MODE });
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return;
-    if (codeOf(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
-    await makeFolder(dirname(folder));
-    return makeFolder(folder);
-  }
-  await syncFolder(dirname(folder));
+  const isNew = await makeMissing(folder);
+  if (!isNew && durable.has(folder)) return;
+  const parent = dirname(folder);
+  if (isNew) await syncFolder(parent);
+  else await syncIfAllowed(parent);
+  await syncIfAllowed(dirname(parent));
+  durable.add(folder);
 };
 
 /**

@@ -1,0 +1,69 @@
+/**
+ * `npm run simulate -- --sessions N --seed S --threads T`: runs simulated sessions on all cores, and prints their number,
+ * their rate and how often each situation occurred. `--planted` looks instead after how many sessions each planted fault
+ * is found. Ends with 1 if a promise was broken, or if a situation never occurred.
+ */
+import { execFileSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import type { SimulationFailure, SimulationReport } from '../src/testing/simulation/report.js';
+import { plantedFaults } from '../test/simulation/planted-faults.js';
+import { runWorkers } from './simulation/run-workers.js';
+
+const { values } = parseArgs({
+  options: {
+    sessions: { type: 'string', default: '10000' },
+    seed: { type: 'string', default: String(Math.floor(Date.now() / 1000) * 1000) },
+    threads: { type: 'string', default: String(availableParallelism()) },
+    planted: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+  },
+});
+const sessions = Number(values.sessions);
+const seed = Number(values.seed);
+const threads = Number(values.threads);
+
+const commit = (): string =>
+  execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', stdio: 'pipe' }).trim();
+
+const describeFailure = ({ seed: failed, checker, text, trace }: SimulationFailure): string =>
+  [
+    ...trace,
+    `${checker}: ${text.split('\n')[0]}`,
+    `Seed ${failed}, commit ${commit()}. Repeat it: npm run simulate -- --sessions 1 --seed ${failed}`,
+  ].join('\n');
+
+const rate = ({ sessions: done }: SimulationReport, startedAt: number): string => {
+  const seconds = (performance.now() - startedAt) / 1000;
+  return `${done} sessions in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second on ${threads} threads`;
+};
+
+const runAll = async (): Promise<boolean> => {
+  const startedAt = performance.now();
+  const report = await runWorkers({
+    ...{ seed, sessions, threads },
+    onPart: (done) => {
+      if (done.sessions % 50_000 < 2_500) console.log(rate(done, startedAt));
+    },
+  });
+  const rows = Object.entries(report.situations).toSorted(([, one], [, other]) => one - other);
+  for (const [situation, count] of rows) console.log(`${String(count).padStart(8)}  ${situation}`);
+  console.log(`${rate(report, startedAt)}; ${report.events} events; seeds from ${seed}, commit ${commit()}`);
+  if (report.failure !== null) console.log(describeFailure(report.failure));
+  return report.failure === null && rows.every(([, count]) => count > 0);
+};
+
+const findPlanted = async (): Promise<boolean> => {
+  let found = 0;
+  const chosen = plantedFaults.filter(({ name }) => name.includes(values.only));
+  for (const fault of chosen) {
+    const { failure, sessions: ran } = await runWorkers({ seed, sessions, threads, fault, isShrunk: false });
+    if (failure !== null) found += 1;
+    const after = failure === null ? `not found in ${ran}` : `${failure.seed - seed + 1}`;
+    console.log(`${after.padStart(8)}  ${failure?.checker ?? ''}  ${fault.name}`);
+  }
+  console.log(`${found} of ${chosen.length} planted faults found, seeds from ${seed}`);
+  return found === chosen.length;
+};
+
+process.exitCode = (await (values.planted ? findPlanted() : runAll())) ? 0 : 1;

@@ -1,0 +1,57 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+/** Builds the simulator, with the production code as it is or with a planted fault. The checkout is not touched. */
+
+export type PlantedFault = {
+  /** The wrong behaviour, as a sentence. */
+  readonly name: string;
+  /** In src. */
+  readonly file: string;
+  /** Exact texts, each of which stands in the file once. */
+  readonly edits: readonly { readonly from: string; readonly to: string }[];
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const FOLDER = path.join(root, 'node_modules/.cache/pawl-simulation');
+
+/** The text of a file with the fault in it. Throws if the fault does not fit the file any more. */
+const planted = (text: string, { name, file, edits }: PlantedFault): string =>
+  edits.reduce((left, { from, to }) => {
+    const places = left.split(from).length - 1;
+    if (places !== 1) throw new Error(`'${name}' does not apply: its text stands in ${file} ${places} times`);
+    return left.replace(from, () => to);
+  }, text);
+
+/** Writes a program for one worker (see worker.ts); returns its path. */
+export const buildWorker = async (name: string, fault: PlantedFault | null): Promise<string> => {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: ['scripts/simulation/worker.ts'],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    packages: 'external',
+    logLevel: 'silent',
+    plugins: [
+      {
+        name: 'planted-fault',
+        setup: ({ onLoad }) => {
+          onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path: file }) =>
+            fault !== null && path.join(root, fault.file) === file
+              ? { contents: planted(readFileSync(file, 'utf8'), fault), loader: 'ts' }
+              : undefined,
+          );
+        },
+      },
+    ],
+  });
+  mkdirSync(FOLDER, { recursive: true });
+  const program = path.join(FOLDER, `${name}-${process.pid}.mjs`);
+  writeFileSync(program, outputFiles[0]?.contents ?? '');
+  return program;
+};

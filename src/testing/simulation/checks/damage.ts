@@ -1,0 +1,37 @@
+import { fileJournals } from '../../../journal/file-store.js';
+import { JournalError } from '../../../journal/journal-error.js';
+import { GrowingBytes } from '../disk/growing-bytes.js';
+import type { World } from '../world.js';
+import { acknowledgedPart, checkListed, SESSION_ID } from './journal.js';
+
+/**
+ * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
+ * stay as it is. Then the damage is undone.
+ */
+export const checkDamage = async (world: World, folder: string): Promise<void> => {
+  const part = acknowledgedPart(world);
+  if (part === null) return;
+  const { node, bytes } = part;
+  const before = Buffer.from(node.content.view());
+  const damaged = Buffer.from(before);
+  const at = world.choices.below(bytes - 1);
+  const length = world.choices.pick(1, 8, 600);
+  // the last line feed stays: without it nobody can know that the line was whole
+  for (let index = at; index < Math.min(at + length, bytes - 1); index++)
+    damaged[index] = length === 1 ? (damaged[index] ?? 0) ^ 4 : 0;
+  if (damaged.equals(before)) return;
+  node.content = new GrowingBytes(damaged);
+  const error: unknown = await fileJournals({ folder })
+    .open(SESSION_ID)
+    .then(
+      () => null,
+      (refusal: unknown) => refusal,
+    );
+  await checkListed(world, fileJournals({ folder }));
+  const isUnchanged = node.content.view().equals(damaged);
+  node.content = new GrowingBytes(before);
+  world.meet('acknowledged lines damaged');
+  const kind = error instanceof JournalError ? error.kind : 'opened';
+  if (kind !== 'damaged' || !isUnchanged)
+    world.violate('damage-is-refused', `bytes from ${at} on were changed, and the answer was: ${kind}`);
+};

@@ -1,0 +1,94 @@
+import type { Event } from '../../../agent/event.js';
+import type { State } from '../../../agent/state.js';
+import { createStateCheck } from '../../../journal/read/state-check.js';
+import type { LocalRuntime } from '../../../runtime/local-runtime.js';
+import type { FileNode } from '../disk/disk.js';
+import type { World } from '../world.js';
+
+/** Looks at the bytes of the journal, without the code that reads it. */
+
+export const SESSION_ID = 'session';
+
+const journalOf = (world: World): FileNode | undefined => {
+  const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.jsonl`]);
+  return node?.kind === 'file' ? node : undefined;
+};
+
+const NEWLINE = 0x0a;
+
+/** Lines of a file that were counted already. */
+type Counted = { readonly node: FileNode; bytes: number; lines: number };
+const counts = new WeakMap<World, Counted>();
+
+const durableLines = (world: World): number => {
+  const node = journalOf(world);
+  if (node === undefined) return 0;
+  const before = counts.get(world);
+  const isSame = before !== undefined && before.node === node && before.bytes <= node.durable.length;
+  const counted = isSame ? before : { node, bytes: 0, lines: 0 };
+  const fresh = node.durable.view(counted.bytes);
+  for (let at = fresh.indexOf(NEWLINE); at >= 0; at = fresh.indexOf(NEWLINE, at + 1)) counted.lines += 1;
+  counted.bytes = node.durable.length;
+  counts.set(world, counted);
+  return counted.lines;
+};
+
+/** An event that was acknowledged is on the disk, together with the header and all events before it. */
+export const checkDurable = (world: World, seq: number): void => {
+  const lines = durableLines(world);
+  if (lines < seq + 1)
+    world.violate('acknowledged-is-durable', `event ${seq} was acknowledged, and ${lines} lines are durable`);
+};
+
+/** Every acknowledged event is in its line of the file. */
+export const checkKept = (world: World, when: string): void => {
+  const node = journalOf(world);
+  const lines = node?.content.view().toString('utf8').split('\n') ?? [];
+  if (world.isCreated && lines.length < 2)
+    world.violate('acknowledged-is-kept', `the session is gone ${when}`);
+  for (const [seq, { event }] of world.acknowledged) {
+    const expected = `{"seq":${seq},"event":${JSON.stringify(event)}`;
+    if (lines[seq]?.startsWith(expected) === true) continue;
+    world.violate('acknowledged-is-kept', `event ${seq} (${event.type}) is not in its line ${when}`);
+    return;
+  }
+};
+
+/** A session that was created is in the list of sessions, whatever a crash has left. */
+export const checkListed = async (world: World, runtime: Pick<LocalRuntime, 'list'>): Promise<void> => {
+  for await (const { sessionId } of runtime.list()) if (sessionId === SESSION_ID) return;
+  world.violate('session-is-listed', 'the session was created, and is not in the list');
+};
+
+/** A journal that is opened leads to the state that the session had. */
+export const checkReplay = (world: World, seq: number, state: State): void => {
+  const live = world.acknowledged.get(seq)?.state;
+  if (live !== undefined && createStateCheck()(state) !== createStateCheck()(live))
+    world.violate('replay-equals-live', `the journal leads to another state at ${seq} than the session had`);
+};
+
+/** Events that a crash left in the file after the acknowledged ones: the session goes on after them. */
+export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] => {
+  const lines = journalOf(world)?.content.view().toString('utf8').split('\n') ?? [];
+  const last = Math.max(0, ...world.acknowledged.keys());
+  // what the simulated process has written and read again: the journal's own form of entries
+  return lines.slice(last + 1, upTo + 1).map((line) => (JSON.parse(line) as { readonly event: Event }).event);
+};
+
+/** The bytes up to the last acknowledged line; empty without one. */
+export const acknowledgedPart = (
+  world: World,
+): { readonly node: FileNode; readonly bytes: number } | null => {
+  const node = journalOf(world);
+  const last = Math.max(0, ...world.acknowledged.keys());
+  if (node === undefined || last === 0) return null;
+  let end = -1;
+  for (let line = 0; line <= last; line++) end = node.content.view().indexOf(NEWLINE, end + 1);
+  return { node, bytes: end + 1 };
+};
+
+/** Length of the part of the last line that has no line feed. */
+export const tornBytes = (world: World): number => {
+  const bytes = journalOf(world)?.content.view();
+  return bytes === undefined ? 0 : bytes.length - (bytes.lastIndexOf(NEWLINE) + 1);
+};

@@ -1,0 +1,125 @@
+import type { Action } from '../../../agent/action.js';
+import type { Event } from '../../../agent/event.js';
+import { stateFaults } from '../../../agent/invariants/state-invariants.js';
+import { stepFaults } from '../../../agent/invariants/step-invariants.js';
+import { requiredRequestFaults } from '../../../agent/invariants/steps-that-request.js';
+import type { State } from '../../../agent/state.js';
+import type { Stepped } from '../../../ports/session.js';
+import type { Life } from '../life.js';
+import type { World } from '../world.js';
+import { checkDurable } from './journal.js';
+
+/** Looks at every step of a life, after its event was acknowledged. */
+
+/** Delays of timers may be late by what the disk and the queue take. */
+const LATE_MS = 1_000;
+
+const watchTimers = (life: Life, event: Event, actions: readonly Action[]): void => {
+  const { world, timers } = life;
+  for (const action of actions) {
+    if (action.type !== 'ScheduleTimer') continue;
+    const { timerId, delayMs } = action;
+    const longest = world.delays.get(timerId);
+    if (longest !== undefined && delayMs > longest)
+      world.violate(
+        'timers-keep-their-delay',
+        `${timerId} of ${longest} ms is to wait for ${delayMs} ms after a resume`,
+      );
+    world.delays.set(timerId, longest ?? delayMs);
+    timers.set(timerId, { at: world.timeline.now, delayMs });
+  }
+  const timer = event.type === 'TimerFired' ? timers.get(event.timerId) : undefined;
+  if (event.type !== 'TimerFired' || timer === undefined) return;
+  timers.delete(event.timerId);
+  const waited = world.timeline.now - timer.at;
+  if (waited < timer.delayMs - 1 || waited > timer.delayMs + LATE_MS)
+    world.violate(
+      'timers-keep-their-delay',
+      `${event.timerId} of ${timer.delayMs} ms fired after ${waited} ms`,
+    );
+};
+
+/** Notes what an event says about tool calls. */
+export const recordCalls = (world: World, event: Event): void => {
+  if (event.type === 'LlmCompleted')
+    for (const { callId, tool, input } of event.calls)
+      world.calls.set(callId, {
+        ...{ tool, input: JSON.stringify(input), approval: 'none', askedIn: 0, ranIn: 0 },
+        ...{ isStarted: false, effects: 0, result: null, isCompleted: false },
+      });
+  if (event.type === 'ToolStarted') markCall(world, event.callId, 'isStarted');
+  if (event.type === 'ToolCompleted') {
+    markCall(world, event.callId, 'isCompleted');
+    const record = world.calls.get(event.callId);
+    if (event.outcome.status === 'lost')
+      world.meet(record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost');
+    if (event.outcome.text.startsWith('it had taken effect')) world.meet('probeable call found done');
+    if (
+      event.outcome.status === 'ok' &&
+      record !== undefined &&
+      record.tool !== 'read' &&
+      record.effects === 0
+    )
+      world.violate('result-is-true', `${event.callId} is said to be done, and has had no effect`);
+  }
+  if (event.type === 'CompactionCompleted') world.meet('compaction completed');
+};
+
+const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted'): void => {
+  const record = world.calls.get(callId);
+  if (record !== undefined) record[mark] = true;
+};
+
+const recordActions = (world: World, actions: readonly Action[]): void => {
+  for (const action of actions) {
+    if (action.type === 'RequestApproval') {
+      const record = world.calls.get(action.call.callId);
+      if (record?.approval === 'none') {
+        record.approval = 'asked';
+        record.askedIn = world.lives;
+      }
+    }
+    if (action.type === 'RestoreQueue') for (const text of action.texts) withdraw(world, text);
+  }
+};
+
+const withdraw = (world: World, text: string): void => {
+  for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
+};
+
+const meetState = (world: World, state: State): void => {
+  if (state.name === 'ExecutingTools' && state.calls.filter(({ status }) => status === 'running').length > 1)
+    world.meet('calls at the same time');
+  if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget') world.meet('limit reached');
+};
+
+/** The watcher of a life's session. `opened` is the state before its first step. */
+export const stepWatcher = (life: Life, opened: () => State | null): ((stepped: Stepped) => void) => {
+  const { world } = life;
+  return (stepped) => {
+    if (life.isDead) return;
+    const { event, state, actions, seq } = stepped;
+    const before = life.state ?? opened();
+    life.state = state;
+    world.say(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    if (seq !== null) {
+      world.acknowledged.set(seq, { event, state });
+      checkDurable(world, seq);
+    }
+    if (event.type === 'Resumed' && before?.name === 'ShuttingDown') world.meet('resume after a clean end');
+    if (before !== null)
+      for (const fault of [
+        ...stateFaults(before, event, stepped),
+        ...stepFaults(before, event, stepped),
+        ...requiredRequestFaults(before, event, stepped),
+      ])
+        world.violate('machine-rules', fault);
+    if (life.hasFailedToWrite)
+      world.violate('no-effect-after-failed-write', `${event.type} after the journal has failed`);
+    recordCalls(world, event);
+    recordActions(world, actions);
+    watchTimers(life, event, actions);
+    meetState(world, state);
+    life.point(`the step ${event.type}`);
+  };
+};

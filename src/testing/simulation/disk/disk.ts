@@ -1,0 +1,219 @@
+import type { Choices } from '../choices.js';
+import { GrowingBytes } from './growing-bytes.js';
+
+/**
+ * A file system in memory that knows what is durable.
+ *
+ * 1. A change of a file is durable after a sync of the file; a change of names after a sync of their folder.
+ * 2. A power cut keeps, of the changes since, any number of the first ones; the next is torn: cut anywhere, its sectors
+ *    kept or not (then they read as zeros). Files and folders lose independently of each other.
+ * 3. A process that is killed loses nothing that it has written.
+ */
+
+type Change =
+  | { readonly kind: 'write'; readonly bytes: Buffer; readonly at: number }
+  | { readonly kind: 'truncate'; readonly size: number };
+
+export type FileNode = {
+  readonly kind: 'file';
+  readonly ino: number;
+  content: GrowingBytes;
+  durable: GrowingBytes;
+  pending: Change[];
+  changedAt: number;
+  /** Names that lead to it. */
+  links: number;
+};
+
+type NameChange = { readonly name: string; readonly node: DiskNode | null };
+
+export type FolderNode = {
+  readonly kind: 'folder';
+  readonly ino: number;
+  entries: Map<string, DiskNode>;
+  durable: Map<string, DiskNode>;
+  /** Changes of one list happen together, as those of a rename do. */
+  pending: (readonly NameChange[])[];
+  changedAt: number;
+};
+
+export type DiskNode = FileNode | FolderNode;
+
+export const SECTOR_BYTES = 512;
+
+/** An error as the operating system gives it. */
+export const systemError = (code: string, what: string): Error =>
+  Object.assign(new Error(`${code}: simulated, ${what}`), { code });
+
+const applyChange = (bytes: GrowingBytes, change: Change): void => {
+  if (change.kind === 'write') bytes.write(change.bytes, change.at);
+  else bytes.truncate(change.size);
+};
+
+const countLink = (node: DiskNode | null | undefined, by: number): void => {
+  if (node?.kind === 'file') node.links += by;
+};
+
+const applyNames = (entries: Map<string, DiskNode>, changes: readonly NameChange[]): void => {
+  for (const { name, node } of changes) {
+    if (node === null) entries.delete(name);
+    else entries.set(name, node);
+  }
+};
+
+type Write = Extract<Change, { readonly kind: 'write' }>;
+
+/** What remains of a write that the power cut interrupted. Returns whether sectors are missing before others. */
+const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): boolean => {
+  const kept = choices.below(bytes.length + 1);
+  file.write(bytes.subarray(0, kept), at);
+  if (!choices.chance(0.3)) return false;
+  // the size was extended, but not every sector got its data
+  let hasHole = false;
+  for (let start = kept; start < bytes.length; start += SECTOR_BYTES) {
+    const sector = bytes.subarray(start, start + SECTOR_BYTES);
+    const isKept = mayHaveHoles && start > kept && choices.chance(0.5);
+    hasHole ||= isKept;
+    file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
+  }
+  return hasHole;
+};
+
+export class Disk {
+  readonly root: FolderNode;
+  #inodes = 1;
+
+  constructor() {
+    this.root = this.#newFolder(0);
+    this.createFolder(['home'], 0);
+    this.sync(this.root);
+  }
+
+  #newFolder(changedAt: number): FolderNode {
+    return {
+      kind: 'folder',
+      ino: this.#inodes++,
+      entries: new Map(),
+      durable: new Map(),
+      pending: [],
+      changedAt,
+    };
+  }
+
+  /** The entry at a path below the root, as a list of names; undefined if there is none. */
+  find(names: readonly string[]): DiskNode | undefined {
+    let node: DiskNode = this.root;
+    for (const name of names) {
+      if (node.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
+      const next = node.entries.get(name);
+      if (next === undefined) return undefined;
+      node = next;
+    }
+    return node;
+  }
+
+  folderOf(names: readonly string[]): FolderNode {
+    const folder = this.find(names.slice(0, -1));
+    if (folder === undefined) throw systemError('ENOENT', names.join('/'));
+    if (folder.kind !== 'folder') throw systemError('ENOTDIR', names.join('/'));
+    return folder;
+  }
+
+  setNames(folder: FolderNode, changes: readonly NameChange[], at: number): void {
+    for (const { name, node } of changes) {
+      countLink(folder.entries.get(name), -1);
+      countLink(node, 1);
+    }
+    applyNames(folder.entries, changes);
+    folder.pending.push(changes);
+    folder.changedAt = at;
+  }
+
+  createFile(names: readonly string[], at: number): FileNode {
+    const file: FileNode = {
+      kind: 'file',
+      ino: this.#inodes++,
+      content: new GrowingBytes(),
+      durable: new GrowingBytes(),
+      pending: [],
+      changedAt: at,
+      links: 0,
+    };
+    this.setNames(this.folderOf(names), [{ name: names.at(-1) ?? '', node: file }], at);
+    return file;
+  }
+
+  createFolder(names: readonly string[], at: number): void {
+    const folder = this.folderOf(names);
+    const name = names.at(-1) ?? '';
+    if (folder.entries.has(name)) throw systemError('EEXIST', names.join('/'));
+    this.setNames(folder, [{ name, node: this.#newFolder(at) }], at);
+  }
+
+  write(file: FileNode, bytes: Uint8Array, position: number, at: number): void {
+    const change: Change = { kind: 'write', bytes: Buffer.from(bytes), at: position };
+    file.pending.push(change);
+    applyChange(file.content, change);
+    file.changedAt = at;
+  }
+
+  truncate(file: FileNode, size: number, at: number): void {
+    const change: Change = { kind: 'truncate', size };
+    file.pending.push(change);
+    applyChange(file.content, change);
+    file.changedAt = at;
+  }
+
+  sync(node: DiskNode): void {
+    if (node.kind === 'file') for (const change of node.pending) applyChange(node.durable, change);
+    else for (const changes of node.pending) applyNames(node.durable, changes);
+    node.pending = [];
+  }
+
+  /** Whether anything would be lost by a power cut. */
+  hasPending(): boolean {
+    const visit = (node: DiskNode): boolean =>
+      node.pending.length > 0 || (node.kind === 'folder' && [...node.entries.values()].some(visit));
+    return visit(this.root);
+  }
+
+  /** Rule 2. Returns whether a hole was left: only file systems that write sizes before data leave some. */
+  cutPower(choices: Choices, mayHaveHoles: boolean): boolean {
+    let hasHole = false;
+    const lose = (node: DiskNode): void => {
+      const kept = node.pending.length === 0 ? 0 : choices.below(node.pending.length + 1);
+      if (node.kind === 'folder') this.#loseNames(node, kept);
+      else hasHole = this.#loseContent(node, kept, choices, mayHaveHoles) || hasHole;
+      if (node.kind === 'folder') for (const entry of node.entries.values()) lose(entry);
+    };
+    lose(this.root);
+    this.#countLinks();
+    return hasHole;
+  }
+
+  #countLinks(): void {
+    const files: FileNode[] = [];
+    const visit = (node: DiskNode): void => {
+      if (node.kind === 'file') files.push(node);
+      else for (const entry of node.entries.values()) visit(entry);
+    };
+    visit(this.root);
+    for (const file of files) file.links = files.filter((other) => other === file).length;
+  }
+
+  #loseNames(folder: FolderNode, kept: number): void {
+    for (const changes of folder.pending.slice(0, kept)) applyNames(folder.durable, changes);
+    folder.entries = new Map(folder.durable);
+    folder.pending = [];
+  }
+
+  #loseContent(file: FileNode, kept: number, choices: Choices, mayHaveHoles: boolean): boolean {
+    if (file.pending.length === 0) return false;
+    for (const change of file.pending.slice(0, kept)) applyChange(file.durable, change);
+    const next = file.pending[kept];
+    const hasHole = next?.kind === 'write' && tear(file.durable, next, choices, mayHaveHoles);
+    file.content = new GrowingBytes(file.durable.view());
+    file.pending = [];
+    return hasHole;
+  }
+}

@@ -1,0 +1,292 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { type Descriptor, DiskCalls } from './calls.js';
+import { type Disk, systemError } from './disk.js';
+import { fileHandle } from './file-handle.js';
+import { kernelFile } from './kernel-files.js';
+import { simulateSockets } from './sockets.js';
+
+/**
+ * Puts simulated disks below `/@pawl/N/` of Node's own file functions, for as long as simulations run: production code
+ * works on them as it is. Every other path goes to the real system.
+ *
+ * N names a life of a process. A life that has ended changes nothing any more: its calls that wait never return.
+ */
+
+/** The process that calls, as the disk sees it. */
+export type Caller = {
+  readonly disk: Disk;
+  readonly isDead: boolean;
+  /** Called before each operation; returns the code of the error with which it fails. May end the life. */
+  enter(operation: string, bytes: number): string | null;
+  /** Time that an operation takes: at once if the caller blocks. */
+  block(): void;
+  wait(): Promise<void>;
+  /** Whether a write takes a part of its bytes only, and says so. */
+  writesShort(): boolean;
+  /** Wall clock. */
+  now(): number;
+};
+
+const ROOT = '/@pawl/';
+const FIRST_DESCRIPTOR = 1_000_000;
+
+type Open = { readonly caller: Caller; readonly descriptor: Descriptor; readonly path: string };
+
+const callers = new Map<number, Caller>();
+const open = new Map<number, Open>();
+let lastDescriptor = FIRST_DESCRIPTOR;
+let current: Caller | null = null;
+
+/** The state folder of a life. */
+export const mountDisk = (life: number, caller: Caller): string => {
+  callers.set(life, caller);
+  current = caller;
+  return `${ROOT}${life}/home/state`;
+};
+
+/** Forgets all lives and descriptors. */
+export const unmountDisks = (): void => {
+  callers.clear();
+  open.clear();
+  current = null;
+};
+
+/** The names below the root of a simulated path. */
+type Place = { readonly caller: Caller; readonly names: readonly string[]; readonly open?: Open };
+
+const descriptorIn = (path: string): Open | undefined =>
+  path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
+
+const placeOf = (given: unknown): Place | null => {
+  if (typeof given === 'number') {
+    const found = open.get(given);
+    return found === undefined ? null : { caller: found.caller, names: [], open: found };
+  }
+  if (typeof given !== 'string') return null;
+  const reached = descriptorIn(given);
+  if (reached !== undefined) return { caller: reached.caller, names: [], open: reached };
+  if (!given.startsWith(ROOT)) return null;
+  const [life, ...names] = given
+    .slice(ROOT.length)
+    .split('/')
+    .filter((name) => name !== '');
+  const caller = callers.get(Number(life));
+  return caller === undefined ? null : { caller, names };
+};
+
+const opened = (place: Place, path: string, flags: unknown): number => {
+  const calls = callsOf(place.caller);
+  const known = typeof flags === 'string' || typeof flags === 'number' ? flags : 'r';
+  const descriptor =
+    place.open === undefined ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
+  lastDescriptor += 1;
+  open.set(lastDescriptor, { caller: place.caller, descriptor, path });
+  return lastDescriptor;
+};
+
+const made = new WeakMap<Caller, DiskCalls>();
+const callsOf = (caller: Caller): DiskCalls => {
+  const calls = made.get(caller) ?? new DiskCalls(caller.disk, () => caller.now());
+  made.set(caller, calls);
+  return calls;
+};
+
+type Operation = (place: Place, args: readonly unknown[]) => unknown;
+
+// Production code is type-checked against Node, so the arguments are what Node's functions take.
+const textOf = (value: unknown): string => value as string;
+const dataOf = (value: unknown): Uint8Array => value as Uint8Array;
+
+const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
+const descriptorOf = ({ open: found }: Place): Descriptor => {
+  if (found === undefined) throw systemError('EBADF', 'no open file');
+  return found.descriptor;
+};
+const onPath =
+  (run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown): Operation =>
+  ({ caller, names }, args) =>
+    run(callsOf(caller), names, args);
+const onFile =
+  (run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown): Operation =>
+  (place, args) =>
+    run(callsOf(place.caller), descriptorOf(place), args);
+const stat: Operation = (place, [, options]) =>
+  place.open === undefined
+    ? callsOf(place.caller).stat(place.names, options)
+    : callsOf(place.caller).statOf(place.open.descriptor);
+const nothing: Operation = () => undefined;
+const sync = onFile((calls, descriptor) => calls.sync(descriptor));
+
+/** By the names that they have as callbacks; the first argument, a path or descriptor, has been resolved. */
+const operations: Readonly<Record<string, Operation>> = {
+  open: (place, [path, flags]) => opened(place, textOf(path), flags),
+  close: (_place, [fd]) => void open.delete(Number(fd)),
+  ...{ stat, lstat: stat, fstat: stat, fsync: sync, fdatasync: sync },
+  read: onFile((calls, descriptor, [, into, offset, length, position]) =>
+    calls.read(
+      descriptor,
+      dataOf(into),
+      ...numbers(offset, length),
+      typeof position === 'number' ? position : null,
+    ),
+  ),
+  write: onFile((calls, descriptor, [, data, ...place]) => calls.write(descriptor, dataOf(data), ...place)),
+  ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
+  truncate: (place, [, size]) =>
+    callsOf(place.caller).truncate(callsOf(place.caller).open(place.names, 'r+'), Number(size ?? 0)),
+  exists: onPath((calls, names) => calls.exists(names)),
+  access: onPath((calls, names) => void calls.stat(names)),
+  mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
+  mkdtemp: ({ caller, names }, [path]) => `${textOf(path)}${callsOf(caller).mkdtemp(names)}`,
+  rename: onPath((calls, names, [, to]) => calls.rename(names, namesIn(to))),
+  link: onPath((calls, names, [, to]) => calls.link(names, namesIn(to))),
+  unlink: onPath((calls, names) => calls.unlink(names)),
+  rm: onPath((calls, names, [, options]) => calls.rm(names, options)),
+  readdir: onPath((calls, names, [, options]) => calls.readdir(names, options)),
+  realpath: (_place, [path]) => path,
+  readlink: ({ open: found }) => found?.path ?? '',
+  readFile: (place, [, options]) =>
+    place.open === undefined
+      ? callsOf(place.caller).readFile(place.names, options)
+      : callsOf(place.caller).readAll(place.open.descriptor, options),
+  writeFile: (place, [, data, options]) =>
+    place.open === undefined
+      ? callsOf(place.caller).writeFile(place.names, dataOf(data), options)
+      : void callsOf(place.caller).write(place.open.descriptor, dataOf(data)),
+  appendFile: (place, [, data]) =>
+    place.open === undefined
+      ? callsOf(place.caller).appendFile(place.names, dataOf(data))
+      : void callsOf(place.caller).write(place.open.descriptor, dataOf(data)),
+  ...{ chmod: nothing, fchmod: nothing, utimes: nothing, futimes: nothing, chown: nothing, lchown: nothing },
+};
+
+const numbers = (offset: unknown, length: unknown): [number | undefined, number | undefined] => [
+  typeof offset === 'number' ? offset : undefined,
+  typeof length === 'number' ? length : undefined,
+];
+
+const WRITES = new Set(['write', 'writeFile', 'appendFile']);
+const sizeIn = (name: string, data: unknown): number =>
+  WRITES.has(name) && (typeof data === 'string' || data instanceof Uint8Array) ? data.length : 0;
+
+/** Writes the first half of the bytes; returns their number. */
+const writePart = (place: Place, [, data, offset, length, position]: readonly unknown[]): unknown => {
+  const bytes = dataOf(data);
+  const start = typeof offset === 'number' ? offset : 0;
+  const whole = typeof length === 'number' ? length : bytes.length - start;
+  return callsOf(place.caller).write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
+};
+
+const perform = (name: string, place: Place, args: readonly unknown[], code: string | null): unknown => {
+  const operation = operations[name];
+  if (operation === undefined) throw new Error(`the simulated disk has no ${name}`);
+  if (code === null) return operation(place, args);
+  // a disk that becomes full in the middle of a write takes a part of it
+  if (code === 'ENOSPC' && name === 'write' && typeof args[1] !== 'string') writePart(place, args);
+  throw systemError(code, name);
+};
+
+const never = (): Promise<never> => new Promise(() => undefined);
+
+/** One call of a promise that `fs/promises` or a file handle gives. */
+export const callLater = async (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
+  const { caller } = place;
+  if (caller.isDead) return never();
+  const code = caller.enter(name, sizeIn(name, args[1]));
+  await caller.wait();
+  if (caller.isDead) return never();
+  return perform(name, place, args, code);
+};
+
+const callNow = (name: string, place: Place, args: readonly unknown[]): unknown => {
+  const { caller } = place;
+  const code = caller.isDead ? 'EIO' : caller.enter(name, sizeIn(name, args[1]));
+  if (caller.isDead) throw systemError('EIO', `${name} of a process that has ended`);
+  caller.block();
+  if (name === 'write' && code === null && caller.writesShort()) return writePart(place, args);
+  return perform(name, place, args, code);
+};
+
+const handleOf = (fd: number): object =>
+  fileHandle(fd, (name, args) => {
+    const place = placeOf(fd);
+    return place === null
+      ? Promise.reject(systemError('EBADF', name))
+      : callLater(name, place, [fd, ...args]);
+  });
+
+type AnyFunction = (...args: unknown[]) => unknown;
+type Functions = Record<string, unknown>;
+type Replaced = { readonly owner: Functions; readonly name: string; readonly original: unknown };
+const replaced: Replaced[] = [];
+
+const replace = (owner: Functions, name: string, make: (original: AnyFunction) => AnyFunction): void => {
+  const original = owner[name];
+  if (typeof original !== 'function') return;
+  replaced.push({ owner, name, original });
+  owner[name] = make((...args) => Reflect.apply(original, owner, args));
+};
+
+const asPromise =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    const fromKernel = place === null && current !== null ? kernelFile(name, args[0]) : undefined;
+    if (fromKernel !== undefined) return Promise.resolve(fromKernel);
+    if (place === null) return original(...args);
+    const called = callLater(name, place, args);
+    // `open` gives the number of the descriptor
+    return name === 'open' ? called.then((fd) => handleOf(Number(fd))) : called;
+  };
+
+const asSync =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    return place === null ? original(...args) : callNow(name, place, args);
+  };
+
+const asCallback =
+  (name: string) =>
+  (original: AnyFunction): AnyFunction =>
+  (...args) => {
+    const place = placeOf(args[0]);
+    const done = args.at(-1);
+    if (place === null || typeof done !== 'function') return original(...args);
+    callLater(name, place, args.slice(0, -1)).then(
+      (value) => done(null, value),
+      (error) => done(error),
+    );
+    return undefined;
+  };
+
+const nowhere = (path: string): never => {
+  throw new Error(`${path} is not simulated`);
+};
+
+/** Replaces Node's file functions. Returns a function that puts them back. */
+export const simulateFiles = (): (() => void) => {
+  // the objects behind `node:fs` and `node:fs/promises`, whose exports follow them
+  const [sync, promises] = [fs as unknown as Functions, fs.promises as unknown as Functions];
+  for (const name of Object.keys(promises)) replace(promises, name, asPromise(name));
+  for (const name of Object.keys(sync)) {
+    if (name.endsWith('Sync')) replace(sync, name, asSync(name.slice(0, -'Sync'.length)));
+    else if (name in operations) replace(sync, name, asCallback(name));
+  }
+  const useSockets = simulateSockets({
+    callerOf: (path) => (path.startsWith('\0') ? current : (placeOf(path)?.caller ?? null)),
+    create: (path) => void callNow('writeFile', placeOf(path) ?? nowhere(path), [path, '', { flag: 'wx' }]),
+    remove: (path) => void callNow('rm', placeOf(path) ?? nowhere(path), [path, { force: true }]),
+    nameOf: (path) => placeOf(path)?.names.join('/') ?? path,
+    exists: (path) => callNow('exists', placeOf(path) ?? nowhere(path), [path]) === true,
+  });
+  syncBuiltinESMExports();
+  return () => {
+    useSockets();
+    for (const { owner, name, original } of replaced.splice(0)) owner[name] = original;
+    syncBuiltinESMExports();
+  };
+};

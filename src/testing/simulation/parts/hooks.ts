@@ -1,0 +1,59 @@
+import type { HookReport, Hooks } from '../../../ports/hooks.js';
+import type { Life } from '../life.js';
+
+/** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
+
+const EMPTY: HookReport = {
+  commits: [],
+  changedFiles: [],
+  dirty: false,
+  note: '',
+  warning: '',
+  proceed: true,
+};
+
+const commit = (life: Life, callIds: readonly string[]): HookReport => {
+  const { world } = life;
+  life.point('before a commit');
+  if (life.isDead) return EMPTY;
+  for (const callId of callIds) {
+    const times = (world.commits.get(callId) ?? 0) + 1;
+    world.commits.set(callId, times);
+    if (times > 1) world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
+  }
+  world.meet('commit made');
+  world.say(`commit of ${callIds.join(' ')}`);
+  life.point('after a commit');
+  return { ...EMPTY, commits: [{ hash: callIds.join('-'), subject: 'a commit' }] };
+};
+
+export const simulatedHooks = (life: Life): Hooks => ({
+  before: () => life.pause(0.5),
+  after: () => life.pause(0.5),
+  deadlinesMs: { CheckingGitCommits: 10_000, RunningAutoformatters: 30_000, AutoCommitting: 30_000 },
+  runNow: (phase) =>
+    phase === 'CheckingGitCommits' && !life.isDead && life.world.choices.chance(0.5)
+      ? { ...EMPTY, dirty: true }
+      : null,
+  run: async (phase, context) => {
+    const { world } = life;
+    const { choices } = world;
+    await life.pause(choices.pick(20, 900));
+    if (!world.isHealed && choices.chance(world.plan.toolFaults)) {
+      if (choices.chance(0.5)) await life.pause(100_000);
+      throw new Error('EPIPE: the hook has failed');
+    }
+    if (context.signal.aborted) throw new Error('aborted');
+    if (life.hasFailedToWrite)
+      world.violate('no-effect-after-failed-write', `${phase} after the journal has failed`);
+    if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
+    if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
+    if (choices.chance(0.3)) await context.write('name the commit', 'a change');
+    return context.signal.aborted
+      ? EMPTY
+      : commit(
+          life,
+          context.calls.map(({ callId }) => callId),
+        );
+  },
+});

@@ -1,0 +1,328 @@
+import { initialState } from '../../agent/machine.js';
+import { JournalError } from '../../journal/journal-error.js';
+import type { LocalRuntime } from '../../runtime/local-runtime.js';
+import { meetCrash } from './checks/crash.js';
+import { checkDamage } from './checks/damage.js';
+import { checkEnd } from './checks/end.js';
+import { checkKept, checkListed, SESSION_ID, tornBytes } from './checks/journal.js';
+import { stepWatcher } from './checks/steps.js';
+import { Choices } from './choices.js';
+import { useClocks } from './clocks.js';
+import { bootAgain, startComputer } from './disk/kernel-files.js';
+import { mountDisk } from './disk/node-files.js';
+import { Life } from './life.js';
+import { User } from './parts/user.js';
+import { planFor } from './plan.js';
+import { type SimulatedProcess, startProcess } from './process.js';
+import type { Situation } from './situations.js';
+import { type Violation, World } from './world.js';
+
+/**
+ * One session, from its creation to its end.
+ *
+ * 1. Safety: lives follow each other, with faults and crashes. After each crash the next life opens what is left.
+ * 2. Liveness: then the faults end, a patient user helps, and the session must settle.
+ */
+
+export type SessionResult = {
+  readonly violations: readonly Violation[];
+  readonly situations: ReadonlySet<Situation>;
+  /** Every draw: gives the same session again. */
+  readonly drawn: readonly number[];
+  readonly trace: readonly string[];
+  readonly events: number;
+};
+
+type Outcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'open' };
+
+/** No session needs more; one that does goes in circles. */
+const TURNS_MAX = 8_000;
+let lives = 0;
+
+/** A watcher whose output is closed. */
+const closedOutput = (world: World) => (): void => {
+  world.meet('EPIPE at a watcher');
+  throw new Error('EPIPE: nobody reads this any more');
+};
+
+class SimulatedSession {
+  readonly world: World;
+  #life: Life;
+  #process: SimulatedProcess;
+  #turns = 0;
+  #crashes = 0;
+  #isOver = false;
+  /** The session does not open any more, for a good reason. */
+  #isRefused = false;
+
+  constructor(world: World) {
+    this.world = world;
+    this.#life = this.#newLife();
+    this.#process = startProcess(this.#life, mountDisk(this.#life.number, this.#life));
+  }
+
+  #newLife(isQuiet = false): Life {
+    lives += 1;
+    this.world.lives += 1;
+    const { plan, choices, isHealed } = this.world;
+    if (isQuiet || isHealed || this.#crashes >= plan.crashes) return new Life(this.world, lives, null);
+    const from = choices.pick(
+      'running',
+      'opening',
+      'running',
+      'ExecutingTools',
+      'PostToolsHook',
+      'Error',
+      'Compacting',
+    );
+    const points = choices.between(
+      1,
+      from === 'running' ? choices.pick(40, 10, 120, 300) : choices.pick(10, 3, 40),
+    );
+    return new Life(this.world, lives, { from, points });
+  }
+
+  async run(): Promise<void> {
+    await this.#untilSafe();
+    if (!this.#mayGoOn()) return;
+    this.world.isHealed = true;
+    this.world.say('the faults end');
+    await this.#untilSettled();
+  }
+
+  /** Lives until the plan's faults and acts are used up. */
+  async #untilSafe(): Promise<void> {
+    await this.#openAgain();
+    while (this.#mayGoOn() && !(this.#isIdle() && this.world.acts >= this.world.plan.acts)) {
+      if (this.#isOver && this.world.acts >= this.world.plan.acts) return;
+      if (this.#isOver) await this.#openAgain();
+      if (!(await this.#turn())) return; // it waits for the user, who has nothing more to say
+    }
+  }
+
+  async #untilSettled(): Promise<void> {
+    const { world } = this;
+    if (this.#life.isDead) this.#crash();
+    if (this.#isOver || this.#life.state === null) await this.#openAgain();
+    else this.#user().live();
+    while (this.#mayGoOn() && !(this.#isIdle() && world.isLastTaken())) {
+      if (this.#isOver) await this.#openAgain();
+      if (!(await this.#turn())) world.violate('settles', `nothing goes on in ${this.#life.state?.name}`);
+    }
+    if (!this.#mayGoOn()) return;
+    await this.#await(this.#process.runtime.close(SESSION_ID));
+    if (this.#life.state !== null) checkEnd(world, this.#life.state);
+    checkKept(world, 'at the end');
+  }
+
+  #user(): User {
+    return new User(this.#life, this.#process.runtime, SESSION_ID);
+  }
+
+  #mayGoOn(): boolean {
+    if (this.#turns > TURNS_MAX)
+      this.world.violate('settles', `${TURNS_MAX} turns, and the session is in ${this.#life.state?.name}`);
+    return this.world.violations.length === 0 && !this.#isRefused;
+  }
+
+  #isIdle(): boolean {
+    const name = this.#life.state?.name;
+    return name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
+  }
+
+  /** Lets the next thing happen; after a crash a new life begins. False if nothing is going to happen. */
+  async #turn(): Promise<boolean> {
+    this.#turns += 1;
+    if (this.#life.isDead) {
+      this.#crash();
+      return true;
+    }
+    this.#life.point('a moment');
+    this.#disturbClock();
+    return this.world.timeline.advance();
+  }
+
+  /** The clock of the wall is set, or the computer sleeps. */
+  #disturbClock(): void {
+    const { world } = this;
+    if (
+      !world.plan.clockJumps ||
+      world.isHealed ||
+      !world.choices.chance(this.#life.state?.name === 'Error' ? 0.5 : 0.02)
+    )
+      return;
+    const day = 86_400_000;
+    const by = world.choices.pick(7_200_000, -day, 3_650 * day, -3_650 * day);
+    world.say(`the clock is set by ${by / 1000} s`);
+    world.setWallClock(by);
+    if (this.#life.state?.name === 'Error')
+      world.meet(
+        by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry',
+      );
+  }
+
+  #crash(): void {
+    const { world } = this;
+    this.#crashes += 1;
+    meetCrash(this.#life);
+    if (world.choices.chance(0.5)) {
+      if (world.disk.hasPending()) world.meet('power cut with unsynced data');
+      world.say('the power is cut');
+      world.hasHole = world.disk.cutPower(world.choices, world.plan.holes) || world.hasHole;
+      bootAgain();
+    }
+    if (tornBytes(world) > 0) world.say(`the journal is torn: ${tornBytes(world)} bytes`);
+    checkKept(world, 'after a crash');
+    if (world.choices.chance(0.1)) world.changeFile();
+    this.#begin(this.#newLife());
+    this.#isOver = true;
+  }
+
+  #begin(life: Life): string {
+    this.#life = life;
+    const folder = mountDisk(life.number, life);
+    this.#process = startProcess(life, folder);
+    return folder;
+  }
+
+  /** Looks at the session before it is opened: without faults, in a process of its own. */
+  async #inspect(): Promise<void> {
+    const { world } = this;
+    if (!world.isCreated || !world.choices.chance(0.1)) return;
+    const [life, process] = [this.#life, this.#process];
+    const folder = this.#begin(this.#newLife(true));
+    this.#life.isQuiet = true;
+    await this.#await(checkListed(world, this.#process.runtime));
+    if (this.#mayGoOn()) await this.#await(checkDamage(world, folder));
+    this.#life.die('it has looked');
+    [this.#life, this.#process] = [life, process];
+    mountDisk(life.number, life);
+  }
+
+  /** Opens the session, or creates it if there is none; tries again after faults. */
+  async #openAgain(): Promise<void> {
+    if (!this.#isOver || this.#life.state === null) await this.#inspect();
+    for (let tries = 1; this.#mayGoOn(); tries++) {
+      this.#isOver = false;
+      const life = this.#life;
+      const opened = await this.#await(this.#open(life, this.#process.runtime));
+      if (life.isDead) {
+        this.#crash();
+        continue;
+      }
+      if (opened.kind === 'done') break;
+      if (opened.kind === 'failed') this.#judgeRefusal(life, opened.error, tries);
+    }
+    if (this.#mayGoOn()) this.#follow(this.#life, this.#process.runtime);
+  }
+
+  async #open(life: Life, runtime: LocalRuntime): Promise<void> {
+    const watcher = stepWatcher(life, () => this.#process.opened());
+    life.doing = 'opening';
+    try {
+      await runtime.open(SESSION_ID, { watcher });
+    } catch (error) {
+      if (!(error instanceof JournalError) || error.kind !== 'notFound' || this.world.isCreated) throw error;
+      life.doing = 'creating';
+      await this.#create(life, runtime);
+    }
+    life.doing = 'running';
+  }
+
+  async #create(life: Life, runtime: LocalRuntime): Promise<void> {
+    const { settings } = this.world.plan;
+    await runtime.create({ settings, instructions: 'be brief' });
+    if (life.isDead) return;
+    this.world.isCreated = true;
+    life.state = initialState(settings);
+    runtime.watch(
+      SESSION_ID,
+      stepWatcher(life, () => null),
+    );
+  }
+
+  /** A session may refuse to open because of the disk, nothing else. */
+  #judgeRefusal(life: Life, error: unknown, tries: number): void {
+    const { world } = this;
+    const kind = error instanceof JournalError ? error.kind : 'other';
+    world.say(`not opened: ${error instanceof Error ? error.message : error}`);
+    // a lock that can't be read counts as held
+    const isOfDisk = kind === 'cannotRead' || kind === 'cannotWrite' || kind === 'locked';
+    if (isOfDisk && life.hasMetDiskFault && !(world.isHealed && tries > 3)) return;
+    if (error instanceof JournalError && this.#isHole(error)) {
+      world.meet('damaged after the acknowledged events');
+      this.#isRefused = true;
+    } else
+      world.violate(
+        'session-opens',
+        `${kind}: ${error instanceof Error ? (error.stack ?? error.message) : error}`,
+      );
+  }
+
+  /** A hole among lines that nobody acknowledged. All that was acknowledged is good, and can be forked. */
+  #isHole({ kind, place }: JournalError): boolean {
+    const acknowledged = Math.max(0, ...this.world.acknowledged.keys());
+    return kind === 'damaged' && this.world.hasHole && place !== null && place.seq >= acknowledged;
+  }
+
+  /** The user begins to act; the end of the session is judged. */
+  #follow(life: Life, runtime: LocalRuntime): void {
+    const { world } = this;
+    const over = (): void => {
+      if (!life.isDead && life === this.#life) this.#isOver = true;
+    };
+    runtime.ended(SESSION_ID).then(over, (error: unknown) => {
+      if (life.isDead) return;
+      world.say(`ended: ${error instanceof Error ? error.message : error}`);
+      if (!life.hasMetDiskFault || !(error instanceof JournalError))
+        world.violate('known-end', `the session ended with ${error instanceof Error ? error.stack : error}`);
+      world.meet('session ended by the disk and opened again');
+      over();
+    });
+    this.#user().live();
+    if (world.plan.closesOutput) runtime.watch(SESSION_ID, closedOutput(world));
+  }
+
+  /** Lets time pass until the promise has settled, or the life is over. */
+  async #await(promise: Promise<unknown>): Promise<Outcome> {
+    let result: Outcome = { kind: 'open' };
+    promise.then(
+      () => {
+        result = { kind: 'done' };
+      },
+      (error: unknown) => {
+        result = { kind: 'failed', error };
+      },
+    );
+    const isOpen = (): boolean => result.kind === 'open';
+    await Promise.resolve();
+    while (isOpen() && !this.#life.isDead && this.#mayGoOn()) {
+      this.#turns += 1;
+      if (await this.world.timeline.advance()) continue;
+      if (isOpen()) this.world.violate('settles', 'the session neither opens nor closes');
+    }
+    return result;
+  }
+}
+
+/** Runs one session by a seed, or by the draws of an earlier one. */
+export const runSession = async (
+  source: number | readonly number[],
+  isTraced = false,
+): Promise<SessionResult> => {
+  const choices = new Choices(source);
+  const world = new World(choices, planFor(choices), isTraced ? [] : null);
+  useClocks({ wallNow: () => world.wallNow(), steadyNow: () => world.timeline.now });
+  startComputer();
+  await new SimulatedSession(world).run();
+  return {
+    violations: world.violations,
+    situations: world.situations,
+    drawn: choices.drawn,
+    trace: world.trace ?? [],
+    events: world.acknowledged.size,
+  };
+};

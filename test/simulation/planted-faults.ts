@@ -1,0 +1,181 @@
+import type { PlantedFault } from '../../scripts/simulation/build.js';
+
+/**
+ * Faults of the runtime, the journal and the machine that the simulator must find, each planted alone. `npm run simulate
+ * -- --planted --sessions 100000` says after how many sessions each is found; docs/reliability.md keeps the figures.
+ */
+const fault = (
+  name: string,
+  file: string,
+  ...edits: readonly (readonly [from: string, to: string])[]
+): PlantedFault => ({
+  name,
+  file: `src/${file}`,
+  edits: edits.map(([from, to]) => ({ from, to })),
+});
+
+const RECOVERY = 'runtime/recovery.ts';
+const LOOP = 'runtime/journaled-session.ts';
+const WRITER = 'journal/write/group-writer.ts';
+const PATHS = 'journal/journal-paths.ts';
+const TOOL_RUN = 'runtime/tools/tool-run.ts';
+
+/** Faults of the first version, and their next relatives. */
+const earlierFaults: readonly PlantedFault[] = [
+  fault('a command that was running when the process was killed runs again', RECOVERY, [
+    "if (effect === 'opaque') return COMMAND_LOST;",
+    "if (effect === 'opaque') return null;",
+  ]),
+  fault('a commit that was interrupted is made again', 'agent/moves/resume.ts', [
+    "return state.phase === 'AutoCommitting' ? [] : [hookAction(state)];",
+    'return [hookAction(state)];',
+  ]),
+  fault('a session with a damaged header is left out of the list', 'journal/read/list-sessions.ts', [
+    'yield await readInfo(found).catch((error: unknown) => unreadable(found, error));',
+    'const info = await readInfo(found).catch(() => null); if (info !== null) yield info;',
+  ]),
+  fault(
+    'a retry waits by the clock of the wall',
+    'runtime/clock.ts',
+    ['now: () => (waiting === 0 ? wall() : Math.round(offset + steady())),', 'now: wall,'],
+    [
+      'const cancel = wait(delayMs, () => {',
+      `const due = wall() + delayMs;
+      const cancel = wait(delayMs, () => {
+        if (wall() < due) return void wait(due - wall(), ring);`,
+    ],
+  ),
+  fault('a clock that was set back makes a retry longer after a resume', 'agent/moves/common/timers.ts', [
+    'timerFrom(timerId, at, clamp(dueAt - at, delayMs));',
+    'timerFrom(timerId, at, Math.max(0, dueAt - at));',
+  ]),
+  fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
+    "if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };",
+    "if (ended === 'yes') return { kind: 'torn', bytes: bytes.length - start };",
+  ]),
+  fault('a spending call with nothing left has no limit', 'agent/values/limit.ts', [
+    "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
+    "limit === 'unlimited' || limit <= spent + 0.003 ? { type: 'unlimited' } : { type: 'left', amount: limit - spent };",
+  ]),
+];
+
+const journalFaults: readonly PlantedFault[] = [
+  fault('a write is acknowledged without a sync', WRITER, [
+    '    await this.#handle.datasync();\n    this.#size',
+    '    this.#size',
+  ]),
+  fault('a sync that failed in another thread counts as done', WRITER, [
+    'error === null ? resolve() : reject(error)',
+    'error === null ? resolve() : resolve(void reject)',
+  ]),
+  fault('a write that took a part of the bytes counts as whole', WRITER, [
+    'written += this.#handle.write(bytes, written, rest, this.#size + written);',
+    'written += Math.max(rest, this.#handle.write(bytes, written, rest, this.#size + written));',
+  ]),
+  fault('the journal goes on after a failed write', WRITER, [
+    '    this.#refusal = error;\n    this.#waiting = [];',
+    '    this.#waiting = [];',
+  ]),
+  fault('a torn end stays in the file', 'journal/write/cut-tail.ts', [
+    '  await journal.truncate(size);\n',
+    '',
+  ]),
+  fault('a torn end takes the last good line with it', 'journal/write/cut-tail.ts', [
+    'await journal.truncate(size);',
+    'await journal.truncate(Math.max(0, size - 40));',
+  ]),
+  fault('a last line without a line feed gets none', 'journal/write/recover-file.ts', [
+    "await handle.write('\\n', size);",
+    '',
+  ]),
+  fault('a new file is renamed before its content is durable', PATHS, [
+    '      await handle.sync();\n    } finally {\n      await handle.close();\n    }\n    await rename',
+    '    } finally {\n      await handle.close();\n    }\n    await rename',
+  ]),
+  fault('the name of a new file is not made durable', PATHS, [
+    '  await syncFolder(dirname(path));\n};',
+    '};',
+  ]),
+  fault('a folder that a killed process has made is not made durable', PATHS, [
+    'if (!isNew && durable.has(folder)) return;',
+    'if (!isNew) return;',
+  ]),
+  fault('the name of a journal that a killed process has made is not made durable', 'journal/file-store.ts', [
+    '    await makeFolder(dirname(path));\n    await syncFolder(dirname(path));\n',
+    '',
+  ]),
+];
+
+const loopFaults: readonly PlantedFault[] = [
+  fault('actions are performed before their event is durable', LOOP, [
+    'if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    this.#commit(group);',
+    'this.#commit(group);\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);',
+  ]),
+  fault('an input is acknowledged before it is durable', LOOP, [
+    '    this.#arrived?.();\n    if',
+    '    item.sender?.resolve({ seq: 0 });\n    this.#arrived?.();\n    if',
+  ]),
+  fault('the merged text of a reply is never journaled', LOOP, [
+    'if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });',
+    'void [next, state, drafts];',
+  ]),
+  fault('a session goes on after its journal has failed', LOOP, [
+    '    this.#refuseAll(fault);\n    void this.end(fault);',
+    '    void fault;',
+  ]),
+  fault('a watcher that throws ends the session', 'runtime/observers.ts', [
+    'const watched = attemptNow<unknown>(() => watcher(stepped));',
+    'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
+  ]),
+  fault('a tool begins before its start is durable', TOOL_RUN, [
+    '      this.#post(started, this.#begin(run));\n',
+    '      this.#post(started);\n      void this.#finish(run);\n',
+  ]),
+  fault('a tool runs with another input than the one that was judged', TOOL_RUN, [
+    'tool.run(run.call.input, this.#contextOf(run))',
+    'tool.run({ ...run.call.input, extra: 1 }, this.#contextOf(run))',
+  ]),
+  fault('an edit is done again after a crash without a look at the file', RECOVERY, [
+    'return decideProbeable(call, hashes.get(keyOf(batchId, call.callId)), look, files);',
+    'return hashes.size < 0 ? decideProbeable(call, undefined, look, files) : null;',
+  ]),
+  fault('an edit counts as done after a crash without a look at the file', RECOVERY, [
+    '  if (now === recorded.before) return null;\n  if (now === undefined || now !== recorded.after) return FILE_CHANGED;',
+    '  if (now === undefined) return FILE_CHANGED;',
+  ]),
+  fault('calls that ran are forgotten after a crash', RECOVERY, [
+    '  if (opened.batchId !== batchId) return [];',
+    '  if (opened.batchId === batchId) return [];',
+  ]),
+  fault('an interrupted commit is never reported', RECOVERY, [
+    "resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting' ? resumed.hookId : null;",
+    "resumed.name === 'Ready' ? '' : null;",
+  ]),
+  fault('a timer is twice as long', 'runtime/timers.ts', ['delayMs,', 'delayMs * 2,']),
+  fault('a reply that broke off is not noticed', 'runtime/model/read-stream.ts', [
+    "if (heard.kind === 'done')",
+    "if (heard.kind !== 'done')",
+  ]),
+  fault('nobody watches for a model that falls silent', 'runtime/model/read-stream.ts', [
+    'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
+    'cancel = null;',
+  ]),
+];
+
+const machineFaults: readonly PlantedFault[] = [
+  fault('a request leaves out the last result', 'agent/values/request-messages.ts', [
+    '    .slice(0, length)',
+    "    .slice(0, length)\n    .map((message) => ({ ...message, parts: message.parts.filter((part, at) => part.type !== 'result' || at === 0) }) as Message)",
+  ]),
+  fault('a retry is forgotten when the session resumes', 'agent/moves/resume.ts', [
+    'return go({ ...state, ...left, session }, ...actions, schedule(left));',
+    'return go({ ...state, ...left, session }, ...actions);',
+  ]),
+];
+
+export const plantedFaults: readonly PlantedFault[] = [
+  ...earlierFaults,
+  ...journalFaults,
+  ...loopFaults,
+  ...machineFaults,
+];
