@@ -1,8 +1,8 @@
 import type { State, StateName } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import { createClock } from '../../runtime/clock.js';
+import type { Caller } from './disk/caller.js';
 import type { Disk } from './disk/disk.js';
-import type { Caller } from './disk/node-files.js';
 import type { World } from './world.js';
 
 /** Operations that need room on the disk. */

@@ -1,5 +1,5 @@
 import { presetRules } from '../../agent/policy/rules.js';
-import { defaultSettings, noLimits, type Settings } from '../../agent/settings.js';
+import { defaultSettings, noLimits, retrySettings, type Settings } from '../../agent/settings.js';
 import type { Choices } from './choices.js';
 
 /** The disk fails: once at its n-th operation, or it is full from then on for a while. */
@@ -11,7 +11,7 @@ type DiskFault = {
 };
 
 /** What is decided about a session before it begins. */
-export type Plan = {
+export type SessionPlan = {
   readonly settings: Settings;
   /** Lives that end in a crash, at most. */
   readonly crashes: number;
@@ -39,7 +39,7 @@ const settingsFor = (choices: Choices): Settings => {
     ...defaultSettings,
     model: 'simulated/model',
     workspace: '/workspace',
-    maxRetries: choices.pick(2, 1, 4),
+    ...retrySettings(choices.pick(2, 1, 4), null),
     windowTokens: choices.pick(128_000, 4_000),
     compactAtRatio: choices.pick(0.8, 0.3),
     outputCutBytes: choices.pick(30_720, 600),
@@ -66,7 +66,7 @@ const diskFaultFor = (choices: Choices): DiskFault => ({
   length: choices.pick(1, 3, 40),
 });
 
-export const planFor = (choices: Choices): Plan => ({
+export const planFor = (choices: Choices): SessionPlan => ({
   settings: settingsFor(choices),
   crashes: choices.pick(0, 1, 1, 2, 3),
   acts: choices.between(1, 5),

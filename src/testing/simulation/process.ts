@@ -10,6 +10,7 @@ import type { Life } from './life.js';
 import { simulatedHooks } from './parts/hooks.js';
 import { SUMMARISE, simulatedModel } from './parts/model.js';
 import { simulatedTools } from './parts/tools.js';
+import type { World } from './world.js';
 
 /** The production runtime, on the ports of one life. */
 
@@ -95,4 +96,10 @@ export const startProcess = (life: Life, folder: string): SimulatedProcess => {
     },
   });
   return { runtime, opened: () => opened };
+};
+
+/** A watcher whose output is closed. */
+export const closedOutput = (world: World) => (): void => {
+  world.meet('EPIPE at a watcher');
+  throw new Error('EPIPE: nobody reads this any more');
 };

@@ -6,16 +6,13 @@ import { checkDamage } from './checks/damage.js';
 import { checkEnd } from './checks/end.js';
 import { checkKept, checkListed, SESSION_ID, tornBytes } from './checks/journal.js';
 import { stepWatcher } from './checks/steps.js';
-import { Choices } from './choices.js';
-import { useClocks } from './clocks.js';
-import { bootAgain, startComputer } from './disk/kernel-files.js';
+import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
 import { Life } from './life.js';
+import { type PromiseOutcome, whileTimePasses } from './outcome.js';
 import { User } from './parts/user.js';
-import { planFor } from './plan.js';
-import { type SimulatedProcess, startProcess } from './process.js';
-import type { Situation } from './situations.js';
-import { type Violation, World } from './world.js';
+import { closedOutput, type SimulatedProcess, startProcess } from './process.js';
+import type { World } from './world.js';
 
 /**
  * One session, from its creation to its end.
@@ -24,31 +21,11 @@ import { type Violation, World } from './world.js';
  * 2. Liveness: then the faults end, a patient user helps, and the session must settle.
  */
 
-export type SessionResult = {
-  readonly violations: readonly Violation[];
-  readonly situations: ReadonlySet<Situation>;
-  /** Every draw: gives the same session again. */
-  readonly drawn: readonly number[];
-  readonly trace: readonly string[];
-  readonly events: number;
-};
-
-type Outcome =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'failed'; readonly error: unknown }
-  | { readonly kind: 'open' };
-
 /** No session needs more; one that does goes in circles. */
 const TURNS_MAX = 8_000;
 let lives = 0;
 
-/** A watcher whose output is closed. */
-const closedOutput = (world: World) => (): void => {
-  world.meet('EPIPE at a watcher');
-  throw new Error('EPIPE: nobody reads this any more');
-};
-
-class SimulatedSession {
+export class SimulatedSession {
   readonly world: World;
   #life: Life;
   #process: SimulatedProcess;
@@ -287,42 +264,13 @@ class SimulatedSession {
   }
 
   /** Lets time pass until the promise has settled, or the life is over. */
-  async #await(promise: Promise<unknown>): Promise<Outcome> {
-    let result: Outcome = { kind: 'open' };
-    promise.then(
-      () => {
-        result = { kind: 'done' };
-      },
-      (error: unknown) => {
-        result = { kind: 'failed', error };
-      },
-    );
-    const isOpen = (): boolean => result.kind === 'open';
-    await Promise.resolve();
-    while (isOpen() && !this.#life.isDead && this.#mayGoOn()) {
+  #await(promise: Promise<unknown>): Promise<PromiseOutcome> {
+    return whileTimePasses(promise, async () => {
+      if (this.#life.isDead || !this.#mayGoOn()) return false;
       this.#turns += 1;
-      if (await this.world.timeline.advance()) continue;
-      if (isOpen()) this.world.violate('settles', 'the session neither opens nor closes');
-    }
-    return result;
+      if (!(await this.world.timeline.advance()))
+        this.world.violate('settles', 'the session neither opens nor closes');
+      return true;
+    });
   }
 }
-
-/** Runs one session by a seed, or by the draws of an earlier one. */
-export const runSession = async (
-  source: number | readonly number[],
-  isTraced = false,
-): Promise<SessionResult> => {
-  const choices = new Choices(source);
-  const world = new World(choices, planFor(choices), isTraced ? [] : null);
-  useClocks({ wallNow: () => world.wallNow(), steadyNow: () => world.timeline.now });
-  startComputer();
-  await new SimulatedSession(world).run();
-  return {
-    violations: world.violations,
-    situations: world.situations,
-    drawn: choices.drawn,
-    trace: world.trace ?? [],
-    events: world.acknowledged.size,
-  };
-};

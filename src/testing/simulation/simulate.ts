@@ -2,12 +2,12 @@ import { simulateClocks, useClocks } from './clocks.js';
 import { simulateFiles, unmountDisks } from './disk/node-files.js';
 import { closeSockets } from './disk/sockets.js';
 import type { SimulationOptions, SimulationReport } from './report.js';
-import { runSession, type SessionResult } from './session.js';
+import { runSession, type SessionResult } from './run-session.js';
 import { shrink } from './shrink.js';
 import { type Situation, situations } from './situations.js';
 
 /** Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at once. */
-export const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
+const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
   const restoreFiles = simulateFiles();
   const restoreClocks = simulateClocks();
   try {
@@ -19,7 +19,7 @@ export const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {
 };
 
 /** One session by its seed, or by draws. Only in `inSimulation`. */
-export const simulateSession = async (
+const simulateSession = async (
   source: number | readonly number[],
   isTraced = false,
 ): Promise<SessionResult> => {

@@ -2,7 +2,7 @@ import type { Event } from '../../agent/event.js';
 import type { State } from '../../agent/state.js';
 import type { Choices } from './choices.js';
 import { Disk } from './disk/disk.js';
-import type { Plan } from './plan.js';
+import type { SessionPlan } from './plan.js';
 import type { Situation } from './situations.js';
 import { Timeline } from './timeline.js';
 
@@ -63,7 +63,7 @@ export type InputRecord = {
 /** Everything outside of the simulated processes, and what is known for certain about the session. */
 export class World {
   readonly choices: Choices;
-  readonly plan: Plan;
+  readonly plan: SessionPlan;
   readonly timeline = new Timeline();
   readonly disk = new Disk();
   readonly situations = new Set<Situation>();
@@ -102,7 +102,7 @@ export class World {
   #wallOffset = 1_700_000_000_000;
   #names = 0;
 
-  constructor(choices: Choices, plan: Plan, trace: string[] | null) {
+  constructor(choices: Choices, plan: SessionPlan, trace: string[] | null) {
     this.choices = choices;
     this.plan = plan;
     this.diskFaultsLeft = plan.diskFault?.length ?? 0;

@@ -28,8 +28,11 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
       (refusal: unknown) => refusal,
     );
   await checkListed(world, fileJournals({ folder }));
-  const isUnchanged = node.content.view().equals(damaged);
-  node.content = new GrowingBytes(before);
+  // opening may have put a copy in the place of the file
+  const now = acknowledgedPart(world)?.node ?? node;
+  const isUnchanged = now.content.view().equals(damaged);
+  now.content = new GrowingBytes(before);
+  if (now !== node) now.durable = new GrowingBytes(before);
   world.meet('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
   if (kind !== 'damaged' || !isUnchanged)

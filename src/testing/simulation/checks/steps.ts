@@ -57,7 +57,7 @@ export const recordCalls = (world: World, event: Event): void => {
     if (
       event.outcome.status === 'ok' &&
       record !== undefined &&
-      record.tool !== 'read' &&
+      record.tool !== 'look' &&
       record.effects === 0
     )
       world.violate('result-is-true', `${event.callId} is said to be done, and has had no effect`);

@@ -26,7 +26,7 @@ const FLAGS: Readonly<Record<string, number>> = {
   'a+': constants.O_RDWR | constants.O_CREAT | constants.O_APPEND,
 };
 
-const bytesOf = (data: Data): Uint8Array => (typeof data === 'string' ? Buffer.from(data) : data);
+const bytesOf = (written: Data): Uint8Array => (typeof written === 'string' ? Buffer.from(written) : written);
 
 const flagIn = (options: unknown): string | undefined =>
   typeof options === 'object' && options !== null && 'flag' in options && typeof options.flag === 'string'
@@ -121,10 +121,10 @@ export class DiskCalls {
     return bytes.length;
   }
 
-  write(descriptor: Descriptor, data: Data, ...place: readonly unknown[]): number {
+  write(descriptor: Descriptor, written: Data, ...place: readonly unknown[]): number {
     const numbers = place.map((one) => (typeof one === 'number' ? one : undefined));
-    const [offset, length, at] = typeof data === 'string' ? [undefined, undefined, numbers[0]] : numbers;
-    const all = bytesOf(data);
+    const [offset, length, at] = typeof written === 'string' ? [undefined, undefined, numbers[0]] : numbers;
+    const all = bytesOf(written);
     const start = offset ?? 0;
     const bytes = all.subarray(start, length === undefined ? undefined : start + length);
     const file = fileIn(descriptor);
@@ -222,12 +222,12 @@ export class DiskCalls {
     return this.readAll({ node: this.#get(names) }, options);
   }
 
-  writeFile(names: Names, data: Data, options?: unknown): void {
-    this.write(this.open(names, flagIn(options) ?? 'w'), data);
+  writeFile(names: Names, written: Data, options?: unknown): void {
+    this.write(this.open(names, flagIn(options) ?? 'w'), written);
   }
 
-  appendFile(names: Names, data: Data): void {
-    this.write(this.open(names, 'a'), data);
+  appendFile(names: Names, written: Data): void {
+    this.write(this.open(names, 'a'), written);
   }
 
   #get(names: Names): FileNode | FolderNode {

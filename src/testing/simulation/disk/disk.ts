@@ -39,7 +39,7 @@ export type FolderNode = {
 
 export type DiskNode = FileNode | FolderNode;
 
-export const SECTOR_BYTES = 512;
+const SECTOR_BYTES = 512;
 
 /** An error as the operating system gives it. */
 export const systemError = (code: string, what: string): Error =>

@@ -13,6 +13,7 @@ export const bootAgain = (): void => {
 
 /** Undefined for what is not simulated. */
 export const kernelFile = (operation: string, path: unknown): string | undefined => {
+  if (path === '/etc/machine-id') return 'simulated';
   if (typeof path !== 'string' || !path.startsWith('/proc/')) return undefined;
   if (operation === 'readFile' && path.endsWith('/boot_id')) return `boot-${boots}`;
   if (operation === 'readFile' && path.endsWith('/stat')) return `1 (node) ${'0 '.repeat(19)}7`;

@@ -1,7 +1,8 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import type { Caller } from './caller.js';
 import { type Descriptor, DiskCalls } from './calls.js';
-import { type Disk, systemError } from './disk.js';
+import { systemError } from './disk.js';
 import { fileHandle } from './file-handle.js';
 import { kernelFile } from './kernel-files.js';
 import { simulateSockets } from './sockets.js';
@@ -12,21 +13,6 @@ import { simulateSockets } from './sockets.js';
  *
  * N names a life of a process. A life that has ended changes nothing any more: its calls that wait never return.
  */
-
-/** The process that calls, as the disk sees it. */
-export type Caller = {
-  readonly disk: Disk;
-  readonly isDead: boolean;
-  /** Called before each operation; returns the code of the error with which it fails. May end the life. */
-  enter(operation: string, bytes: number): string | null;
-  /** Time that an operation takes: at once if the caller blocks. */
-  block(): void;
-  wait(): Promise<void>;
-  /** Whether a write takes a part of its bytes only, and says so. */
-  writesShort(): boolean;
-  /** Wall clock. */
-  now(): number;
-};
 
 const ROOT = '/@pawl/';
 const FIRST_DESCRIPTOR = 1_000_000;
@@ -96,7 +82,7 @@ type Operation = (place: Place, args: readonly unknown[]) => unknown;
 
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
 const textOf = (value: unknown): string => value as string;
-const dataOf = (value: unknown): Uint8Array => value as Uint8Array;
+const dataOf = (value: unknown): Uint8Array => value as Uint8Array; // likewise
 
 const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
 const descriptorOf = ({ open: found }: Place): Descriptor => {
@@ -131,7 +117,9 @@ const operations: Readonly<Record<string, Operation>> = {
       typeof position === 'number' ? position : null,
     ),
   ),
-  write: onFile((calls, descriptor, [, data, ...place]) => calls.write(descriptor, dataOf(data), ...place)),
+  write: onFile((calls, descriptor, [, written, ...place]) =>
+    calls.write(descriptor, dataOf(written), ...place),
+  ),
   ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
   truncate: (place, [, size]) =>
     callsOf(place.caller).truncate(callsOf(place.caller).open(place.names, 'r+'), Number(size ?? 0)),
@@ -150,14 +138,14 @@ const operations: Readonly<Record<string, Operation>> = {
     place.open === undefined
       ? callsOf(place.caller).readFile(place.names, options)
       : callsOf(place.caller).readAll(place.open.descriptor, options),
-  writeFile: (place, [, data, options]) =>
+  writeFile: (place, [, written, options]) =>
     place.open === undefined
-      ? callsOf(place.caller).writeFile(place.names, dataOf(data), options)
-      : void callsOf(place.caller).write(place.open.descriptor, dataOf(data)),
-  appendFile: (place, [, data]) =>
+      ? callsOf(place.caller).writeFile(place.names, dataOf(written), options)
+      : void callsOf(place.caller).write(place.open.descriptor, dataOf(written)),
+  appendFile: (place, [, written]) =>
     place.open === undefined
-      ? callsOf(place.caller).appendFile(place.names, dataOf(data))
-      : void callsOf(place.caller).write(place.open.descriptor, dataOf(data)),
+      ? callsOf(place.caller).appendFile(place.names, dataOf(written))
+      : void callsOf(place.caller).write(place.open.descriptor, dataOf(written)),
   ...{ chmod: nothing, fchmod: nothing, utimes: nothing, futimes: nothing, chown: nothing, lchown: nothing },
 };
 
@@ -167,12 +155,12 @@ const numbers = (offset: unknown, length: unknown): [number | undefined, number 
 ];
 
 const WRITES = new Set(['write', 'writeFile', 'appendFile']);
-const sizeIn = (name: string, data: unknown): number =>
-  WRITES.has(name) && (typeof data === 'string' || data instanceof Uint8Array) ? data.length : 0;
+const sizeIn = (name: string, written: unknown): number =>
+  WRITES.has(name) && (typeof written === 'string' || written instanceof Uint8Array) ? written.length : 0;
 
 /** Writes the first half of the bytes; returns their number. */
-const writePart = (place: Place, [, data, offset, length, position]: readonly unknown[]): unknown => {
-  const bytes = dataOf(data);
+const writePart = (place: Place, [, written, offset, length, position]: readonly unknown[]): unknown => {
+  const bytes = dataOf(written);
   const start = typeof offset === 'number' ? offset : 0;
   const whole = typeof length === 'number' ? length : bytes.length - start;
   return callsOf(place.caller).write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
@@ -190,7 +178,7 @@ const perform = (name: string, place: Place, args: readonly unknown[], code: str
 const never = (): Promise<never> => new Promise(() => undefined);
 
 /** One call of a promise that `fs/promises` or a file handle gives. */
-export const callLater = async (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
+const callLater = async (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
   const { caller } = place;
   if (caller.isDead) return never();
   const code = caller.enter(name, sizeIn(name, args[1]));
@@ -228,6 +216,12 @@ const replace = (owner: Functions, name: string, make: (original: AnyFunction) =
   owner[name] = make((...args) => Reflect.apply(original, owner, args));
 };
 
+/** A file of the real system, read at once: a simulated process must not wait for real time. */
+const realFile = async (name: string, original: AnyFunction, args: readonly unknown[]): Promise<unknown> => {
+  const now: unknown = Reflect.get(fs, `${name}Sync`);
+  return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
+};
+
 const asPromise =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
@@ -235,7 +229,7 @@ const asPromise =
     const place = placeOf(args[0]);
     const fromKernel = place === null && current !== null ? kernelFile(name, args[0]) : undefined;
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
-    if (place === null) return original(...args);
+    if (place === null) return current === null ? original(...args) : realFile(name, original, args);
     const called = callLater(name, place, args);
     // `open` gives the number of the descriptor
     return name === 'open' ? called.then((fd) => handleOf(Number(fd))) : called;

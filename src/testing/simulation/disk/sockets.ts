@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import net from 'node:net';
+import type { Caller } from './caller.js';
 import { systemError } from './disk.js';
-import type { Caller } from './node-files.js';
 
 /**
  * Local sockets of simulated processes: as files of a simulated disk, or with abstract names. The kernel of a simulated
@@ -57,11 +57,20 @@ class SimulatedServer extends EventEmitter {
     void caller?.wait().then(() => {
       if (path !== null) {
         listening.delete(this.#files.nameOf(path));
-        if (!isAbstract(path)) this.#files.remove(path);
+        this.#remove(path);
       }
       done?.();
     });
     return this;
+  }
+
+  /** As Node, which does not tell of a socket file that it can't remove. */
+  #remove(path: string): void {
+    try {
+      if (!isAbstract(path)) this.#files.remove(path);
+    } catch {
+      // the file stays, and nobody answers at it
+    }
   }
 
   ref(): this {

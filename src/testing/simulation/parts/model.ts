@@ -88,7 +88,7 @@ const roundsIn = (messages: readonly Message[]): number => {
 
 const callOf = (life: Life): RawCall => {
   const { choices, isHealed } = life.world;
-  const tool = TOOL_NAMES[choices.below(TOOL_NAMES.length)] ?? 'read';
+  const tool = TOOL_NAMES[choices.below(TOOL_NAMES.length)] ?? 'look';
   const callId = life.world.name('call');
   const input = { file: choices.pick('a', 'b'), line: callId };
   const isBroken = !isHealed && choices.chance(0.05);

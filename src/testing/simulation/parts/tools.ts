@@ -7,10 +7,10 @@ import type { Life } from '../life.js';
 /**
  * Tools of each class of effects. Their effects last: they belong to the world, not to the process.
  *
- * `read` is pure. `append` is probeable: it adds one line to a file. `command` is opaque. `ask` is opaque and spends.
+ * `look` is pure. `append` is probeable: it adds one line to a file. `command` is opaque. `ask` is opaque and spends.
  */
 
-export const TOOL_NAMES = ['read', 'append', 'command', 'ask'] as const;
+export const TOOL_NAMES = ['look', 'append', 'command', 'ask'] as const;
 
 const DEADLINE_MS = 60_000;
 
@@ -33,7 +33,7 @@ const checkStart = (life: Life, tool: string, input: JsonObject, { callId }: Too
   if (record === undefined || !record.isStarted)
     world.violate('intent-before-effect', `${tool} ${callId} runs, and its start is not durable`);
   if (record === undefined) return;
-  if (record.ranIn !== 0 && record.ranIn !== life.number && tool === 'read')
+  if (record.ranIn !== 0 && record.ranIn !== life.number && tool === 'look')
     world.meet('pure call run again');
   if (record.ranIn !== 0 && record.ranIn !== life.number && tool === 'append')
     world.meet('probeable call run again');
@@ -141,8 +141,8 @@ const contentOf = (life: Life, input: JsonObject): string => life.world.files.ge
 const appended = (life: Life, input: JsonObject): string =>
   `${contentOf(life, input)}${String(input.line)}\n`;
 
-const read = (life: Life): Tool =>
-  simulatedTool(life, 'read', traitsOf({}), (input, context) => {
+const look = (life: Life): Tool =>
+  simulatedTool(life, 'look', traitsOf({}), (input, context) => {
     context.files.set(pathOf(input), sha256(contentOf(life, input)));
     return outcomeOf(
       life,
@@ -196,7 +196,7 @@ const ask = (life: Life): Tool =>
   });
 
 export const simulatedTools = (life: Life): readonly Tool[] => [
-  read(life),
+  look(life),
   append(life),
   command(life),
   ask(life),

@@ -19,7 +19,7 @@ const typed = (world: World): Input => ({
 });
 
 /** Approves, or denies, the first call that waits for it. */
-export const approval = (world: World, state: State, isAllowed: boolean): Input | null => {
+const approval = (world: World, state: State, isAllowed: boolean): Input | null => {
   if (state.name !== 'ExecutingTools') return null;
   const call = state.calls.find(({ status }) => status === 'awaitingApproval');
   if (call === undefined) return null;

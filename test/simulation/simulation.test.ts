@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { simulate } from '../../src/testing/index.js';
+
+/** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
+const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 500);
+const SEED = Number(process.env.PAWL_SEED ?? 1) * 1_000;
+
+test(`${SESSIONS} simulated sessions keep every promise`, async () => {
+  const { failure, sessions } = await simulate({ seed: SEED, sessions: SESSIONS });
+  const said =
+    failure === null
+      ? ''
+      : `${failure.trace.join('\n')}\n${failure.checker}: ${failure.text}\nnpm run simulate -- --sessions 1 --seed ${failure.seed}`;
+  assert.equal(failure, null, said);
+  assert.equal(sessions, SESSIONS);
+});
+
+test('a seed gives the same sessions again', async () => {
+  const one = await simulate({ seed: 7, sessions: 20 });
+  const other = await simulate({ seed: 7, sessions: 20 });
+  assert.deepEqual(one, other);
+});
