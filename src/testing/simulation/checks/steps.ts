@@ -1,8 +1,8 @@
 import type { Action } from '../../../agent/action.js';
 import type { Event } from '../../../agent/event.js';
+import { requiredRequestFaults } from '../../../agent/invariants/required-requests.js';
 import { stateFaults } from '../../../agent/invariants/state-invariants.js';
 import { stepFaults } from '../../../agent/invariants/step-invariants.js';
-import { requiredRequestFaults } from '../../../agent/invariants/steps-that-request.js';
 import type { State } from '../../../agent/state.js';
 import type { Stepped } from '../../../ports/session.js';
 import type { Life } from '../life.js';
