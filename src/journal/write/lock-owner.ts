@@ -84,8 +84,6 @@ const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<b
   const answer = socket === null ? 'unknown' : await answers(socket);
   if (answer !== 'unknown') return answer === 'refused';
   if (holder.pids === '' || holder.pids !== self.pids) return false;
-  // A lock of this process that it no longer holds: its file could not be removed, as on a full disk.
-  if (holder.pid === self.pid && holder.started === self.started) return true;
   return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
 };
 

@@ -228,7 +228,11 @@ export class SimulatedSession {
     world.say(`not opened: ${error instanceof Error ? error.message : error}`);
     // a lock that can't be read counts as held
     const isOfDisk = kind === 'cannotRead' || kind === 'cannotWrite' || kind === 'locked';
-    if (isOfDisk && life.hasMetDiskFault && !(world.isHealed && tries > 3)) return;
+    if (isOfDisk && life.hasMetDiskFault && !(world.isHealed && tries > 3)) {
+      // a lock that could not be removed is free as soon as its process has ended
+      if (kind === 'locked') life.die('it could not give back its lock');
+      return;
+    }
     if (error instanceof JournalError && this.#isHole(error)) {
       world.meet('damaged after the acknowledged events');
       this.#isRefused = true;

@@ -4,7 +4,7 @@ import type { Caller } from './caller.js';
 import { type Descriptor, DiskCalls } from './calls.js';
 import { systemError } from './disk.js';
 import { fileHandle } from './file-handle.js';
-import { kernelFile } from './kernel-files.js';
+import { kernelFile, runProcess } from './kernel-files.js';
 import { simulateSockets } from './sockets.js';
 
 /**
@@ -28,6 +28,7 @@ let current: Caller | null = null;
 export const mountDisk = (life: number, caller: Caller): string => {
   callers.set(life, caller);
   current = caller;
+  runProcess(life);
   return `${ROOT}${life}/home/state`;
 };
 
