@@ -27,7 +27,16 @@ const LEVELS: readonly CommandLevel[] = ['off', 'workspace', 'workspace+net', 'r
 const contextAt = (workspace: string, sandbox: CommandLevel): ToolContext => {
   const never = new AbortController().signal;
   return {
-    ...{ workspace, sandbox, callId: 'bench', paths: [workspace], hosts: [], signal: never, force: never },
+    ...{
+      workspace,
+      sandbox,
+      batchId: 'bench',
+      callId: 'bench',
+      paths: [workspace],
+      hosts: [],
+      signal: never,
+      force: never,
+    },
     ...{ files: createFileMemory(), jobs: createJobs(), progress: () => undefined },
     blobs: { put: async () => '', get: async () => undefined },
     left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),

@@ -193,7 +193,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     journals,
     clock,
     machine: agentMachine.fingerprint,
-    equip: () => equip(models, { tools, moreTools, passEnvironment, redactor }),
+    equip: ({ workspace }, sessionId) =>
+      equip(models, { tools, moreTools, passEnvironment, redactor, sessionId, workspace }),
     newSessionId: () => newSessionId(clock),
     random: Math.random,
     report,

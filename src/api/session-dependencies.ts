@@ -12,12 +12,14 @@ export type Wanted = {
   /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
   readonly passEnvironment: readonly string[];
   readonly redactor: Redactor;
+  readonly sessionId: string;
+  readonly workspace: string;
 };
 
 /** Creates the dependencies of one session. */
 export const equip = async (
   models: Models,
-  { tools, moreTools, passEnvironment, redactor }: Wanted,
+  { tools, moreTools, passEnvironment, redactor, sessionId, workspace }: Wanted,
 ): Promise<SessionDependencies> => {
   const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
     await Promise.all([
@@ -28,16 +30,21 @@ export const equip = async (
       tools === undefined ? import('../tools/builtin-tools.js') : null,
     ]);
   const environment = process.env;
-  const sandbox = createSessionSandbox({ environment, passEnvironment });
+  const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
+  const jobs = createJobs();
   const own = tools ?? builtin?.builtinTools({ environment, sandbox }) ?? [];
   return {
     model: models.get,
     tools: [...own, ...moreTools],
     files: createFileMemory(),
-    jobs: createJobs(),
+    jobs,
     compactionInstructions,
     hooks: createHooks({ environment, sandbox }),
     redactor,
-    close: () => sandbox.close(),
+    async takeOver(waited) {
+      const { settleEarlier } = await import('../tools/shell/earlier-commands.js');
+      await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
+    },
+    close: (isFailed) => sandbox.close(isFailed),
   };
 };

@@ -10,29 +10,35 @@ import {
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { type CommandOrder, writeOrder } from './command-record.js';
 import { type CommandStatus, type LaunchedProcess, readStatus } from './command-verdict.js';
+import { createSpoolReader, type SpoolReader } from './spool-reader.js';
 
 /**
  * The files of one command, in a folder that commands can't write to. launcher-script.ts says who writes which.
  *
- * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `due`: when the command is to be
- * killed, in ms since 1970; absent without a deadline. `out`, `tail.1`, `tail.2`, …: its output, in pieces. `status`,
- * `claim` and `why`: see command-verdict.ts.
+ * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see command-record.ts.
+ * `out`, `tail.1`, `tail.2`, …, `removed`: its output, see spool-reader.ts. `status`, `claim` and `why`: see
+ * command-verdict.ts. `attached`: the later agent that follows it.
  */
 export type Spool = {
   readonly folder: string;
   /** Path of the file `command`, which the parked shell sees. */
   readonly command: string;
   status(): CommandStatus;
-  /** Writes what to run, before the start. `due` null: no deadline. */
-  order(command: string, due: number | null): void;
-  /** Passes at most `bytesMax` of new output to `tell`. Returns whether more may be available at once. */
-  read(bytesMax: number, tell: (bytes: Buffer) => void): boolean;
+  /** Writes what to run, before the start. */
+  order(command: string, order: CommandOrder): void;
+  /** See spool-reader.ts. */
+  read: SpoolReader['read'];
   /** Claims the command, so that it never begins. False if it has begun or the claim can't be written. */
   claim(): boolean;
   isClaimed(): boolean;
   /** Records why the command will be killed. */
   killedFor(why: 'deadline' | 'cancelled'): void;
+  /** The recorded reason, or an empty text. */
+  why(): string;
+  /** Tells the launcher of a dead agent that this process follows the command from now on. */
+  attach(): void;
   close(): void;
   remove(): void;
   removeLater(): Promise<void>;
@@ -40,83 +46,35 @@ export type Spool = {
 
 /** Size allocated in advance, so that a full disk can't lose an exit code. */
 const STATUS_BYTES = 512;
-const READ_BYTES = 65_536;
-/** For all spools: nothing is kept in it. Made with the first output. */
-let sharedBlock: Buffer | null = null;
 
 /** Whether a change of this file is worth a look at the command. */
 export const isTelling = (name: string): boolean =>
   name === 'status' || name === 'out' || name.startsWith('tail.');
 
-const pieceName = (number: number): string => (number === 0 ? 'out' : `tail.${number}`);
-
-/** Reads the pieces of output in order and removes each one that was read, except the first. */
-const createReader = (folder: string) => {
-  let number = 0;
-  let open: number | null = null;
-  /** The first piece is made when the launcher sets the command up, or never, without room on the disk. */
-  const opened = (): number | null => {
-    const first = path.join(folder, pieceName(0));
-    if (open === null && existsSync(first)) open = openSync(first, 'r');
-    return open;
-  };
-  const nextPiece = (): boolean => {
-    const next = path.join(folder, pieceName(number + 1));
-    if (!existsSync(next)) return false;
-    if (open !== null) closeSync(open);
-    if (number > 0) rmSync(path.join(folder, pieceName(number)), { force: true });
-    open = openSync(next, 'r');
-    number += 1;
-    return true;
-  };
-  const readOnce = (tell: (bytes: Buffer) => void): number => {
-    const from = opened();
-    if (from === null) return 0;
-    sharedBlock ??= Buffer.alloc(READ_BYTES);
-    const block = sharedBlock;
-    const length = readSync(from, block);
-    if (length > 0) tell(Buffer.from(block.subarray(0, length)));
-    return length;
-  };
-  return {
-    read(bytesMax: number, tell: (bytes: Buffer) => void): boolean {
-      let left = bytesMax;
-      while (left > 0) {
-        // The next piece is begun when this one is complete: look for it first.
-        const isNext = existsSync(path.join(folder, pieceName(number + 1)));
-        const length = readOnce(tell);
-        left -= length;
-        if (length === 0 && !(isNext && nextPiece())) return false;
-      }
-      return true;
-    },
-    close() {
-      if (open !== null) closeSync(open);
-    },
-  };
+const readIfThere = (file: string): string => {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return ''; // nobody has written it
+  }
 };
 
-/** Makes the files. `run` returns text for a shell. Throws if a file can't be made. */
-export const makeSpool = (folder: string, run: (command: string) => string): Spool => {
+const spoolAt = (folder: string, isFound: boolean): Spool => {
   const at = (name: string): string => path.join(folder, name);
-  mkdirSync(folder, { mode: 0o700 });
   const command = at('command');
-  writeFileSync(at('run'), run(command));
-  writeFileSync(command, '');
-  writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
   const status = openSync(at('status'), 'r');
-  const reader = createReader(folder);
+  const reader = createSpoolReader(folder, isFound);
   const block = Buffer.alloc(STATUS_BYTES);
   return {
     folder,
     command,
     status: () => readStatus(block.toString('latin1', 0, readSync(status, block, 0, STATUS_BYTES, 0))),
-    order(text, due) {
+    order(text, order) {
       // In place, because this very file is mounted for the parked shell.
       writeFileSync(command, text, { flag: 'r+' });
-      if (due !== null) writeFileSync(at('due'), String(due));
+      writeOrder(folder, order);
     },
-    read: reader.read,
+    read: (bytesMax, to) => reader.read(bytesMax, to),
     claim() {
       try {
         writeFileSync(at('claim'), '', { flag: 'wx' });
@@ -133,6 +91,11 @@ export const makeSpool = (folder: string, run: (command: string) => string): Spo
         // It is killed all the same; a recovery would call it lost.
       }
     },
+    why: () => readIfThere(at('why')),
+    attach() {
+      const startedAt = startTimeOf(process.pid);
+      if (startedAt !== null) writeFileSync(at('attached'), `${process.pid} ${startedAt}\n`);
+    },
     close() {
       closeSync(status);
       reader.close();
@@ -142,15 +105,40 @@ export const makeSpool = (folder: string, run: (command: string) => string): Spo
   };
 };
 
+/** Makes the files. `run` returns text for a shell. Throws if a file can't be made. */
+export const makeSpool = (folder: string, run: (command: string) => string): Spool => {
+  const at = (name: string): string => path.join(folder, name);
+  mkdirSync(folder, { mode: 0o700 });
+  writeFileSync(at('run'), run(at('command')));
+  writeFileSync(at('command'), '');
+  writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
+  return spoolAt(folder, false);
+};
+
+/** The files that an earlier process made. Throws if they are gone. */
+export const openSpool = (folder: string): Spool => spoolAt(folder, true);
+
 /** Indexes of the fields after the name in /proc/PID/stat. */
 const START_TIME = 19;
 const STATE = 0;
 
+const statFields = (pid: number): readonly string[] => {
+  const line = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return line.slice(line.lastIndexOf(')') + 2).split(' ');
+};
+
+const startTimeOf = (pid: number): number | null => {
+  try {
+    return Number(statFields(pid)[START_TIME]);
+  } catch {
+    return null; // no /proc
+  }
+};
+
 /** Whether exactly this process runs. A zombie does not. */
 export const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
   try {
-    const line = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+    const fields = statFields(pid);
     return Number(fields[START_TIME]) === startedAt && !/[ZX]/.test(fields[STATE] ?? 'X');
   } catch {
     return false; // no process has this number

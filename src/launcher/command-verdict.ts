@@ -14,6 +14,8 @@ export type CommandStatus = {
   /** Null before the process exists. */
   readonly process: LaunchedProcess | null;
   readonly exitCode: number | null;
+  /** When it ended, in ms since boot; null if that is unknown. */
+  readonly endedAt: number | null;
   /** All of the output is written. */
   readonly isComplete: boolean;
   /** Output is missing because the disk was full. */
@@ -46,16 +48,19 @@ const numberIn = (line: string | undefined, at: number): number => Number(line?.
 export const readStatus = (text: string): CommandStatus => {
   const lines = text.split('\n').slice(0, -1);
   const run = lines.find((line) => /^run \d+ \d+$/.test(line));
-  const exit = lines.find((line) => /^exit \d+$/.test(line));
+  const exit = lines.find((line) => /^exit \d+(?: \d+(?:\.\d+)?)?$/.test(line));
+  const seconds = numberIn(exit, 2);
   return {
     process: run === undefined ? null : { pid: numberIn(run, 1), startedAt: numberIn(run, 2) },
     exitCode: exit === undefined ? null : numberIn(exit, 1),
+    endedAt: Number.isNaN(seconds) ? null : seconds * 1000,
     isComplete: lines.includes('eof'),
     isCut: lines.includes('cut'),
   };
 };
 
-const whyKilled = (why: string): 'deadline' | 'cancelled' | 'lost' => {
+/** The meaning of the file `why`. */
+export const whyKilled = (why: string): 'deadline' | 'cancelled' | 'lost' => {
   const word = why.trim();
   return word === 'deadline' || word === 'cancelled' ? word : 'lost';
 };

@@ -72,12 +72,12 @@ export const commandText = ({ program, words, environment, unwritten }: ShellCom
   ].join('\n');
 };
 
+const exportLine = (variables: readonly (readonly [string, string])[]): string =>
+  variables.map(([name, value]) => exportOf(name, shellWordInLine(value))).join(';');
+
 /** The line that starts a parked command. */
 export const goLine = ({ environment, unwritten }: ShellCommand): string =>
-  Object.entries(environment)
-    .filter(([name]) => unwritten.includes(name))
-    .map(([name, value]) => exportOf(name, shellWordInLine(value)))
-    .join(';');
+  exportLine(Object.entries(environment).filter(([name]) => unwritten.includes(name)));
 
 /**
  * Waits for a line on stdin (shell text), then runs the command in the file. Both outputs are one stream. If no line
@@ -93,6 +93,30 @@ ${END}`;
 
 /** Program and arguments of the parked shell inside the fence. */
 export const PARKED_SHELL: readonly string[] = [SYSTEM_SHELL, '-c', PARKED, 'sh'];
+
+/** The same for a command without a fence: the shell becomes the command. */
+export const openCommandText = ({ program, words }: ShellCommand, folder: string): string =>
+  [
+    `cd -- ${shellWord(folder)} || exit 126`,
+    'unset OLDPWD',
+    'eval "$' + '{go#go}"',
+    `exec ${shellWords([program, ...words])} 2>&1`,
+    '',
+  ].join('\n');
+
+/** No variable is written to a disk, since nobody has chosen which ones an open command gets. */
+export const openGoLine = ({ environment }: ShellCommand): string => exportLine(Object.entries(environment));
+
+/** Like PARKED, for a command without a fence, whose file is `$1`. */
+const PARKED_OPEN = `${NEWLINE_VARIABLE}='
+'
+IFS= read -r go || kill -9 $$
+exec </dev/null
+. "$1"`;
+
+export const openParkedShell = (command: string): readonly string[] => [
+  ...[SYSTEM_SHELL, '-c', PARKED_OPEN, 'sh', command],
+];
 
 /** Number of processes between the one that we start and the command: bubblewrap, process 1, this shell. */
 export const FENCE_DEPTH = 3;

@@ -5,7 +5,7 @@ import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, startProgram } from '../programs/start-program.js';
 import { makeSpool } from './command-spool.js';
-import { COMMAND_INSIDE, PARKED_SHELL } from './fenced-shell.js';
+import { COMMAND_INSIDE, openParkedShell, PARKED_SHELL } from './fenced-shell.js';
 import { LAUNCHER_SCRIPT } from './launcher-script.js';
 import { followCommand, type ParkedCommand } from './parked-command.js';
 import { shellWord, shellWords } from './shell-quote.js';
@@ -22,6 +22,12 @@ export type CommandFence = {
   readonly filter: string | null;
 };
 
+/** A command without a fence, as the leader of a session and group of its own. */
+export type OpenStart = { readonly setsid: ProgramPath };
+
+/** What a command is parked behind. */
+export type Enclosure = CommandFence | OpenStart;
+
 export type LauncherOptions = {
   /** A folder for the files of commands, which only Pawl writes to. It is created. */
   readonly folder: string;
@@ -33,6 +39,8 @@ export type LauncherOptions = {
   readonly pieces?: readonly [first: number, more: number];
   /** False: don't use file change notifications. */
   readonly watches?: boolean;
+  /** Running commands go on if this process is killed: somebody will look for them. Default: false. */
+  readonly outlives?: boolean;
 };
 
 type Start = { readonly program: ProgramPath; readonly words: readonly string[] };
@@ -41,7 +49,7 @@ export type LauncherProcess = {
   /**
    * Parks a command behind this fence. The previous one must have ended or been discarded. Throws if the disk is full.
    */
-  park(fence: CommandFence, number: number): ParkedCommand;
+  park(enclosure: Enclosure, number: number): ParkedCommand;
   /** Discards the parked command. */
   discard(): void;
   readonly isAlive: boolean;
@@ -59,7 +67,10 @@ const KILLED_MS = 2_000;
 /** Pieces of at most 32 MB and 8 MB. */
 const PIECES = [512, 128] as const;
 
-const runText = ({ bwrap, words, seals, filter }: CommandFence, command: string): string => {
+const runText = (enclosure: Enclosure, command: string): string => {
+  if ('setsid' in enclosure)
+    return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1\n`;
+  const { bwrap, words, seals, filter } = enclosure;
   const all = [bwrap, ...words, '--ro-bind', command, COMMAND_INSIDE, ...seals, '--', ...PARKED_SHELL];
   return [
     ...(filter === null ? [] : [`exec 3<${shellWord(filter)}`]),
@@ -67,6 +78,10 @@ const runText = ({ bwrap, words, seals, filter }: CommandFence, command: string)
     '',
   ].join('\n');
 };
+
+/** In ms: without a fence a process that the command has detached may hold its output open. */
+const HELD_OPEN_MS = 100;
+const drainingOf = (enclosure: Enclosure) => ('setsid' in enclosure ? { drainingMs: HELD_OPEN_MS } : {});
 
 const streamAt = (child: ChildProcess, descriptor: number): Writable => {
   const stream = child.stdio[descriptor];
@@ -79,8 +94,8 @@ const streamAt = (child: ChildProcess, descriptor: number): Writable => {
 };
 
 /**
- * Resolves when all processes of the launcher are gone. They hold the other end of `life` open. When our end closes,
- * one of them kills the group, and `life` closes with the last one.
+ * Ends all processes of the launcher and resolves when they are gone. They hold the other end of `life` open. At our
+ * word one of them kills the group, and `life` closes with the last one.
  */
 const whenGone = (life: Writable): Promise<void> =>
   new Promise((resolve) => {
@@ -90,13 +105,20 @@ const whenGone = (life: Writable): Promise<void> =>
       resolve();
     });
     if (life instanceof Duplex) life.resume();
-    life.end();
+    life.end('end\n');
   });
 
 export const startLauncher = (options: LauncherOptions): LauncherProcess => {
-  const { folder, copier, pieces = PIECES, watches = true } = options;
+  const { folder, copier, pieces = PIECES, watches = true, outlives = false } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const words = ['-c', LAUNCHER_SCRIPT, 'pawl-launcher', copier, ...pieces.map(String)];
+  const words = [
+    '-c',
+    LAUNCHER_SCRIPT,
+    'pawl-launcher',
+    copier,
+    ...pieces.map(String),
+    outlives ? 'keep' : 'end',
+  ];
   const start = options.closingOthers(SYSTEM_SHELL, words, ORDERS);
   const child = startProgram(start.program, start.words, {
     ...{ cwd: folder, env: {}, detached: true },
@@ -119,13 +141,13 @@ export const startLauncher = (options: LauncherOptions): LauncherProcess => {
     get isAlive() {
       return isAlive;
     },
-    park(fence, number) {
-      const spool = makeSpool(path.join(folder, String(number)), (command) => runText(fence, command));
+    park(enclosure, number) {
+      const spool = makeSpool(path.join(folder, String(number)), (command) => runText(enclosure, command));
       const toCommand = (words: string): void => {
         const [word = '', ...rest] = words.split(' ');
         send([word, number, ...rest].join(' '));
       };
-      const command = followCommand(spool, toCommand, watches);
+      const command = followCommand(spool, toCommand, { watches, ...drainingOf(enclosure) });
       current = { command, number };
       send(`p ${number}`);
       return command;

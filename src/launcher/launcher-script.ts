@@ -4,23 +4,78 @@
  * 1. Orders come on descriptor 4: `p N` parks command N, `g N WORDS` starts it, `x N` discards it. The end of the
  *    orders discards the parked command.
  * 2. A command is a pipeline of three. The gate waits for `g`, claims the command and passes WORDS on. The runner runs
- *    `N/run`, and writes `run PID START` and `exit CODE` to `N/status`. The pump writes the output to `N/out`,
+ *    `N/run`, and writes `run PID START` and `exit CODE UPTIME` to `N/status`. The pump writes the output to `N/out`,
  *    `N/tail.1`, … and then `eof` to `N/status`.
- * 3. Descriptor 3 is open as long as the agent lives. When it closes, the whole process group is killed.
- * 4. It runs in the folder of the commands with an empty environment, in a process group of its own.
+ * 3. Descriptor 3 is open as long as the agent lives. The word `end` on it kills the whole process group. If it closes
+ *    without that word, the agent was killed: if `$4` is `keep`, the running command goes on, otherwise the process
+ *    group is killed as well.
+ * 4. After the agent's death the guard keeps deadlines, each second, until none of the commands in the folder runs. It
+ *    leaves a command alone while a process that is named in `N/attached` lives: that one keeps the deadline itself.
+ *    A command without a deadline gets one of an hour, so that nothing runs for ever.
+ * 5. It runs in the folder of the commands with an empty environment, in a process group of its own.
  *
  * `$1` is the absolute path of dd. `$2` and `$3` say how many reads, of at most 64 kB each, make the first piece of
- * output and each further one. While four further pieces wait to be read and removed, the command waits too.
+ * output and each further one. While four further pieces wait to be read and removed, the command waits too. After the
+ * agent's death nobody reads: then the oldest further piece is removed, and `N/removed` says how long it was.
  *
  * Descriptor 0 must not be a socket, or bash would read its start files. Any POSIX shell works. Pipelines instead of
  * `&`, because commands would inherit that INT and QUIT are ignored after `&`. dd instead of cat and head, because it
- * never reads more than it writes.
+ * never reads more than it writes. Times are taken from /proc/uptime, because the clock of the wall can jump.
  */
 export const LAUNCHER_SCRIPT = `
-PATH=\${1%/*} first=$2 more=$3
+PATH=\${1%/*} first=$2 more=$3 outlives=$4
 set -C
 exec 7<&3 3<&- <&4 4<&-
-(while read -r _; do :; done <&7; kill -9 0) </dev/null >/dev/null 2>&1 &
+isProcess() {
+  started=$2
+  read -r line <"/proc/$1/stat" || return 1
+  set -- \${line##*) }
+  case $1 in [ZX]) return 1 ;; esac
+  [ "\${20}" = "$started" ]
+}
+isAttached() {
+  read -r pid start <"$1/attached" && isProcess "$pid" "$start"
+}
+readOrder() {
+  pid= start= ended= due=
+  while read -r word one two; do
+    case $word in
+      run) pid=$one start=$two ;;
+      exit) ended=1 ;;
+    esac
+  done <"$1/status"
+  [ -e "$1/claim" ] && [ -z "$ended" ] && [ -n "$pid" ] && isProcess "$pid" "$start" || return 1
+  read -r due <"$1/order"
+}
+keepDeadline() {
+  isAttached "$1" && return
+  read -r now _ </proc/uptime
+  [ "$due" = - ] && due=$(((orphanedAt + 3600) * 1000))
+  [ "\${now%.*}" -gt "$((due / 1000))" ] || return
+  echo deadline >"$1/why"
+  readOrder "$1" && kill -9 "-$pid" "$pid"
+}
+guard() {
+  end=
+  while read -r word; do
+    [ "$word" = end ] && end=1
+  done <&7
+  [ "$outlives" = keep ] && [ -z "$end" ] || kill -9 0
+  echo >|orphaned
+  read -r now _ </proc/uptime
+  orphanedAt=\${now%.*}
+  while :; do
+    running=
+    for status in */status; do
+      readOrder "\${status%/*}" || continue
+      running=1
+      keepDeadline "\${status%/*}"
+    done
+    [ -n "$running" ] || kill -0 $$ || break
+    sleep 1 || break
+  done
+}
+(guard) </dev/null >/dev/null 2>&1 &
 gate() {
   while read -r word number rest; do
     [ "$number" = "$1" ] || continue
@@ -37,7 +92,9 @@ runner() {
     exec 6>&- 7<&-
     . "./$1/run"
   )
-  echo "exit $?" >&6
+  code=$?
+  read -r now _ </proc/uptime
+  echo "exit $code $now" >&6
 }
 countReads() {
   while read -r line; do
@@ -45,6 +102,14 @@ countReads() {
       [0-9]*+[0-9]*' records in') line=\${line%% *}; count=$((\${line%+*} + \${line#*+})) ;;
     esac
   done
+}
+makeRoom() {
+  if [ -e orphaned ] && ! isAttached "$1" 2>/dev/null; then
+    echo "$2" $(wc -c <"$1/tail.$2") >>"$1/removed"
+    rm "$1/tail.$2"
+  else
+    sleep 0.02
+  fi
 }
 pump() {
   piece=out last=0 reads=$2
@@ -54,7 +119,7 @@ pump() {
     countReads <"$1/count"
     [ $count -eq $reads ] || break
     last=$((last + 1)) piece=tail.$last reads=$3
-    while [ -e "$1/tail.$((last - 4))" ]; do sleep 0.02 || break; done
+    while [ -e "$1/tail.$((last - 4))" ]; do makeRoom "$1" $((last - 4)) || break; done
   done
   echo eof >&6
 }

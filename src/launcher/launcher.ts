@@ -1,15 +1,18 @@
 import { readFileSync, statSync } from 'node:fs';
+import type { CommandOrder } from './command-record.js';
 import type { LaunchedProcess } from './command-verdict.js';
+import { commandText, goLine, openCommandText, openGoLine, type ShellCommand } from './fenced-shell.js';
 import {
-  type CommandFence,
+  type Enclosure,
   type LauncherOptions,
   type LauncherProcess,
   startLauncher,
 } from './launcher-process.js';
-import type { ParkedCommand } from './parked-command.js';
+import type { LaunchedEnd, ParkedCommand } from './parked-command.js';
+import type { OutputReceiver } from './spool-reader.js';
 
 /**
- * Starts fenced commands that were set up in advance.
+ * Starts commands that were set up in advance, fenced or not.
  *
  * 1. A parked command is used only if its fence is exactly the requested one, and everything mounted in it is still the
  *    same file or folder.
@@ -19,12 +22,14 @@ import type { ParkedCommand } from './parked-command.js';
  */
 export type Launcher = {
   /** A parked command behind this fence, set up now if necessary. Null if that fails: start the command directly. */
-  take(fence: CommandFence): Promise<TakenCommand | null>;
+  take(enclosure: Enclosure): Promise<TakenCommand | null>;
   /** Kills all launchers. Resolves when none of them can write to the folder any more. Never rejects. */
   close(): Promise<void>;
 };
 
-export type TakenCommand = Pick<ParkedCommand, 'go' | 'cancelled'> & {
+export type TakenCommand = Pick<ParkedCommand, 'cancelled'> & {
+  /** Starts it, once, in this folder; a fence has its own. `order` is recorded for a recovery. */
+  go(command: ShellCommand, folder: string, order: CommandOrder, to: OutputReceiver): void;
   readonly process: LaunchedProcess;
   readonly ended: ParkedCommand['ended'];
 };
@@ -76,10 +81,17 @@ const mountsOfHost = (): string => {
 };
 
 /** Key of everything that a fence depends on, as it is now. */
-const keyOf = ({ bwrap, words, seals, filter }: CommandFence): string => {
+const keyOf = (enclosure: Enclosure): string => {
+  if ('setsid' in enclosure) return enclosure.setsid;
+  const { bwrap, words, seals, filter } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
   return [bwrap, filter ?? '', ...words, ...seals, ...sources.map(identityOf), mountsOfHost()].join('\0');
 };
+
+const startOf = (enclosure: Enclosure, command: ShellCommand, folder: string) =>
+  'setsid' in enclosure
+    ? { text: openCommandText(command, folder), line: openGoLine(command) }
+    : { text: commandText(command), line: goLine(command) };
 
 /** Keeps our process alive while a caller waits. Launchers and parked commands alone don't. */
 const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
@@ -109,9 +121,9 @@ class Pool implements Launcher {
     this.#options = options;
   }
 
-  async take(fence: CommandFence): Promise<TakenCommand | null> {
+  async take(enclosure: Enclosure): Promise<TakenCommand | null> {
     // The second attempt uses a new launcher, in case the first one has ended meanwhile.
-    return (await this.#takeOnce(fence)) ?? (await this.#takeOnce(fence));
+    return (await this.#takeOnce(enclosure)) ?? (await this.#takeOnce(enclosure));
   }
 
   async close(): Promise<void> {
@@ -121,9 +133,9 @@ class Pool implements Launcher {
     await Promise.all([...killed, ...this.#dropped, this.#removing]);
   }
 
-  async #takeOnce(fence: CommandFence): Promise<TakenCommand | null> {
+  async #takeOnce(enclosure: Enclosure): Promise<TakenCommand | null> {
     try {
-      const slot = this.#slotFor(fence, keyOf(fence));
+      const slot = this.#slotFor(enclosure, keyOf(enclosure));
       if (slot === null) return null;
       const { command } = slot;
       slot.key = null;
@@ -133,13 +145,14 @@ class Pool implements Launcher {
         return null;
       }
       const isClose = performance.now() - this.#endedAt < CLOSE_MS;
-      void command.ended.then(() => this.#ended(slot, fence, isClose));
+      void command.ended.then((end) => this.#ended(slot, enclosure, isClose, end));
       // after the caller has started the command it took
-      if (isClose) setImmediate(() => this.#parkAhead(fence)).unref();
+      if (isClose) setImmediate(() => this.#parkAhead(enclosure)).unref();
       const { ended } = command;
       return {
         ...{ process, ended },
-        go: (...order) => command.go(...order),
+        go: (shellCommand, folder, order, to) =>
+          command.go({ ...startOf(enclosure, shellCommand, folder), order }, to),
         cancelled: () => command.cancelled(),
       };
     } catch {
@@ -148,7 +161,7 @@ class Pool implements Launcher {
   }
 
   /** A slot with a command that is parked behind this fence. */
-  #slotFor(fence: CommandFence, key: string): Slot | null {
+  #slotFor(enclosure: Enclosure, key: string): Slot | null {
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
     const waiting = this.#slots.filter((slot) => slot.key !== null);
     const ready = waiting
@@ -156,7 +169,7 @@ class Pool implements Launcher {
       .find((slot) => slot.key === key && slot.command?.isWaiting());
     if (ready !== undefined) return ready;
     const free = this.#slots.find(isFree) ?? waiting[0] ?? this.#open();
-    if (free !== null) this.#park(free, fence, key);
+    if (free !== null) this.#park(free, enclosure, key);
     return free;
   }
 
@@ -169,10 +182,10 @@ class Pool implements Launcher {
   }
 
   /** Parks a command in place of the one that is parked there. */
-  #park(slot: Slot, fence: CommandFence, key: string): void {
+  #park(slot: Slot, enclosure: Enclosure, key: string): void {
     this.#discard(slot);
     this.#count += 1;
-    slot.command = slot.launcher.park(fence, this.#count);
+    slot.command = slot.launcher.park(enclosure, this.#count);
     slot.key = key;
     slot.number = this.#count;
   }
@@ -193,17 +206,19 @@ class Pool implements Launcher {
     void killed.then(() => this.#dropped.delete(killed));
   }
 
-  #ended(slot: Slot, fence: CommandFence, isClose: boolean): void {
+  #ended(slot: Slot, enclosure: Enclosure, isClose: boolean, { isWhole }: LaunchedEnd): void {
     if (slot.last !== null) this.#isOver(slot.last);
     slot.last = slot.command;
     slot.command = null;
+    if (!isWhole) this.#drop(slot); // its launcher waits for the end of the output
     this.#endedAt = performance.now();
     if (this.#settling !== null) clearTimeout(this.#settling);
     const delayMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
-    this.#settling = setTimeout(() => this.#settle(fence), delayMs).unref();
+    this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
   }
 
   #isOver(command: ParkedCommand): void {
+    if (command.isKept) return;
     if (command.outputBytes > OVER_BYTES) command.remove();
     else this.#over.push(command);
     if (this.#over.length <= OVER_MAX) return;
@@ -220,31 +235,31 @@ class Pool implements Launcher {
   }
 
   /** Rule 3: parks one more command if too few are parked. It may replace one behind another fence. */
-  #parkAhead(fence: CommandFence): void {
+  #parkAhead(enclosure: Enclosure): void {
     if (this.#isClosed) return;
-    const key = keyOf(fence);
+    const key = keyOf(enclosure);
     const waiting = this.#slots.filter((slot) => slot.key !== null);
     const others = waiting.filter((slot) => slot.key !== key);
     if (waiting.length - others.length >= AHEAD) return;
-    this.#tryPark(others[0] ?? this.#slots.find(isFree) ?? null, fence);
+    this.#tryPark(others[0] ?? this.#slots.find(isFree) ?? null, enclosure);
   }
 
   /** After a burst of commands: keeps one parked command, and ends all other idle launchers. */
-  #settle(fence: CommandFence): void {
+  #settle(enclosure: Enclosure): void {
     if (this.#isClosed) return;
     this.#clearUp();
     const idle = this.#slots.filter(({ command, key }) => command === null || key !== null);
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const kept = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
     for (const slot of idle) if (slot !== kept) this.#drop(slot);
-    if (kept !== undefined && kept.key === null) this.#tryPark(kept, fence);
+    if (kept !== undefined && kept.key === null) this.#tryPark(kept, enclosure);
   }
 
   /** Parks a command, in a new launcher if none is given. */
-  #tryPark(free: Slot | null, fence: CommandFence): void {
+  #tryPark(free: Slot | null, enclosure: Enclosure): void {
     try {
       const slot = free ?? this.#open();
-      if (slot !== null) this.#park(slot, fence, keyOf(fence));
+      if (slot !== null) this.#park(slot, enclosure, keyOf(enclosure));
     } catch {
       // The disk is full or the process limit reached: the next command tries again.
     }

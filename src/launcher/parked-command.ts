@@ -1,7 +1,9 @@
 import { type FSWatcher, watch } from 'node:fs';
+import type { CommandOrder } from './command-record.js';
 import { isRunning, isTelling, type Spool } from './command-spool.js';
-import { type CommandStatus, type LaunchedProcess, verdictOf } from './command-verdict.js';
-import { commandText, createMarkReader, goLine, type ShellCommand } from './fenced-shell.js';
+import { type CommandStatus, type LaunchedProcess, verdictOf, whyKilled } from './command-verdict.js';
+import { createMarkReader } from './fenced-shell.js';
+import type { OutputReceiver } from './spool-reader.js';
 
 /**
  * One command from its parking to its end, followed through the files of its spool.
@@ -20,6 +22,12 @@ export type LaunchedEnd = {
   readonly leftBehind: boolean;
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
+  /** The end of its output is known. False if what writes it was killed, or if a detached process holds it open. */
+  readonly isWhole: boolean;
+  /** When it ended, in ms since boot; null if that is unknown. */
+  readonly endedAt: number | null;
+  /** The recorded reason for which it was to be killed. */
+  readonly why: 'deadline' | 'cancelled' | 'lost';
 };
 
 export type ParkedCommand = {
@@ -30,10 +38,12 @@ export type ParkedCommand = {
   readonly folder: string;
   /** Bytes of output so far. */
   readonly outputBytes: number;
+  /** Its files are kept until the session ends: it is a job, whose output can be read at any time. */
+  readonly isKept: boolean;
   /** Whether it is parked and can be started. */
   isWaiting(): boolean;
-  /** Starts the command; call it once. `due`: deadline in ms since 1970, recorded for a recovery. */
-  go(command: ShellCommand, due: number | null, output: (bytes: Buffer) => void): void;
+  /** Starts the command; call it once. */
+  go(start: CommandStart, to: OutputReceiver): void;
   /** Records that the command will be killed because it was cancelled. */
   cancelled(): void;
   /** Call it when its launcher has ended. */
@@ -41,6 +51,16 @@ export type ParkedCommand = {
   remove(): void;
   /** The same, beside other work. */
   removeLater(): Promise<void>;
+};
+
+/** `text` is for the parked shell, `line` for its stdin; `order` is recorded for a recovery. */
+export type CommandStart = { readonly text: string; readonly line: string; readonly order: CommandOrder };
+
+export type FollowOptions = {
+  /** False: don't use file change notifications. */
+  readonly watches?: boolean;
+  /** How long to wait for the end of the output after the exit code, in ms. */
+  readonly drainingMs?: number;
 };
 
 const READ_MAX = 1024 * 1024;
@@ -52,6 +72,8 @@ const BLIND_LOOK_MS = 5;
 const LOST_MS = 1_000;
 const DRAINING_MS = 5_000;
 
+const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
+
 type Facts = { readonly status: CommandStatus; readonly isClaimed: boolean; readonly isAlive: boolean };
 
 class Command implements ParkedCommand {
@@ -60,29 +82,33 @@ class Command implements ParkedCommand {
   readonly #spool: Spool;
   readonly #send: (words: string) => void;
   readonly #watcher: FSWatcher | null;
-  readonly #marks = createMarkReader((bytes) => this.#output(bytes));
+  readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
+  readonly #drainingMs: number;
   #timer: NodeJS.Timeout | null = null;
   readonly #parkingTimer: NodeJS.Timeout;
   #state: 'parking' | 'waiting' | 'running' | 'ending' | 'ended' = 'parking';
   #process: LaunchedProcess | null = null;
   #isOrphan = false;
+  #isKept = false;
   #outputBytes = 0;
   /** Since when the command seems stuck; null if it does not. */
   #stuckSince: number | null = null;
-  #output: (bytes: Buffer) => void = () => undefined;
+  #receiver = IGNORED;
+  #draining: NodeJS.Timeout | null = null;
   #tellReady: (process: LaunchedProcess | null) => void = () => undefined;
   #tellEnd: (end: LaunchedEnd) => void = () => undefined;
 
-  constructor(spool: Spool, send: (words: string) => void, watches: boolean) {
+  constructor(spool: Spool, send: (words: string) => void, options: FollowOptions) {
     this.#spool = spool;
     this.#send = send;
+    this.#drainingMs = options.drainingMs ?? DRAINING_MS;
     this.ready = new Promise((resolve) => {
       this.#tellReady = resolve;
     });
     this.ended = new Promise((resolve) => {
       this.#tellEnd = resolve;
     });
-    this.#watcher = watches ? this.#watch() : null;
+    this.#watcher = (options.watches ?? true) ? this.#watch() : null;
     this.#lookRegularly();
     this.#parkingTimer = setTimeout(() => this.#parked(null), PARKING_MS).unref();
   }
@@ -95,18 +121,35 @@ class Command implements ParkedCommand {
     return this.#outputBytes;
   }
 
+  get isKept(): boolean {
+    return this.#isKept;
+  }
+
   isWaiting(): boolean {
     this.#look();
     return this.#state === 'waiting' && this.#process !== null && isRunning(this.#process);
   }
 
-  go(command: ShellCommand, due: number | null, output: (bytes: Buffer) => void): void {
+  go({ text, line, order }: CommandStart, to: OutputReceiver): void {
     if (this.#state !== 'waiting') return;
-    this.#output = output;
+    this.#run(to);
+    this.#isKept = (order.record?.job ?? null) !== null;
+    this.#spool.order(text, order);
+    this.#send(`g ${line}`);
+  }
+
+  /** Follows a command that an earlier agent has started. */
+  attach(to: OutputReceiver): void {
+    this.#parked(this.#spool.status().process);
+    this.#isOrphan = true;
+    this.#run(to);
+    this.#look();
+  }
+
+  #run(to: OutputReceiver): void {
+    this.#receiver = to;
     this.#state = 'running';
     this.#lookRegularly().ref();
-    this.#spool.order(commandText(command), due);
-    this.#send(`g ${goLine(command)}`);
   }
 
   cancelled(): void {
@@ -164,12 +207,16 @@ class Command implements ParkedCommand {
     if (status.process !== null) this.#parked(status.process);
     if (status.exitCode !== null && status.isComplete) this.#end();
     else if (this.#state === 'running') this.#read();
+    if (status.exitCode !== null) this.#draining ??= setTimeout(() => this.#end(), this.#drainingMs).unref();
   }
 
   #read(): boolean {
-    return this.#spool.read(READ_MAX, (bytes) => {
-      this.#outputBytes += bytes.length;
-      this.#marks.add(bytes);
+    return this.#spool.read(READ_MAX, {
+      bytes: (bytes) => {
+        this.#outputBytes += bytes.length;
+        this.#marks.add(bytes);
+      },
+      skipped: (count) => this.#receiver.skipped(count),
     });
   }
 
@@ -179,18 +226,19 @@ class Command implements ParkedCommand {
     return { status: this.#spool.status(), isClaimed: this.#spool.isClaimed(), isAlive };
   }
 
-  /** Ends a command that is stuck. */
+  /** Ends a command that has no process and no exit code. */
   #judgeStuck(): void {
     if (this.#state !== 'running') return;
     const { status, isClaimed, isAlive } = this.#facts();
-    const isWell = status.exitCode === null && (isAlive || (!isClaimed && !this.#isOrphan));
+    const isWell = status.exitCode !== null || isAlive || (!isClaimed && !this.#isOrphan);
     const now = performance.now();
     if (isWell) this.#stuckSince = null;
     else this.#stuckSince ??= now;
-    if (now - (this.#stuckSince ?? now) >= (status.exitCode === null ? LOST_MS : DRAINING_MS)) this.#end();
+    if (now - (this.#stuckSince ?? now) >= LOST_MS) this.#end();
   }
 
   #end(): void {
+    if (this.#state === 'ending' || this.#state === 'ended') return;
     const hasRun = this.#state === 'running';
     this.#state = 'ending';
     if (hasRun) this.#drain();
@@ -204,10 +252,13 @@ class Command implements ParkedCommand {
   }
 
   #tell(): void {
-    const { isCut } = this.#spool.status();
-    const end = { how: this.#howItEnded(), leftBehind: this.#marks.end(), isCut };
+    const how = this.#howItEnded();
+    const { isCut, isComplete, endedAt } = this.#spool.status();
+    const why = whyKilled(this.#spool.why());
+    const end = { how, leftBehind: this.#marks.end(), isCut, isWhole: isComplete, endedAt, why };
     this.#state = 'ended';
     clearTimeout(this.#parkingTimer);
+    if (this.#draining !== null) clearTimeout(this.#draining);
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#watcher?.close();
     this.#spool.close();
@@ -234,6 +285,16 @@ class Command implements ParkedCommand {
   }
 }
 
-/** `send` takes an order without the number of the command. `watches` false: don't use file change notifications. */
-export const followCommand = (spool: Spool, send: (words: string) => void, watches = true): ParkedCommand =>
-  new Command(spool, send, watches);
+/** `send` takes an order without the number of the command. */
+export const followCommand = (
+  spool: Spool,
+  send: (words: string) => void,
+  options: FollowOptions,
+): ParkedCommand => new Command(spool, send, options);
+
+/** Follows a command that an earlier agent has started and that was claimed. */
+export const attachCommand = (spool: Spool, to: OutputReceiver, options: FollowOptions): ParkedCommand => {
+  const command = new Command(spool, () => undefined, options);
+  command.attach(to);
+  return command;
+};

@@ -12,8 +12,9 @@ export const NEWLINE_VARIABLE = 'newline';
 export const shellWordInLine = (text: string): string =>
   text.split('\n').map(shellWord).join(`"$${NEWLINE_VARIABLE}"`);
 
-/** Names that a shell treats specially, so they can't be exported. */
-const OWN = /^(?:_|PPID|SHELLOPTS|BASHOPTS|BASH_.*|E?UID|IFS|OPTIND|LINENO|GROUPS|DIRSTACK|FUNCNAME)$/;
+/** Names that a shell treats specially, so they can't be exported, and those of our own scripts. */
+const OWN =
+  /^(?:_|go|newline|PPID|SHELLOPTS|BASHOPTS|BASH_.*|E?UID|IFS|OPTIND|LINENO|GROUPS|DIRSTACK|FUNCNAME)$/;
 
 /** Whether a POSIX shell can export a variable of this name. */
 export const isExportable = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name) && !OWN.test(name);

@@ -28,7 +28,7 @@ export type FileMemory = {
   set(path: string, sha256: string): void;
 };
 
-/** A command that runs in the background; it ends with the session. */
+/** A command that runs in the background; it ends with the session, unless the program is killed. */
 export type Job = {
   readonly jobId: string;
   readonly command: string;
@@ -42,6 +42,8 @@ export type Job = {
 export type Jobs = {
   /** Registers a job under the next id (`job-1`, ...). */
   add(start: (jobId: string) => Job): Job;
+  /** Registers a job of an earlier process of the session under its id. */
+  restore(job: Job): void;
   get(jobId: string): Job | undefined;
   list(): readonly Job[];
 };
@@ -50,6 +52,8 @@ export type ToolContext = {
   /** Real absolute path. */
   readonly workspace: string;
   readonly callId: string;
+  /** The batch of the call. Unlike the id of the call alone, both together are unique in the session. */
+  readonly batchId: string;
   /** The real paths that policy approved. Don't touch a path that resolves to another one by now. */
   readonly paths: readonly string[];
   /** The hosts that policy approved. Don't follow redirects to other hosts. */
@@ -86,6 +90,20 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'> & {
 /** sha256 of one file before and after a change; `after` is absent if the call changes nothing, or if it is unknown. */
 export type FileHashes = { readonly before: string; readonly after?: string };
 
+/** What a tool finds of a call that was running when the session was interrupted. */
+export type InterruptedCall =
+  /** It had not begun, and never will. */
+  | { readonly kind: 'neverBegan' }
+  /** The text says what is known. */
+  | { readonly kind: 'unknown'; readonly text: string }
+  | {
+      readonly kind: 'found';
+      /** Time until its deadline in ms; null without one. */
+      readonly leftMs: number | null;
+      /** Waits for its end, as `run` does. */
+      finish(): Promise<ToolOutcome>;
+    };
+
 export type Tool = ToolDeclaration & {
   readonly traits: CallTraits;
   /** Validates the input and collects the facts that policy needs. Changes nothing. */
@@ -97,6 +115,10 @@ export type Tool = ToolDeclaration & {
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
   /** For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes nothing. */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
+  /** Called before the start of a call is journaled. Must be quick, and must not fail. */
+  announce?(workspace: string): void;
+  /** For the effect `opaque`: finds a call that was running when the session was interrupted. */
+  findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /** Text of a successful call that is kept verbatim when compaction replaces the messages around it. */
   keep?(input: JsonObject): string;
   /** Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool. */

@@ -144,7 +144,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   #recover(resumed: State, past: PastFiles | undefined): void {
-    recoverCalls(runningCalls(this.#opened, resumed), this.#journal, this.#performers.tools, past);
+    const running = runningCalls(this.#opened, resumed);
+    const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
+    const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
+      if (taken.kind === 'fault') this.#report(taken.fault);
+    });
+    recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
     const { autoCommit, workspace } = resumed.session.settings;
     const commits = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
     if (autoCommit === 'on' && !commits) void this.#recoverHooks(workspace);
@@ -176,7 +181,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#report(killed.fault);
     }
-    const closed = await attempt(() => this.#equipment.close?.());
+    const closed = await attempt(() => this.#equipment.close?.(this.fault !== null));
     if (closed.kind === 'fault') this.#report(closed.fault);
   }
 }

@@ -18,8 +18,13 @@ export type SessionDependencies = {
   readonly hooks: Hooks | null;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
-  /** Releases the session's own resources after all its work has stopped. */
-  close?(): Promise<void>;
+  /**
+   * Takes over what earlier processes of the session have left running. `waited`: the interrupted calls that are being
+   * recovered, each as batch and call.
+   */
+  takeOver?(waited: readonly string[]): Promise<void>;
+  /** Releases the session's own resources after all its work has stopped. `isFailed`: the journal may lack results. */
+  close?(isFailed: boolean): Promise<void>;
 };
 
 /** The dependencies in the form that the performers use. */

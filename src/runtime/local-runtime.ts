@@ -19,7 +19,7 @@ export type RuntimeDependencies = {
   /** Hash of the machine's edges, for the headers of new journals. */
   readonly machine: string;
   /** What a session of these settings works with; called once whenever a session is created or opened. */
-  equip(settings: Settings): Promise<SessionDependencies>;
+  equip(settings: Settings, sessionId: string): Promise<SessionDependencies>;
   newSessionId(): string;
   /** A number from 0 to 1. */
   random(): number;
@@ -68,14 +68,14 @@ class OpenSessions implements LocalRuntime {
   async create({ settings, instructions, stoppingPolicy }: NewSession & Stopping): Promise<string> {
     const { journals, clock, machine, report } = this.#needs;
     checkSettings(settings);
-    const needs = await this.#needs.equip(settings);
+    const sessionId = this.#needs.newSessionId();
+    const needs = await this.#needs.equip(settings, sessionId);
     const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
     // first, so that no header is ever durable without what it names
     const [instructionsHash, toolsHash] = await Promise.all([
       journals.blobs.put(frozen.instructions),
       journals.blobs.put(frozen.tools),
     ]);
-    const sessionId = this.#needs.newSessionId();
     const header: Header = {
       version: 1,
       sessionId,
@@ -103,7 +103,7 @@ class OpenSessions implements LocalRuntime {
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);
-      const needs = await this.#needs.equip({ ...state.session.settings, ...changes });
+      const needs = await this.#needs.equip({ ...state.session.settings, ...changes }, sessionId);
       return { changes, equipment: this.#gather(needs, await journal.frozen(), stoppingPolicy) };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);

@@ -10,8 +10,8 @@ import type { ToolRuns } from './tools/tool-run.js';
  * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).
  *
  * 1. In every class the answer is one ordinary ToolCompleted. If a call may have run, its result says so.
- * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and counts as done if the file is as the
- *    call leaves it. `opaque` never runs again by itself.
+ * 2. `pure` runs again. `probeable` runs again if the file is as it was before, and is done if the file is as the call
+ *    leaves it. `opaque` is looked for by its tool: it is waited for, or runs if it had not begun, or is unknown.
  */
 
 type Running = { readonly batchId: string; readonly call: JudgedCall };
@@ -32,9 +32,6 @@ export const runningCalls = (opened: State, resumed: State): readonly Running[] 
 /** The status says that the outcome is unknown; the text says what is known. */
 const lost = (text: string): ToolOutcome => ({ status: 'lost', text });
 
-const COMMAND_LOST = lost(
-  'the command was running when the session ended; check whether it took effect before you run it again',
-);
 const FILE_CHANGED = lost('the file has changed since the call began: read it before you go on');
 const NOT_RECORDED = lost('how the file was before the call is not recorded: read it before you go on');
 
@@ -74,13 +71,13 @@ const decideProbeable = async (
 
 /**
  * Settles each running call by its effect class, and restores the session's memory of files. Without `known` the
- * journal is read for that once, when the first tool runs.
+ * journal is read for that once, when the first tool runs. No tool runs before `takingOver` has resolved.
  */
 export const recoverCalls = (
   running: readonly Running[],
   journal: Journal,
   tools: ToolRuns,
-  known: PastFiles | undefined,
+  { known, takingOver }: { readonly known: PastFiles | undefined; readonly takingOver: Promise<void> },
 ): void => {
   const upTo = journal.seq;
   let reading = known === undefined ? null : Promise.resolve(known);
@@ -91,11 +88,15 @@ export const recoverCalls = (
   tools.recallWith(async (files) => {
     const { seen } = await readOnce();
     for (const [path, sha256] of seen) files.set(path, sha256);
+    await takingOver;
   });
   for (const { batchId, call } of running) {
     const { effect } = call.traits;
+    if (effect === 'opaque') {
+      tools.recoverOpaque(batchId, call);
+      continue;
+    }
     tools.recover(batchId, call, async (look, files) => {
-      if (effect === 'opaque') return COMMAND_LOST;
       if (effect === 'pure') return null;
       const past = await readOnce();
       const recorded = past.batchId === batchId ? past.hashes.get(call.callId) : undefined;

@@ -1,9 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
-import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
+import { statusOf } from '../files/entry-status.js';
 import { canBeParked } from '../launcher/fenced-shell.js';
-import type { Launcher, TakenCommand } from '../launcher/launcher.js';
-import type { CommandFence } from '../launcher/launcher-process.js';
+import type { Launcher } from '../launcher/launcher.js';
+import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
 import { findProgram, type ProgramPath, searchPrograms } from '../programs/find-program.js';
 import { systemBash } from '../programs/start-program.js';
 import {
@@ -19,13 +19,33 @@ import { closingOthers } from './inherited-descriptors.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
-import { commandsFolder, INNER_HOME, removeFolders, unlinkDownloads } from './session/session-folders.js';
+import type {
+  CommandSandbox,
+  CommandSandboxOptions,
+  CommandSpec,
+  PreparedCommand,
+  WaitingCommand,
+} from './sandboxed-command.js';
+import {
+  commandsFolder,
+  INNER_HOME,
+  removeFolders,
+  removePrivateFolders,
+  unlinkDownloads,
+} from './session/session-folders.js';
 import { type SessionView, unfitWorkspace, viewSession } from './session/visible-machine.js';
 import { commandFilter } from './system-calls/command-system-calls.js';
 import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
 
 export type { SandboxProbe } from './sandbox-probe.js';
 export { SandboxRefusal } from './sandbox-refusal.js';
+export type {
+  CommandSandbox,
+  CommandSandboxOptions,
+  CommandSpec,
+  PreparedCommand,
+  WaitingCommand,
+} from './sandboxed-command.js';
 
 /**
  * Starts commands, fenced or not. There is no other way to start one.
@@ -35,66 +55,6 @@ export { SandboxRefusal } from './sandbox-refusal.js';
  * 3. /tmp and the home folder belong to the session: a command finds what an earlier one left there.
  * 4. Commands can't change files that run later without a question (keep-protected-files.ts).
  */
-
-export type CommandSandboxOptions = {
-  /** Real path of the folder that commands work in. */
-  readonly workspace: string;
-  /** Pawl's own environment, from which the variables of commands are chosen. */
-  readonly environment: ProcessEnvironment;
-  /** A new folder for this session alone, named PID-…, so that folders of killed sessions can be recognized. */
-  readonly sessionFolder: string;
-  /** Folder for the cached result of the probe, shared by all sessions. Null: no cache. */
-  readonly cacheFolder: string | null;
-  /** Names of variables that the user passes to commands beside the usual ones. Secrets are allowed. */
-  readonly passEnvironment?: readonly string[];
-  /** Files and folders that no fenced command may see: Pawl's own state and configuration. */
-  readonly hidden?: readonly string[];
-};
-
-export type CommandSpec = {
-  readonly level: CommandLevel;
-  /** Absolute path. */
-  readonly program: string;
-  readonly words: readonly string[];
-  /** Variables of this command alone, beside those of the session. */
-  readonly environment: ProcessEnvironment;
-};
-
-export type PreparedCommand = {
-  readonly program: string;
-  readonly words: readonly string[];
-  /** The complete environment: nothing of Pawl's own is added. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** The folder to start it in. */
-  readonly folder: string;
-  /** Open files that the process inherits as 3, 4, … (`stdio: ['ignore', 'pipe', 'pipe', ...descriptors]`). */
-  readonly descriptors: readonly number[];
-  /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
-  started(): void;
-  /** Call it after the command has ended. Returns lines for the model about files set aside. Never rejects. */
-  finish(): Promise<readonly string[]>;
-};
-
-/** A fenced command that is set up and waits for its start. */
-export type WaitingCommand = Pick<TakenCommand, 'process' | 'ended' | 'cancelled'> & {
-  /** Starts it, once. `due`: when it will be killed, in ms since 1970. `output` gets stdout and stderr as one. */
-  go(due: number | null, output: (bytes: Buffer) => void): void;
-  /** As in PreparedCommand. */
-  finish(): Promise<readonly string[]>;
-};
-
-export type CommandSandbox = {
-  /** Whether fenced commands work on this machine. The answer is cached. Never rejects. */
-  probe(): Promise<SandboxProbe>;
-  /** Rejects with a SandboxRefusal if the command can't be fenced. */
-  prepare(order: CommandSpec): Promise<PreparedCommand>;
-  /** Like `prepare`, with a fence that src/launcher/ set up in advance. Null: start it directly. Fenced levels only. */
-  takeWaiting(order: CommandSpec): Promise<WaitingCommand | null>;
-  /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
-  allow(place: string): void;
-  /** Removes the session's home and /tmp; files that were set aside stay. Never rejects. */
-  close(): Promise<void>;
-};
 
 /** Interval in ms at which protected paths are checked while a command runs. */
 const SWEEP_MS = 1_000;
@@ -109,9 +69,9 @@ const bashFor = (options: CommandSandboxOptions): ProgramPath | null =>
 const filterFor = ({ filters }: SessionView, isReachable: boolean): string | null =>
   filters === null ? null : isReachable ? filters.withoutLocal : filters.local;
 
-/** The fence, environment and clean-up of one fenced command. */
-type FencePlan = {
-  readonly fence: CommandFence;
+/** The fence, environment and clean-up of one command. */
+type Plan<E extends Enclosure> = {
+  readonly fence: E;
   readonly environment: Readonly<Record<string, string>>;
   finish(): Promise<readonly string[]>;
 };
@@ -148,13 +108,13 @@ class Sandbox implements CommandSandbox {
     return order.level === 'off' ? this.#open(order) : this.#fence(order);
   }
 
-  async close(): Promise<void> {
+  async close(keepsResults = false): Promise<void> {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
-    if (this.#view === null) return;
-    await this.#view.catch(() => null); // the command that wanted it was refused, and told why
-    removeFolders(this.#options.sessionFolder);
+    if (this.#view === null && this.#launcher === null) return;
+    await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
+    (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
 
   #ask(): Promise<Probed> {
@@ -179,12 +139,11 @@ class Sandbox implements CommandSandbox {
 
   /** Level `off`, the user's own decision: the command sees the whole machine, but no secrets in its environment. */
   #open({ program, words, environment }: CommandSpec): PreparedCommand {
-    const { workspace, passEnvironment = [] } = this.#options;
-    const base = openEnvironment(this.#options.environment, passEnvironment);
+    const { workspace } = this.#options;
     const started = closingOthers({ program, words }, 2, bashFor(this.#options));
     return {
       ...{ ...started, folder: workspace, descriptors: [], started: () => undefined },
-      environment: withVariables(base, environment),
+      environment: this.#openVariables(environment),
       finish: async () => {
         this.#workspace.accept();
         return [];
@@ -193,8 +152,9 @@ class Sandbox implements CommandSandbox {
   }
 
   async takeWaiting(order: CommandSpec): Promise<WaitingCommand | null> {
-    const plan = await this.#plan(order);
-    const { program, words } = order;
+    const plan = order.level === 'off' ? this.#planOpen(order) : await this.#plan(order);
+    if (plan === null) return null;
+    const { program, words, record = null } = order;
     const command = {
       program,
       words,
@@ -210,8 +170,30 @@ class Sandbox implements CommandSandbox {
     const { process, ended, cancelled } = taken;
     return {
       ...{ process, ended, cancelled, finish: plan.finish },
-      go: (due, output) => taken.go(command, due, output),
+      go: (due, to) => taken.go(command, this.#options.workspace, { due, record }, to),
     };
+  }
+
+  /** Null if nobody will look for the command, or it can't be started by the launcher. */
+  #planOpen({ environment }: CommandSpec): Plan<OpenStart> | null {
+    const { workspace, outlives = false } = this.#options;
+    const setsid = outlives && statusOf(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
+    if (setsid === null) return null;
+    this.#refuseIfClosed();
+    const { _: ignored, ...variables } = this.#openVariables(environment);
+    return {
+      fence: { setsid },
+      environment: variables,
+      finish: async () => {
+        this.#workspace.accept();
+        return [];
+      },
+    };
+  }
+
+  #openVariables(environment: ProcessEnvironment): Readonly<Record<string, string>> {
+    const base = openEnvironment(this.#options.environment, this.#options.passEnvironment ?? []);
+    return withVariables(base, environment);
   }
 
   async #fence(order: CommandSpec): Promise<PreparedCommand> {
@@ -236,14 +218,14 @@ class Sandbox implements CommandSandbox {
     if (copier === null) return null;
     this.#launcher ??= createLauncher({
       folder: commandsFolder(this.#options.sessionFolder),
-      copier,
+      ...{ copier, outlives: this.#options.outlives ?? false },
       closingOthers: (program, words, last) =>
         closingOthers({ program, words }, last, bashFor(this.#options)),
     });
     return this.#launcher;
   }
 
-  async #plan(order: CommandSpec): Promise<FencePlan> {
+  async #plan(order: CommandSpec): Promise<Plan<CommandFence>> {
     const probed = await this.#ask();
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();

@@ -7,9 +7,12 @@ import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { failed } from './change-file.js';
 import { defineTool } from './define-tool.js';
 import { readCommandShape } from './foreign-inputs.js';
-import { describeEnd, endLines, outcomeOf, outputOf, type StartedCommand } from './shell/command-result.js';
+import { jobOf, jobStarted } from './shell/command-job.js';
+import { outcomeOf, type StartedCommand, waitForEnd } from './shell/command-result.js';
 import type { CommandVariables } from './shell/command-variables.js';
-import { type CommandEnd, type CommandRequest, startCommand } from './shell/shell-command.js';
+import { callKey, findCommand } from './shell/earlier-commands.js';
+import type { CommandRequest } from './shell/prepare-command.js';
+import { startCommand } from './shell/shell-command.js';
 
 /** The shell for all commands. */
 export const PROGRAM = 'bash';
@@ -65,25 +68,6 @@ const requestOf = ({ command, background = false, jobAction, jobId }: Input): Ba
   return jobId === undefined ? invalid('jobId', 'is missing') : { kind: jobAction, jobId };
 };
 
-const jobOf = (jobId: string, command: string, started: StartedCommand): Job => {
-  const { running } = started;
-  let end: CommandEnd | undefined;
-  void running.ended.then((ended) => {
-    end = ended;
-  });
-  return {
-    jobId,
-    command,
-    status: () => (end === undefined ? 'running' : describeEnd(end)),
-    droppedBytes: () => running.output.droppedBytes(),
-    output: () => [outputOf(running), ...(end === undefined ? [] : endLines(started, end))].join('\n'),
-    kill: async () => {
-      running.kill();
-      await running.ended;
-    },
-  };
-};
-
 const showJob = (job: Job): string => `${job.jobId}: ${job.status()}: ${job.command}`;
 
 const useJob = async (
@@ -108,51 +92,47 @@ type Shell = {
   readonly sessionMark: string;
 };
 
+/** `jobId`: null of a foreground command. */
+type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> & { readonly jobId: string | null };
+
 const startWith = (
   shell: Shell,
-  { command, deadlineMs }: Pick<CommandRequest, 'command' | 'deadlineMs'>,
+  { command, deadlineMs, jobId }: RunOrder,
   context: ToolContext,
   progress: (text: string) => void,
 ): StartedCommand => {
   const { workspace, sandbox: level } = context;
   const marker = `${shell.sessionMark}:${context.callId}`;
+  const job = jobId === null ? null : { jobId, command };
   const running = startCommand({
     sandbox: () => shell.sandbox.of(workspace),
     ownEnvironment: shell.environment,
     environment: shell.variables(workspace, command, marker),
-    ...{ program: PROGRAM, level, command, workspace, marker, deadlineMs, progress },
+    ...{ program: PROGRAM, level, command, workspace, deadlineMs, progress },
+    record: { call: callKey(context), marker, job },
   });
   return { running, level, workspace, home: shell.environment.HOME ?? '' };
 };
 
 const runInBackground = async (shell: Shell, command: string, context: ToolContext): Promise<ToolOutcome> => {
-  const started = startWith(shell, { command, deadlineMs: null }, context, () => undefined);
-  const job = context.jobs.add((jobId) => jobOf(jobId, command, started));
-  const early = await Promise.race([started.running.ended, sleep(EARLY_END_MS, null)]);
-  if (early !== null) return outcomeOf(started, early, context.signal);
-  return {
-    status: 'ok',
-    text: `Started ${job.jobId} in the background. See or kill it with jobAction and jobId.`,
-  };
+  let early: Promise<ToolOutcome | null> = Promise.resolve(null);
+  const { jobId } = context.jobs.add((id) => {
+    const started = startWith(shell, { command, deadlineMs: null, jobId: id }, context, () => undefined);
+    early = started.running.ended.then((end) => outcomeOf(started, end, context.signal));
+    return jobOf(id, command, started);
+  });
+  return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
 };
 
 const runToEnd = async (
   shell: Shell,
-  order: Pick<CommandRequest, 'command' | 'deadlineMs'>,
+  command: string,
+  deadlineMs: number,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
+  const order = { command, deadlineMs, jobId: null };
   const started = startWith(shell, order, context, (text) => context.progress(text));
-  const { running } = started;
-  const stop = (): void => running.stop();
-  const kill = (): void => running.kill();
-  context.signal.addEventListener('abort', stop, { once: true });
-  context.force.addEventListener('abort', kill, { once: true });
-  if (context.signal.aborted) stop();
-  if (context.force.aborted) kill();
-  const end = await running.ended;
-  context.signal.removeEventListener('abort', stop);
-  context.force.removeEventListener('abort', kill);
-  return outcomeOf(started, end, context.signal);
+  return outcomeOf(started, await waitForEnd(started.running, context), context.signal);
 };
 
 /** Facts for the policy. Reading or ending a job affects nothing outside. */
@@ -219,17 +199,20 @@ export const createBashTool = (shell: Shell): Tool =>
       return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
     },
     title: (input) => titleOf(requestOf(input)),
+    announce: (workspace) => shell.sandbox.announce(workspace),
+    async findInterrupted(input, context) {
+      const isCommand = requestOf(input).kind === 'command';
+      // Showing and ending jobs can be repeated.
+      if (!isCommand) return { kind: 'neverBegan' };
+      return findCommand(shell.sandbox, shell.environment.HOME ?? '', context);
+    },
     async run(input, context) {
       const request = requestOf(input);
       switch (request.kind) {
         case 'command':
           return request.background
             ? runInBackground(shell, request.command, context)
-            : runToEnd(
-                shell,
-                { command: request.command, deadlineMs: input.timeoutMs ?? DEADLINE_MS },
-                context,
-              );
+            : runToEnd(shell, request.command, input.timeoutMs ?? DEADLINE_MS, context);
         case 'list':
         case 'show':
         case 'kill':

@@ -6,6 +6,7 @@ import type { CallPreview, CallTraits } from '../agent/call.js';
 import type { JsonObject } from '../agent/message.js';
 import type {
   FileHashes,
+  InterruptedCall,
   InvalidInput,
   Judgement,
   PreviewContext,
@@ -68,6 +69,8 @@ export type ToolParts<Schema extends GenericSchema> = {
   title(input: InferOutput<Schema>, paths: readonly string[]): string;
   preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  announce?(workspace: string): void;
+  findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
   keep?(input: InferOutput<Schema>): string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
@@ -80,7 +83,8 @@ const withoutIgnored = (input: JsonObject): JsonObject =>
 
 /** Creates a tool. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
-  const { name, description, schema, traits, shape, preview, before, keep } = parts;
+  const { name, description, schema, traits, shape, preview, before, announce, findInterrupted, keep } =
+    parts;
   const checked = (input: JsonObject): InferOutput<Schema> => {
     const result = checkInput(schema, withoutIgnored(input));
     if (result.kind === 'ok') return result.value;
@@ -109,6 +113,10 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     },
     ...(preview === undefined ? {} : { preview: async (input, context) => preview(checked(input), context) }),
     ...(before === undefined ? {} : { before: (input, context) => before(checked(input), context) }),
+    ...(announce === undefined ? {} : { announce }),
+    ...(findInterrupted === undefined
+      ? {}
+      : { findInterrupted: (input, context) => findInterrupted(checked(input), context) }),
     ...(keep === undefined ? {} : { keep: (input) => keep(checked(input)) }),
     run: async (input, context) => parts.run(checked(input), context),
   };

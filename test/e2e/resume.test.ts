@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { killLaunchers } from './command-processes.js';
 import {
   expectCode,
   expectValid,
@@ -34,7 +35,7 @@ test('after a clean end --continue sends what was said before', async (context) 
   );
 });
 
-test('after kill -9 in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
+test('after kill -9 of everything in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
   const mark = uniqueSleep(context);
   const place = await makeServed(context, [
     message(
@@ -50,6 +51,7 @@ test('after kill -9 in a batch, finished results are sent and the lost one is sa
   // The process list shows the text of the command before the shell has run its first part.
   await until('the command', () => existsSync(join(place.workspace, 'ran.txt')));
   running.child.kill('SIGKILL');
+  killLaunchers(place, 'killed');
   await running.ended;
   const ended = await runPawl(place, ['--continue', '-p', 'what now?', '--json']);
   expectCode(ended, 0);
@@ -79,6 +81,7 @@ test('what was lost is told in words, too, with the command that it was', async 
   const running = startPawl(place, ['-p', 'work']);
   await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
   running.child.kill('SIGKILL');
+  killLaunchers(place, 'killed');
   await running.ended;
   const ended = await runPawl(place, ['--continue', '-p', 'what now?']);
   expectCode(ended, 0);

@@ -83,11 +83,19 @@ for (const [title, facts, verdict] of rows)
 test('verdict: a line of the status counts once it is written to its end', () => {
   assert.equal(readStatus(`${RUN}\nexit 1`).exitCode, null);
   assert.equal(readStatus(`${RUN}\nexit 1\n`).exitCode, 1);
-  assert.deepEqual(readStatus(''), { process: null, exitCode: null, isComplete: false, isCut: false });
+  assert.deepEqual(readStatus(''), {
+    process: null,
+    exitCode: null,
+    endedAt: null,
+    isComplete: false,
+    isCut: false,
+  });
   assert.deepEqual(statusOf(RUN, 'cut', 'exit 0', 'eof'), {
     process,
     exitCode: 0,
+    endedAt: null,
     isComplete: true,
     isCut: true,
   });
+  assert.deepEqual(statusOf(RUN, 'exit 7 12.34').endedAt, 12_340);
 });

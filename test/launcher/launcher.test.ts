@@ -10,7 +10,7 @@ import { ownPrograms } from '../../src/programs/find-program.js';
 import { systemBash } from '../../src/programs/start-program.js';
 import { closingOthers } from '../../src/sandbox/inherited-descriptors.js';
 import { processesWith, until } from '../tools/processes.js';
-import { makePlace, programOf, shell } from './place.js';
+import { makePlace, programOf, shell, to } from './place.js';
 
 /** The launcher itself, with real shells, bubblewrap and files. */
 
@@ -119,9 +119,14 @@ test('launcher: the next command is parked, and discarded where another fence is
   const other = { ...place.fence, words: [...place.fence.words, '--setenv', 'OTHER', 'yes'] };
   const taken = await place.launcher.take(other);
   let output = '';
-  taken?.go(shell('echo $OTHER'), null, (bytes) => {
-    output += bytes.toString('utf8');
-  });
+  taken?.go(
+    shell('echo $OTHER'),
+    '/',
+    { due: null, record: null },
+    to((text) => {
+      output += text;
+    }),
+  );
   await taken?.ended;
   assert.equal(output, 'yes\n');
   await until('what was parked is gone', () => !existsSync(path.join(place.folder, '3')));
@@ -193,10 +198,15 @@ test('launcher: when a command is due is written before it begins, and why it wa
   assert.ok(taken !== null);
   const read = (name: string): string => readFileSync(path.join(place.folder, '1', name), 'utf8');
   let output = '';
-  taken.go(shell('echo up; sleep 1000; exit 0'), 4_711, (bytes) => {
-    output += bytes.toString('utf8');
-  });
-  assert.equal(read('due'), '4711');
+  taken.go(
+    shell('echo up; sleep 1000; exit 0'),
+    '/',
+    { due: 4_711, record: null },
+    to((text) => {
+      output += text;
+    }),
+  );
+  assert.equal(read('order'), '4711\n');
   await until('it runs', () => output === 'up\n');
   taken.cancelled();
   process.kill(taken.process.pid, 'SIGKILL');
@@ -229,7 +239,12 @@ test('launcher: what was taken and can not begin any more says so, and never beg
   const taken = await place.launcher.take(place.fence);
   assert.ok(taken !== null);
   process.kill(-leaderOf(place.shells()), 'SIGKILL');
-  taken.go(shell('echo up'), null, () => assert.fail('it has begun'));
+  taken.go(
+    shell('echo up'),
+    '/',
+    { due: null, record: null },
+    to(() => assert.fail('it has begun')),
+  );
   assert.deepEqual((await taken.ended).how, { kind: 'neverStarted' });
 });
 

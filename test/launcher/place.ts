@@ -5,6 +5,7 @@ import type { ShellCommand } from '../../src/launcher/fenced-shell.js';
 import { createLauncher, type Launcher } from '../../src/launcher/launcher.js';
 import type { CommandFence, LauncherOptions } from '../../src/launcher/launcher-process.js';
 import type { LaunchedEnd } from '../../src/launcher/parked-command.js';
+import type { OutputReceiver } from '../../src/launcher/spool-reader.js';
 import { ownPrograms, type ProgramPath } from '../../src/programs/find-program.js';
 import { systemBash } from '../../src/programs/start-program.js';
 import { closingOthers } from '../../src/sandbox/inherited-descriptors.js';
@@ -46,6 +47,11 @@ export const shell = (script: string, more: Partial<ShellCommand> = {}): ShellCo
   ...more,
 });
 
+export const to = (tell: (text: string) => void): OutputReceiver => ({
+  bytes: (bytes) => tell(bytes.toString('utf8')),
+  skipped: () => undefined,
+});
+
 /** By the folder they stand in. */
 const shellsIn = (folder: string): readonly number[] =>
   readdirSync('/proc')
@@ -80,7 +86,8 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
       const taken = await launcher.take(fence);
       if (taken === null) throw new Error('no command can be had');
       const pieces: Buffer[] = [];
-      taken.go(shell(script, more), null, (bytes) => pieces.push(bytes));
+      const receiver = { bytes: (bytes: Buffer) => void pieces.push(bytes), skipped: () => undefined };
+      taken.go(shell(script, more), '/', { due: null, record: null }, receiver);
       return { ...(await taken.ended), output: Buffer.concat(pieces).toString('utf8') };
     },
     shells: () => shellsIn(folder),

@@ -106,6 +106,7 @@ export const ok = (text: string): ToolOutcome => ({ status: 'ok', text });
 const fileMemory = (): FileMemory => new Map<string, string>();
 
 const jobsOf = (list: Job[]): Jobs => ({
+  restore: (job) => void list.push(job),
   add: (start) => {
     const job = start(`job-${list.length + 1}`);
     list.push(job);

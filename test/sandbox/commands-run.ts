@@ -31,7 +31,7 @@ export const runCommand = async ({
     return await tool.run(
       { command },
       {
-        ...{ workspace, callId: 'call', paths: [workspace], hosts: [], sandbox: level },
+        ...{ workspace, batchId: 'batch', callId: 'call', paths: [workspace], hosts: [], sandbox: level },
         ...{ signal: never, force: never, files: createFileMemory(), jobs: createJobs() },
         left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
         blobs: { get: async () => undefined, put: async () => '' },

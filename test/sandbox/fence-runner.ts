@@ -87,14 +87,19 @@ const launch = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Runn
   const waiting = await sandbox.takeWaiting(order);
   if (waiting === null) throw new Error('no command waits');
   let output = '';
-  const kill = (): void => void process.kill(waiting.process.pid, 'SIGKILL');
+  const kill = (): void => {
+    if (waiting.process !== null) process.kill(waiting.process.pid, 'SIGKILL');
+  };
   const timer = setTimeout(kill, TIMEOUT_MS);
   const ended = waiting.ended.then(({ how }) => {
     clearTimeout(timer);
     return how.kind === 'exited' ? how.code : null;
   });
-  waiting.go(null, (bytes) => {
-    output += bytes.toString('utf8');
+  waiting.go(null, {
+    bytes: (bytes) => {
+      output += bytes.toString('utf8');
+    },
+    skipped: () => undefined,
   });
   return { kill, ended, output: () => output, finish: () => waiting.finish() };
 };

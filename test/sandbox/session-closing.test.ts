@@ -27,7 +27,14 @@ const openSession = (t: TestContext) => {
       tool.run(
         { command },
         {
-          ...{ workspace, callId: 'call', paths: [workspace], hosts: [], sandbox: 'workspace' },
+          ...{
+            workspace,
+            batchId: 'batch',
+            callId: 'call',
+            paths: [workspace],
+            hosts: [],
+            sandbox: 'workspace',
+          },
           ...{ signal: never, force: never, files: createFileMemory(), jobs: createJobs() },
           left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
           blobs: { get: async () => undefined, put: async () => '' },

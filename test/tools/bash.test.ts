@@ -152,6 +152,7 @@ test('bash: a workspace that is gone is a failure that says so', async (t) => {
     { command: 'true' },
     {
       workspace: gone.workspace,
+      batchId: 'batch',
       callId: place.callId,
       paths: [],
       hosts: [],

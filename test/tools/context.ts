@@ -86,6 +86,7 @@ export const makePlace = async (
   };
   const contextOf = ({ paths, hosts }: Facts, stop: Stop): ToolContext => ({
     workspace,
+    batchId: 'batch',
     callId,
     paths,
     hosts,

@@ -41,6 +41,7 @@ export const fetchPage = async (t: TestContext, url: string, wish: Wish = {}): P
   const context: ToolContext = {
     ...{
       workspace: place.workspace,
+      batchId: 'batch',
       callId: 'call',
       paths: [],
       hosts: wish.hosts ?? judged.facts.hosts,

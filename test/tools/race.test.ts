@@ -131,7 +131,15 @@ const createCaller = (workspace: string): Caller => {
   const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
   const signal = new AbortController().signal;
   const shared = {
-    ...{ workspace, callId: 'race', hosts: [], sandbox: 'off' as const, signal, force: signal },
+    ...{
+      workspace,
+      batchId: 'batch',
+      callId: 'race',
+      hosts: [],
+      sandbox: 'off' as const,
+      signal,
+      force: signal,
+    },
     ...{
       files: createFileMemory(),
       jobs: createJobs(),

@@ -35,7 +35,16 @@ export const startUserCommand = (
   const run = async (): Promise<string> => {
     const { runCommand } = await import('../../tools/builtin-tools.js');
     const outcome = await runCommand({ environment: process.env, sandbox: ownSandbox() }, command, {
-      ...{ workspace, callId, paths: [workspace], hosts: [], sandbox: 'off', blobs, progress },
+      ...{
+        workspace,
+        callId,
+        batchId: 'own',
+        paths: [workspace],
+        hosts: [],
+        sandbox: 'off',
+        blobs,
+        progress,
+      },
       ...{ signal: stopping.signal, force: forcing.signal },
       ...{
         files: createFileMemory(),

@@ -71,6 +71,7 @@ export const redactJobs = (redactor: Redactor, jobs: Jobs): Jobs => {
   });
   return {
     add: (start) => redacted(jobs.add(start)),
+    restore: (job) => jobs.restore(job),
     get(jobId) {
       const job = jobs.get(jobId);
       return job === undefined ? undefined : redacted(job);

@@ -1,17 +1,16 @@
 import type { JudgedCall } from '../../agent/call.js';
-import { remainingIn } from '../../agent/moves/budget.js';
 import { spendingId } from '../../agent/moves/common/count-usage.js';
-import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Blobs } from '../../ports/journal.js';
-import type { FileHashes, FileMemory, Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { FileHashes, FileMemory, InterruptedCall, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../attempt.js';
 import { takeHashes, takeOutcome, uncountable } from '../check-input.js';
 import type { Equipment } from '../dependencies.js';
-import { createJoiner, type Joiner } from '../model/join-deltas.js';
+import { createJoiner } from '../model/join-deltas.js';
 import { UNKNOWN_USAGE } from '../model/price.js';
 import type { Applied, Post } from '../posted-event.js';
+import { type CallInContext, contextOf, filesOf } from './call-context.js';
 import { lookAfter, lookBefore } from './look-before-call.js';
 import { redactBlobs, redactJoined, redactOutcome } from './redaction.js';
 import { cutOutcome } from './truncate-output.js';
@@ -27,14 +26,7 @@ import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
  *    files of earlier calls are loaded.
  */
 
-type Run = {
-  readonly batchId: string;
-  readonly call: JudgedCall;
-  readonly signal: AbortController;
-  readonly force: AbortController;
-  readonly joiner: Joiner;
-  /** Files that this call read or wrote, by real path. */
-  readonly seen: Map<string, string>;
+type Run = Omit<CallInContext, 'forgotten'> & {
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** The hooks' look at the workspace before the call; null if they need none. */
@@ -59,6 +51,11 @@ const reasonOf = (run: Run): DeadlineReason => run.signal.signal.reason as Deadl
 
 /** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
 const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
+
+const COMMAND_UNKNOWN =
+  'the command was running when the session ended; check whether it took effect before you run it again';
+
+type Perform = () => Promise<ToolOutcome>;
 
 const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
 
@@ -85,6 +82,7 @@ export class ToolRuns {
   prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
+    this.#equipment.tools.get(call.tool)?.announce?.(this.#settings().workspace);
     run.looked = lookBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
@@ -104,6 +102,12 @@ export class ToolRuns {
   recover(batchId: string, call: JudgedCall, judge: Recover): void {
     const run = this.#add(batchId, call);
     void this.#recover(run, judge);
+  }
+
+  /** Settles a call whose effect only its tool can find: it is waited for, starts if it had not begun, or is unknown. */
+  recoverOpaque(batchId: string, call: JudgedCall): void {
+    const run = this.#add(batchId, call);
+    void this.#recoverOpaque(run);
   }
 
   /** With `force` the machine has settled the calls: they end at once and post nothing more. */
@@ -157,39 +161,8 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
-  /** The session's memory of files. Changes are also noted for the end of the call. */
-  #filesOf(run: Run): FileMemory {
-    const { files } = this.#equipment;
-    return {
-      get: (path) => files.get(path),
-      set: (path, sha256) => {
-        if (typeof path !== 'string' || typeof sha256 !== 'string')
-          throw new TypeError(
-            'files.set takes the real path of a file and the sha256 of its bytes, as texts',
-          );
-        files.set(path, sha256);
-        run.seen.set(path, sha256);
-      },
-    };
-  }
-
   #contextOf(run: Run): ToolContext {
-    return {
-      workspace: this.#settings().workspace,
-      sandbox: levelOfCall(this.#settings().sandbox, run.call.facts.needs),
-      callId: run.call.callId,
-      paths: run.call.facts.paths,
-      hosts: run.call.facts.hosts,
-      signal: run.signal.signal,
-      force: run.force.signal,
-      files: this.#filesOf(run),
-      jobs: this.#equipment.jobs,
-      blobs: this.#blobs,
-      left: () => remainingIn(this.#session()),
-      progress: (text) => {
-        if (!run.forgotten && typeof text === 'string') run.joiner.add('progress', text);
-      },
-    };
+    return contextOf(run, this.#equipment, this.#session, this.#blobs);
   }
 
   async #look(run: Run): Promise<FileHashes | undefined> {
@@ -210,10 +183,28 @@ export class ToolRuns {
 
   async #recover(run: Run, judge: Recover): Promise<void> {
     await this.remember();
-    const outcome = await judge(() => this.#look(run), this.#filesOf(run));
+    const outcome = await judge(() => this.#look(run), filesOf(run, this.#equipment.files));
     if (outcome !== null) return this.#report(run, outcome);
     run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
+  }
+
+  async #recoverOpaque(run: Run): Promise<void> {
+    await this.remember();
+    const found = await this.#findInterrupted(run);
+    if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
+    if (found.kind === 'found') return this.#finish(run, found.finish, found.leftMs ?? 0);
+    run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
+    await this.#finish(run);
+  }
+
+  async #findInterrupted(run: Run): Promise<InterruptedCall> {
+    const tool = this.#equipment.tools.get(run.call.tool);
+    const find = tool?.findInterrupted;
+    if (find === undefined) return { kind: 'unknown', text: COMMAND_UNKNOWN };
+    const found = await attempt(() => find(run.call.input, this.#contextOf(run)));
+    if (found.kind === 'done') return found.value;
+    return { kind: 'unknown', text: `${COMMAND_UNKNOWN} (${found.fault.message})` };
   }
 
   /** Applies rule 4. */
@@ -223,19 +214,23 @@ export class ToolRuns {
     await this.#recalling;
   }
 
-  async #finish(run: Run): Promise<void> {
+  /** `interrupted`: waits for a call that runs already. */
+  async #finish(run: Run, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
     if (this.#recall !== null) await this.remember();
     if (run.looked !== null) await run.looked;
-    run.stopWatching = watchDeadline(run, this.#equipment.clock, this.#settings().graceMs);
-    const outcome = await this.#outcomeOf(run);
+    run.stopWatching = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
+    const outcome = await this.#outcomeOf(run, interrupted);
     run.stopWatching();
     await this.#report(run, outcome);
   }
 
-  async #outcomeOf(run: Run): Promise<ToolOutcome> {
+  async #outcomeOf(run: Run, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
-    const performed = this.#perform(run, tool).finally(
+    const perform =
+      interrupted ?? ((): Promise<ToolOutcome> => tool.run(run.call.input, this.#contextOf(run)));
+    if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
+    const performed = this.#perform(run, perform).finally(
       () => this.#closing || lookAfter(this.#equipment.hooks, this.#settings(), run),
     );
     const returned: Promise<void> = performed.then(() => void this.#returning.delete(returned));
@@ -248,9 +243,8 @@ export class ToolRuns {
   }
 
   /** Runs the tool; an error becomes an outcome. */
-  async #perform(run: Run, tool: Tool): Promise<ToolOutcome> {
-    if (run.signal.signal.aborted) return NEVER_RAN;
-    const ran = await attempt(() => tool.run(run.call.input, this.#contextOf(run)));
+  async #perform(run: Run, perform: Perform): Promise<ToolOutcome> {
+    const ran = await attempt(perform);
     if (ran.kind === 'done') return this.#take(run, ran.value);
     const status = run.signal.signal.aborted ? reasonOf(run) : 'failed';
     return { status, text: `the tool itself failed: ${ran.fault.message}` };

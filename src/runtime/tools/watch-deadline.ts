@@ -13,10 +13,14 @@ type Watched = {
 };
 
 /** Aborts the run at its deadline, forces it a grace period later, and gives it up after another one. */
-export const watchDeadline = (run: Watched, clock: Clock, graceMs: number): (() => void) => {
-  const { deadlineMs } = run.call.traits;
+export const watchDeadline = (
+  run: Watched,
+  deadlineMs: number,
+  clock: Clock,
+  graceMs: number,
+): (() => void) => {
   if (deadlineMs <= 0) return () => undefined;
-  const seconds = `${deadlineMs / 1000} s`;
+  const seconds = `${run.call.traits.deadlineMs / 1000} s`;
   const abandon = (): void =>
     run.giveUp({ status: 'timedOut', text: `time limit of ${seconds} reached; the tool did not stop` });
   const force = (): void => {

@@ -3,7 +3,6 @@ import {
   closeSync,
   constants,
   copyFileSync,
-  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -151,12 +150,18 @@ const removeTree = (folder: string): void => {
   }
 };
 
-/** Removes the session's folders. Files that were set aside stay, since the user may want them. */
-export const removeFolders = (top: string): void => {
+/** Removes all folders that commands use, but not the files of the commands themselves. */
+export const removePrivateFolders = (top: string): void => {
   const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
-  for (const folder of [home, temporary, commandsFolder(top)]) removeTree(folder);
+  for (const folder of [home, temporary]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
   for (const name of namesIn(top)) if (name.endsWith('.filter')) removeTree(path.join(top, name));
+};
+
+/** Removes the session's folders. Files that were set aside stay, since the user may want them. */
+export const removeFolders = (top: string): void => {
+  removePrivateFolders(top);
+  for (const name of [commandsFolder(top), path.join(top, 'session')]) removeTree(name);
   try {
     rmdirSync(top);
   } catch {
@@ -164,30 +169,10 @@ export const removeFolders = (top: string): void => {
   }
 };
 
-const namesIn = (folder: string): readonly string[] => {
+export const namesIn = (folder: string): readonly string[] => {
   try {
     return readdirSync(folder);
   } catch {
     return []; // it is not there
-  }
-};
-
-const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-};
-
-/** Removes the folders of killed sessions, whose names begin with a process id. */
-export const removeStale = (top: string): void => {
-  const parent = path.dirname(top);
-  for (const name of namesIn(parent)) {
-    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
-    const place = path.join(parent, name);
-    if (pid === process.pid || isRunning(pid) || !lstatSync(place).isDirectory()) continue;
-    removeFolders(place);
   }
 };

@@ -3,24 +3,35 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { configFolder, stateFolder } from '../../base/state-folder.js';
 import type { CommandSandbox, CommandSandboxOptions, SandboxProbe } from '../command-sandbox.js';
+import type { EarlierCommands } from './find-earlier.js';
+import { recordSession } from './session-record.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
   readonly passEnvironment?: readonly string[];
+  /** The session, whose running commands go on if this process is killed. Without it they are killed, too. */
+  readonly sessionId?: string;
 };
 
 /** The sandboxes of one session. Their code is loaded with the first command. */
 export type SessionSandbox = {
   /** The sandbox of a workspace: the same for all commands of the session. */
   of(workspace: string): Promise<CommandSandbox>;
-  /** Removes the session's private folders. Never rejects. */
-  close(): Promise<void>;
+  /** Records that the session may start commands here. Call it before the start of one is journaled. */
+  announce(workspace: string): void;
+  /** The commands of the session's earlier processes. Null if the session can't be resumed. */
+  earlier(workspace: string): Promise<EarlierCommands | null>;
+  /**
+   * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the files of commands
+   * stay, since the journal may lack results. Never rejects.
+   */
+  close(keepsResults?: boolean): Promise<void>;
 };
 
 const optionsOf = (
-  { environment, passEnvironment = [] }: SessionSandboxOptions,
+  { environment, passEnvironment = [], sessionId }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
   const state = stateFolder(environment);
@@ -32,32 +43,76 @@ const optionsOf = (
     sessionFolder: path.join(state, 'sandbox', name),
     cacheFolder: state,
     hidden: [state, configFolder(environment)],
+    outlives: sessionId !== undefined,
   };
 };
 
-/** Creates the sandboxes of a session. Costs nothing until the first command. */
-export const createSessionSandbox = (options: SessionSandboxOptions): SessionSandbox => {
-  const sandboxes = new Map<string, Promise<CommandSandbox>>();
-  let isClosed = false;
-  const load = async (workspace: string): Promise<CommandSandbox> => {
-    const { createCommandSandbox } = await import('../command-sandbox.js');
-    const sandbox = createCommandSandbox(optionsOf(options, workspace));
-    if (isClosed) await sandbox.close();
+class Sandboxes implements SessionSandbox {
+  readonly #options: SessionSandboxOptions;
+  readonly #places = new Map<string, CommandSandboxOptions>();
+  readonly #sandboxes = new Map<string, Promise<CommandSandbox>>();
+  /** Folders of this process in which the session is recorded. */
+  readonly #recorded = new Set<string>();
+  #earlier: Promise<EarlierCommands> | null = null;
+  #isClosed = false;
+
+  constructor(options: SessionSandboxOptions) {
+    this.#options = options;
+  }
+
+  of(workspace: string): Promise<CommandSandbox> {
+    this.announce(workspace);
+    const sandbox = this.#sandboxes.get(workspace) ?? this.#load(workspace);
+    this.#sandboxes.set(workspace, sandbox);
     return sandbox;
-  };
-  return {
-    of(workspace) {
-      const sandbox = sandboxes.get(workspace) ?? load(workspace);
-      sandboxes.set(workspace, sandbox);
-      return sandbox;
-    },
-    async close() {
-      isClosed = true;
-      const all = await Promise.all(sandboxes.values());
-      await Promise.all(all.map((sandbox) => sandbox.close()));
-    },
-  };
-};
+  }
+
+  announce(workspace: string): void {
+    const { sessionId } = this.#options;
+    const { sessionFolder } = this.#placeOf(workspace);
+    if (sessionId === undefined || this.#isClosed || this.#recorded.has(sessionFolder)) return;
+    this.#recorded.add(sessionFolder);
+    recordSession(sessionFolder, sessionId);
+  }
+
+  async earlier(workspace: string): Promise<EarlierCommands | null> {
+    const { sessionId } = this.#options;
+    if (sessionId === undefined) return null;
+    const { sessionFolder } = this.#placeOf(workspace);
+    this.#earlier ??= import('./find-earlier.js').then(({ findEarlier }) =>
+      findEarlier(sessionFolder, sessionId),
+    );
+    return this.#earlier;
+  }
+
+  async close(keepsResults = false): Promise<void> {
+    this.#isClosed = true;
+    const all = await Promise.all(this.#sandboxes.values());
+    await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
+    const earlier = await this.#earlier;
+    const folders = [...this.#recorded, ...(earlier?.folders ?? [])];
+    if (folders.length === 0) return;
+    const { removeFolders, removePrivateFolders } = await import('./session-folders.js');
+    for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
+  }
+
+  #placeOf(workspace: string): CommandSandboxOptions {
+    const place = this.#places.get(workspace) ?? optionsOf(this.#options, workspace);
+    this.#places.set(workspace, place);
+    return place;
+  }
+
+  async #load(workspace: string): Promise<CommandSandbox> {
+    const { createCommandSandbox } = await import('../command-sandbox.js');
+    const sandbox = createCommandSandbox(this.#placeOf(workspace));
+    if (this.#isClosed) await sandbox.close(false);
+    return sandbox;
+  }
+}
+
+/** Creates the sandboxes of a session. Costs nothing until the first command. */
+export const createSessionSandbox = (options: SessionSandboxOptions): SessionSandbox =>
+  new Sandboxes(options);
 
 /** Running probes with the environment of this process, by workspace. Simultaneous callers share one probe. */
 const probes = new Map<string, Promise<SandboxProbe>>();

@@ -15,6 +15,8 @@ const PROGRESS_CHARACTERS = 8_192;
 
 export type CommandOutput = {
   add(bytes: Buffer): void;
+  /** So many bytes are missing here, between what was added and what will be. */
+  skip(count: number): void;
   /** The kept output, without terminal escapes. */
   text(): string;
   /** Bytes that are not kept. */
@@ -112,6 +114,11 @@ export const createCommandOutput = (tell: (text: string) => void): CommandOutput
       }
       if (bytes.length > room) addToTail(bytes.subarray(Math.max(0, room)));
       told.add(bytes);
+    },
+    skip(count) {
+      droppedBytes += tailBytes + count;
+      tail.length = 0;
+      tailBytes = 0;
     },
     text() {
       const first = Buffer.concat(head);

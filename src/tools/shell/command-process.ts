@@ -1,15 +1,22 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { createMarkReader } from '../../launcher/fenced-shell.js';
+import type { LaunchedEnd } from '../../launcher/parked-command.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
 import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox.js';
+import type { CommandOutput } from './command-output.js';
 
 /** The process of a command, started directly or by the launcher. */
 
 export type CommandProcessEnd =
   | { readonly kind: 'exited'; readonly code: number }
-  | { readonly kind: 'killed'; readonly signal: string }
+  | {
+      readonly kind: 'killed';
+      readonly signal: string;
+      /** Of a command that an earlier process has started: the recorded reason. */
+      readonly why?: 'deadline' | 'cancelled' | 'lost';
+    }
   | { readonly kind: 'notStarted'; readonly why: string };
 
 export type ShellEnd = {
@@ -19,6 +26,8 @@ export type ShellEnd = {
   readonly heldOpen: boolean;
   /** A fenced command left processes behind. All of them have ended. */
   readonly leftBehind: boolean;
+  /** When it ended, in ms since boot, as far as it is known. */
+  readonly endedAt?: number | null;
 };
 
 export type CommandProcess = {
@@ -107,31 +116,50 @@ export const startPrepared = (
 const KILLED_CODE = 128 + 9;
 const CUT = '\n[the disk is full: from here on output is missing]\n';
 
-/** Starts a command that waits in its launcher. */
+const ENDLESS = '\n[the end of the output is missing: what writes it was killed]\n';
+
+/** What nobody could see happen. */
+type Found = { readonly isFound: boolean };
+
+const howLaunchedEnded = (
+  { how, why }: LaunchedEnd,
+  isKilled: boolean,
+  { isFound }: Found,
+): ShellEnd['how'] => {
+  const killed = { kind: 'killed', signal: 'SIGKILL', ...(isFound && !isKilled ? { why } : {}) } as const;
+  switch (how.kind) {
+    case 'exited': {
+      const wasKilled = isKilled || (isFound && why !== 'lost');
+      return wasKilled && how.code === KILLED_CODE ? killed : how;
+    }
+    case 'killed':
+      return killed;
+    case 'neverStarted':
+      return { kind: 'again' };
+    default:
+      return how satisfies never;
+  }
+};
+
+/** Starts a command that waits in its launcher, or follows one that an earlier process has started. */
 export const startWaiting = (
   waiting: WaitingCommand,
   due: number | null,
-  output: (bytes: Buffer) => void,
+  output: CommandOutput,
+  found: Found & { readonly isFenced: boolean },
 ): CommandProcess => {
   let isKilled = false;
-  const killed: CommandProcessEnd = { kind: 'killed', signal: 'SIGKILL' };
-  const ended = waiting.ended.then(({ how, leftBehind, isCut }): ShellEnd => {
-    if (isCut) output(Buffer.from(CUT));
-    const end = { heldOpen: false, leftBehind };
-    switch (how.kind) {
-      case 'exited':
-        return { ...end, how: isKilled && how.code === KILLED_CODE ? killed : how };
-      case 'killed':
-        return { ...end, how: killed };
-      case 'neverStarted':
-        return { ...end, how: { kind: 'again' } };
-      default:
-        return how satisfies never;
-    }
+  const ended = waiting.ended.then((end): ShellEnd => {
+    const { leftBehind, isCut, isWhole, endedAt } = end;
+    if (isCut) output.add(Buffer.from(CUT));
+    const isEndless = !isWhole && end.how.kind === 'exited';
+    if (isEndless && found.isFenced && !isCut) output.add(Buffer.from(ENDLESS));
+    const heldOpen = isEndless && !found.isFenced;
+    return { how: howLaunchedEnded(end, isKilled, found), heldOpen, leftBehind, endedAt };
   });
-  waiting.go(due, output);
+  waiting.go(due, { bytes: (bytes) => output.add(bytes), skipped: (count) => output.skip(count) });
   return {
-    ...{ pid: waiting.process.pid, ended },
+    ...{ pid: waiting.process?.pid ?? null, ended },
     killing() {
       isKilled = true;
       waiting.cancelled();

@@ -1,4 +1,4 @@
-import type { ToolOutcome } from '../../ports/tool.js';
+import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { failed } from '../change-file.js';
 import { type FailedCommand, sandboxHint } from './sandbox-hints.js';
 import type { CommandEnd, RunningCommand } from './shell-command.js';
@@ -40,6 +40,23 @@ export type StartedCommand = { readonly running: RunningCommand } & Pick<
   'level' | 'workspace' | 'home'
 >;
 
+/** Waits for the end; a cancelled call asks the command to end, then kills it. */
+export const waitForEnd = async (
+  running: RunningCommand,
+  { signal, force }: Pick<ToolContext, 'signal' | 'force'>,
+): Promise<CommandEnd> => {
+  const stop = (): void => running.stop();
+  const kill = (): void => running.kill();
+  signal.addEventListener('abort', stop, { once: true });
+  force.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) stop();
+  if (force.aborted) kill();
+  const end = await running.ended;
+  signal.removeEventListener('abort', stop);
+  force.removeEventListener('abort', kill);
+  return end;
+};
+
 /** Lines below the output of a command that ended by itself: a sandbox hint, leftover processes, notes. */
 export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd): readonly string[] => {
   const done = end.how.kind === 'exited' && end.how.code === 0;
@@ -48,20 +65,34 @@ export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd)
   return [...(hint === null ? [] : [`[${hint}]`]), ...leftoverLines[end.leftovers], ...end.notes];
 };
 
+/** Why it was stopped: by us, or before we followed it. Null: it ended by itself. */
+const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'cancelled' | null => {
+  if (signal.aborted) return signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
+  if (how.kind !== 'killed' || how.why === undefined || how.why === 'lost') return null;
+  return how.why === 'deadline' ? 'timedOut' : 'cancelled';
+};
+
 /** Result of a foreground command: its output and one line about its end. */
 export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: AbortSignal): ToolOutcome => {
   const show = (line: string, more: readonly string[]): string =>
     [outputOf(started.running), `[${line}]`, ...more].join('\n');
   const droppedBytes = started.running.output.droppedBytes();
   const dropped = droppedBytes === 0 ? {} : { droppedBytes };
-  if (signal.aborted) {
-    const timedOut = signal.reason === 'timedOut';
-    const why = timedOut ? 'timed out' : 'cancelled';
+  const stopped = whyStopped(end, signal);
+  if (stopped !== null) {
+    const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
     const text = show(
-      `${why} after ${seconds(end.durationMs)}: it was stopped with all it had started; what it did until then stands`,
+      `${words} after ${seconds(end.durationMs)}: it was stopped with all it had started; what it did until then stands`,
       end.notes,
     );
-    return { status: timedOut ? 'timedOut' : 'cancelled', text, ...dropped };
+    return { status: stopped, text, ...dropped };
+  }
+  if (end.how.kind === 'killed' && end.how.why === 'lost') {
+    const text = show(
+      'it was killed, and nobody saw how far it had come: check before you run it again',
+      end.notes,
+    );
+    return { status: 'lost', text, ...dropped };
   }
   const done = end.how.kind === 'exited' && end.how.code === 0;
   const text = show(describeEnd(end), endLines(started, end));

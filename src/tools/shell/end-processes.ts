@@ -167,15 +167,36 @@ export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   return left;
 };
 
-const alive = new Set<ProcessRoot>();
+/** Living processes with this marker. Their first process has ended, so its number says nothing any more. */
+export const listMarked = (marker: string): readonly number[] =>
+  listProcesses().flatMap(({ pid }) => (pid !== process.pid && hasMarker(pid, marker) ? [pid] : []));
+
+/** Kills all processes with this marker; whether there were any. */
+export const endMarked = async (marker: string): Promise<boolean> => {
+  let isFirst = true;
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const left = listMarked(marker);
+    if (left.length === 0) break;
+    for (const pid of left) send(pid, 'SIGKILL');
+    isFirst = false;
+    await sleep(ROUND_MS);
+  }
+  return !isFirst;
+};
+
+/** Commands that run, and what is to be done before they are killed. */
+const alive = new Map<ProcessRoot, () => void>();
 const killAlive = (): void => {
-  for (const root of alive) killNow(root, NOBODY);
+  for (const [root, killing] of alive) {
+    killing();
+    killNow(root, NOBODY);
+  }
 };
 
 /** Applies rule 3 to this command until the returned function is called. */
-export const watchOver = (root: ProcessRoot): (() => void) => {
+export const watchOver = (root: ProcessRoot, killing: () => void): (() => void) => {
   if (alive.size === 0) process.once('exit', killAlive);
-  alive.add(root);
+  alive.set(root, killing);
   return () => {
     alive.delete(root);
     if (alive.size === 0) process.off('exit', killAlive);

@@ -1,13 +1,8 @@
-import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
-import { FENCE_DEPTH, reportingLeftovers } from '../../launcher/fenced-shell.js';
-import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
-import {
-  type CommandSandbox,
-  type PreparedCommand,
-  SandboxRefusal,
-  type WaitingCommand,
-} from '../../sandbox/command-sandbox.js';
+import { sinceBoot } from '../../launcher/command-record.js';
+import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
+import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
+import type { LaunchedEnd } from '../../launcher/parked-command.js';
+import type { WaitingCommand } from '../../sandbox/command-sandbox.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';
 import {
   type CommandProcess,
@@ -20,12 +15,14 @@ import {
   askFencedToEnd,
   askToEnd,
   endLeftovers,
+  endMarked,
   endTree,
   type ProcessFamily,
   type ProcessRoot,
   rememberFamily,
   watchOver,
 } from './end-processes.js';
+import { type CommandRequest, type Prepared, prepareCommand, type StartMode } from './prepare-command.js';
 
 /**
  * A shell command as a process.
@@ -35,9 +32,6 @@ import {
  * 3. After the end no process of its group runs. If it was stopped or fenced, no process of the command runs at all.
  * 4. It runs at the requested sandbox level, or not at all.
  */
-
-/** Joins both outputs, so that lines keep their order. */
-const JOINED = 'exec 2>&1; ';
 
 export type CommandEnd = {
   readonly how: CommandProcessEnd;
@@ -55,57 +49,6 @@ export type RunningCommand = {
   stop(): void;
   /** Kills all its processes at once. */
   kill(): void;
-};
-
-export type CommandRequest = {
-  readonly sandbox: () => Promise<CommandSandbox>;
-  readonly level: CommandLevel;
-  /** Name of the shell. It is located on the PATH of `ownEnvironment`. */
-  readonly program: string;
-  readonly ownEnvironment: ProcessEnvironment;
-  readonly command: string;
-  readonly workspace: string;
-  /** Variables for this command only. */
-  readonly environment: ProcessEnvironment;
-  readonly marker: string;
-  /** Time limit in ms, or null. The caller enforces it. It is stored for recovery after a crash. */
-  readonly deadlineMs: number | null;
-  progress(text: string): void;
-};
-
-type Prepared =
-  | { readonly kind: 'ready'; readonly prepared: PreparedCommand }
-  | { readonly kind: 'waiting'; readonly prepared: WaitingCommand }
-  | { readonly kind: 'refused'; readonly why: string };
-
-const findShell = ({ program, ownEnvironment, workspace }: CommandRequest): ProgramPath | string => {
-  const programs = searchPrograms({ environment: ownEnvironment, workspace });
-  const refused = programs.whyNot(program);
-  const why = refused === null ? `is missing; install ${program}` : `is not used: ${refused}`;
-  return programs.find(program) ?? `${program} ${why}`;
-};
-
-/** `quick`: by the launcher, if possible. */
-type StartMode = 'quick' | 'direct';
-
-/** After any failure here, nothing was started (rule 4). */
-const prepare = async (order: CommandRequest, way: StartMode): Promise<Prepared> => {
-  const { level, environment, command } = order;
-  const shell = findShell(order);
-  if (!shell.startsWith('/')) return { kind: 'refused', why: shell };
-  const words = ['-c', `${JOINED}${command}`];
-  try {
-    const sandbox = await order.sandbox();
-    if (level !== 'off' && way === 'quick') {
-      const waiting = await sandbox.takeWaiting({ level, environment, program: shell, words });
-      if (waiting !== null) return { kind: 'waiting', prepared: waiting };
-    }
-    const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
-    return { kind: 'ready', prepared: await sandbox.prepare({ level, environment, ...shown }) };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return { kind: 'refused', why: error instanceof SandboxRefusal ? `the sandbox: ${why}` : why };
-  }
 };
 
 /** A started command. When it is stopped, its processes at that moment are remembered; null if it was not stopped. */
@@ -142,22 +85,36 @@ const startFault = (output: CommandOutput, how: CommandProcessEnd, isFenced: boo
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
+/** A command that will be started, or that an earlier process of the session has started. */
+type Source = {
+  readonly isFound: boolean;
+  readonly isFenced: boolean;
+  readonly marker: string;
+  /** The shell, for people. */
+  readonly program: string;
+  /** In ms since boot. */
+  readonly startedAt: number;
+  readonly due: number | null;
+  prepare(way: StartMode): Promise<Prepared>;
+  progress(text: string): void;
+};
+
 class Command {
   readonly output: CommandOutput;
-  readonly #order: CommandRequest;
+  readonly #source: Source;
   readonly #startedAt = performance.now();
   /** null before the start and after the end, when the pid may belong to another process. */
   #live: LiveCommand | null = null;
-  #isUnwanted = false;
+  #unwanted: 'no' | 'stop' | 'kill' = 'no';
 
-  constructor(order: CommandRequest) {
-    this.#order = order;
-    this.output = createCommandOutput((text) => order.progress(text));
+  constructor(source: Source) {
+    this.#source = source;
+    this.output = createCommandOutput((text) => source.progress(text));
   }
 
   /** Asks the command to end. If it has not started yet, it never starts. */
   stop(): void {
-    this.#isUnwanted = true;
+    if (this.#unwanted === 'no') this.#unwanted = 'stop';
     const life = this.#live;
     if (life === null || life.family !== null) return;
     life.family = rememberFamily(life.root);
@@ -166,7 +123,7 @@ class Command {
   }
 
   kill(): void {
-    this.#isUnwanted = true;
+    this.#unwanted = 'kill';
     const life = this.#live;
     if (life === null) return;
     life.family ??= rememberFamily(life.root);
@@ -175,60 +132,116 @@ class Command {
   }
 
   async run(way: StartMode = 'quick'): Promise<CommandEnd> {
-    const ready = await prepare(this.#order, way);
+    const ready = await this.#source.prepare(way);
     if (ready.kind === 'refused') return this.#end({ kind: 'notStarted', why: ready.why });
     const { prepared } = ready;
-    if (this.#isUnwanted) {
+    if (this.#unwanted !== 'no' && !this.#source.isFound) {
       if (ready.kind === 'ready') ready.prepared.started();
       return this.#end({ kind: 'killed', signal: 'SIGTERM' }, 'none', await prepared.finish());
     }
     const process = this.#start(ready);
     const life = this.#begin(process);
-    const release = life === null ? () => undefined : watchOver(life.root);
+    const release = life === null ? () => undefined : watchOver(life.root, () => process.killing());
     const end = await process.ended;
-    const leftovers = life === null ? 'none' : await clearUp(life, end);
+    const leftovers = await this.#clearUp(life, end);
     this.#live = null;
     process.close();
     release();
     const notes = await prepared.finish();
-    const { how } = end;
-    if (how.kind === 'again') return this.run('direct');
-    return this.#end(startFault(this.output, how, life?.isFenced ?? false), leftovers, notes);
+    if (end.how.kind === 'again') return this.run('direct');
+    return this.#end(startFault(this.output, end.how, this.#source.isFenced), leftovers, notes, end.endedAt);
   }
 
   #start(ready: Exclude<Prepared, { kind: 'refused' }>): CommandProcess {
-    const { level, program, deadlineMs } = this.#order;
-    const due = deadlineMs === null ? null : Date.now() + deadlineMs;
-    const output = (bytes: Buffer): void => this.output.add(bytes);
-    if (ready.kind === 'waiting') return startWaiting(ready.prepared, due, output);
-    return startPrepared(ready.prepared, { program, isFenced: level !== 'off' }, output);
+    const { program, isFenced, due } = this.#source;
+    if (ready.kind === 'waiting') return startWaiting(ready.prepared, due, this.output, this.#source);
+    return startPrepared(ready.prepared, { program, isFenced }, (bytes) => this.output.add(bytes));
   }
 
   #begin(process: CommandProcess): LiveCommand | null {
-    const { marker, level } = this.#order;
+    const { marker, isFenced } = this.#source;
     if (process.pid === null) return null;
     const root = { pid: process.pid, marker };
-    this.#live = { root, process, isFenced: level !== 'off', family: null, swept: Promise.resolve() };
+    this.#live = { root, process, isFenced, family: null, swept: Promise.resolve() };
+    // only of one that was found: another one would not have been started
+    if (this.#unwanted === 'stop') this.stop();
+    if (this.#unwanted === 'kill') this.kill();
     return this.#live;
+  }
+
+  async #clearUp(life: LiveCommand | null, end: ShellEnd): Promise<CommandEnd['leftovers']> {
+    if (life !== null) return clearUp(life, end);
+    const { isFound, isFenced, marker } = this.#source;
+    if (!isFound) return 'none';
+    return (!isFenced && (await endMarked(marker))) || end.leftBehind ? 'ended' : 'none';
   }
 
   #end(
     how: CommandProcessEnd,
     leftovers: CommandEnd['leftovers'] = 'none',
     notes: readonly string[] = [],
+    endedAt: number | null = null,
   ): CommandEnd {
     this.output.finish();
-    return { how, leftovers, notes, durationMs: performance.now() - this.#startedAt };
+    const { isFound, startedAt } = this.#source;
+    const durationMs = isFound
+      ? Math.max(0, (endedAt ?? sinceBoot()) - startedAt)
+      : performance.now() - this.#startedAt;
+    return { how, leftovers, notes, durationMs };
   }
 }
 
+const runningOf = (command: Command): RunningCommand => ({
+  output: command.output,
+  ended: command.run(),
+  stop: () => command.stop(),
+  kill: () => command.kill(),
+});
+
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (order: CommandRequest): RunningCommand => {
-  const command = new Command(order);
+  const startedAt = sinceBoot();
+  const { deadlineMs, level, program, record } = order;
+  return runningOf(
+    new Command({
+      ...{ isFound: false, isFenced: level !== 'off', marker: record.marker, program, startedAt },
+      due: deadlineMs === null ? null : startedAt + deadlineMs,
+      prepare: (way) => prepareCommand(order, startedAt, way),
+      progress: (text) => order.progress(text),
+    }),
+  );
+};
+
+/** As if it had just been started: its output comes from the beginning. */
+const waitingFor = (found: FoundCommand): WaitingCommand => {
+  let followed: FollowedCommand | null = null;
+  let settle: (end: LaunchedEnd) => void = () => undefined;
+  const ended = new Promise<LaunchedEnd>((resolve) => {
+    settle = resolve;
+  });
   return {
-    output: command.output,
-    ended: command.run(),
-    stop: () => command.stop(),
-    kill: () => command.kill(),
+    ended,
+    get process() {
+      return followed?.process ?? null;
+    },
+    cancelled: () => followed?.cancelled(),
+    go(_, to) {
+      followed = found.follow(to);
+      void followed.ended.then(settle);
+    },
+    finish: async () => [],
   };
+};
+
+/** Follows a command that an earlier process of the session has started. */
+export const followFound = (found: FoundCommand, progress: (text: string) => void): RunningCommand => {
+  const { record, due } = found;
+  return runningOf(
+    new Command({
+      ...{ isFound: true, isFenced: record.isFenced, marker: record.marker, program: '' },
+      ...{ startedAt: record.startedAt, due },
+      prepare: async () => ({ kind: 'waiting', prepared: waitingFor(found) }),
+      progress,
+    }),
+  );
 };

@@ -1,0 +1,91 @@
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { type CommandRecord, readOrder } from './command-record.js';
+import { isRunning, openSpool } from './command-spool.js';
+import { type CommandVerdict, type LaunchedProcess, verdictOf } from './command-verdict.js';
+import { attachCommand, type LaunchedEnd } from './parked-command.js';
+import type { OutputReceiver } from './spool-reader.js';
+
+/** Commands that a process which was killed has started, found by their files. */
+
+export type FoundCommand = {
+  readonly record: CommandRecord;
+  /** When it must end, in ms since boot; null without a deadline. */
+  readonly due: number | null;
+  /** How it stands now. `direct`: it was started without the launcher, so nothing is known of its end. */
+  verdict(): CommandVerdict | { readonly kind: 'direct' };
+  /** Prevents that it begins. False if it has begun. */
+  claim(): boolean;
+  /** Follows a command that has begun, from the beginning of its output. */
+  follow(to: OutputReceiver): FollowedCommand;
+};
+
+export type FollowedCommand = {
+  /** Its process, if it runs. */
+  readonly process: LaunchedProcess | null;
+  readonly ended: Promise<LaunchedEnd>;
+  /** Records that it will be killed because it was cancelled. */
+  cancelled(): void;
+};
+
+/** In ms: what writes the rest of an output may still run, or was killed with everything else. */
+const DRAINING_MS = 2_000;
+
+const verdictIn = (folder: string): CommandVerdict => {
+  const spool = openSpool(folder);
+  try {
+    const process = spool.status().process;
+    // before the status is read again, so that its last lines are not missed
+    const isAlive = process !== null && isRunning(process);
+    return verdictOf({ isClaimed: spool.isClaimed(), status: spool.status(), isAlive, why: spool.why() });
+  } finally {
+    spool.close();
+  }
+};
+
+const foundIn = (folder: string): FoundCommand | null => {
+  const order = readOrder(folder);
+  if (order === null) return null;
+  const isDirect = !existsSync(path.join(folder, 'status'));
+  return {
+    ...order,
+    verdict: () => (isDirect ? { kind: 'direct' } : verdictIn(folder)),
+    claim() {
+      const spool = openSpool(folder);
+      spool.close();
+      return spool.claim();
+    },
+    follow(to) {
+      const spool = openSpool(folder);
+      const { process } = spool.status();
+      const isAlive = process !== null && isRunning(process);
+      spool.attach();
+      const command = attachCommand(spool, to, { drainingMs: DRAINING_MS });
+      return {
+        process: isAlive ? process : null,
+        ended: command.ended,
+        cancelled: () => command.cancelled(),
+      };
+    },
+  };
+};
+
+const namesIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // no command was started
+  }
+};
+
+/** The commands that were ordered, the oldest first. */
+export const findCommands = (folder: string): readonly FoundCommand[] =>
+  namesIn(folder)
+    .toSorted((one, other) => Number(one) - Number(other))
+    .map((name) => foundIn(path.join(folder, name)))
+    .filter((found) => found !== null);
+
+export const isCommandAlive = (found: FoundCommand): boolean => {
+  const { kind } = found.verdict();
+  return kind === 'running' || kind === 'draining';
+};

@@ -1,0 +1,57 @@
+import type { JudgedCall } from '../../agent/call.js';
+import { remainingIn } from '../../agent/moves/budget.js';
+import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
+import type { SessionData } from '../../agent/state.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { FileMemory, ToolContext } from '../../ports/tool.js';
+import type { Equipment } from '../dependencies.js';
+import type { Joiner } from '../model/join-deltas.js';
+
+/** What a tool gets for one call. */
+
+export type CallInContext = {
+  readonly batchId: string;
+  readonly call: JudgedCall;
+  readonly signal: AbortController;
+  readonly force: AbortController;
+  readonly joiner: Joiner;
+  /** By real path: what this call read or wrote. */
+  readonly seen: Map<string, string>;
+  /** True if the machine no longer needs the outcome. */
+  readonly forgotten: boolean;
+};
+
+/** The session's memory; what is set in it is noted for the end of the call. */
+export const filesOf = ({ seen }: Pick<CallInContext, 'seen'>, files: FileMemory): FileMemory => ({
+  get: (path) => files.get(path),
+  set: (path, sha256) => {
+    if (typeof path !== 'string' || typeof sha256 !== 'string')
+      throw new TypeError('files.set takes the real path of a file and the sha256 of its bytes, as texts');
+    files.set(path, sha256);
+    seen.set(path, sha256);
+  },
+});
+
+export const contextOf = (
+  run: CallInContext,
+  { files, jobs }: Equipment,
+  session: () => SessionData,
+  blobs: Blobs,
+): ToolContext => {
+  const { batchId, call, signal, force, joiner } = run;
+  const { callId, facts } = call;
+  const { workspace, sandbox } = session().settings;
+  return {
+    ...{ workspace, batchId, callId, blobs, jobs },
+    sandbox: levelOfCall(sandbox, facts.needs),
+    paths: facts.paths,
+    hosts: facts.hosts,
+    signal: signal.signal,
+    force: force.signal,
+    files: filesOf(run, files),
+    left: () => remainingIn(session()),
+    progress: (text) => {
+      if (!run.forgotten && typeof text === 'string') joiner.add('progress', text);
+    },
+  };
+};

@@ -1,0 +1,45 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { type FoundCommand, findCommands } from '../../launcher/found-commands.js';
+import { commandsFolder } from './session-folders.js';
+import { readSession, thisMachine } from './session-record.js';
+
+/** Finds what earlier processes of a session have started and left, since they were killed. */
+
+const foldersIn = (parent: string): readonly string[] => {
+  try {
+    return readdirSync(parent).map((name) => path.join(parent, name));
+  } catch {
+    return []; // no session has run a command
+  }
+};
+
+export type EarlierCommands = {
+  /** Folders of earlier processes of the session. */
+  readonly folders: readonly string[];
+  /**
+   * Every process of the session that may have started commands has left its record here. Then a command without files
+   * was never started.
+   */
+  readonly isComplete: boolean;
+  /** One of them ran on another machine, or before this one was restarted. */
+  readonly isElsewhere: boolean;
+  /** On this machine since its last start, the oldest first. */
+  readonly commands: readonly FoundCommand[];
+};
+
+/** `own`: the folder of this process. */
+export const findEarlier = (own: string, sessionId: string): EarlierCommands => {
+  const machine = thisMachine();
+  const records = foldersIn(path.dirname(own))
+    .filter((folder) => folder !== own)
+    .map((folder) => ({ folder, record: readSession(folder) }))
+    .filter(({ record }) => record?.sessionId === sessionId);
+  const here = records.filter(({ record }) => record?.machine === machine);
+  return {
+    folders: here.map(({ folder }) => folder),
+    isElsewhere: here.length < records.length,
+    isComplete: here.length > 0 && here.length === records.length,
+    commands: here.flatMap(({ folder }) => findCommands(commandsFolder(folder))),
+  };
+};

@@ -1,0 +1,58 @@
+import { lstatSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { findCommands, isCommandAlive } from '../../launcher/found-commands.js';
+import { commandsFolder, namesIn, removeFolders, removePrivateFolders } from './session-folders.js';
+import { readSession, thisMachine } from './session-record.js';
+
+/**
+ * Removes the folders of killed sessions, when another session runs its first command.
+ *
+ * 1. Nothing is removed while the session's process or one of its commands runs.
+ * 2. Results of commands are kept for a week: the session may be resumed, and its journal may lack them.
+ */
+
+const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+const isRecent = (place: string): boolean => {
+  try {
+    return Date.now() - statSync(place).mtimeMs < KEPT_MS;
+  } catch {
+    return false; // it is not there
+  }
+};
+
+const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
+  const record = readSession(place);
+  if (record === null) return 'remove';
+  // Of another machine nothing is known but its age.
+  if (record.machine !== thisMachine()) return isRecent(place) ? 'keep' : 'remove';
+  const commands = findCommands(commandsFolder(place));
+  if (commands.some(isCommandAlive)) return 'keep';
+  return commands.length > 0 && isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
+};
+
+const removeStaleFolder = (place: string): void => {
+  const judged = judge(place);
+  if (judged === 'remove') removeFolders(place);
+  if (judged === 'keepResults') removePrivateFolders(place);
+};
+
+/** `top`: the folder of this process. The names begin with a process id. */
+export const removeStale = (top: string): void => {
+  const parent = path.dirname(top);
+  for (const name of namesIn(parent)) {
+    const place = path.join(parent, name);
+    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
+    if (place === top || pid === process.pid || isRunning(pid)) continue;
+    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) removeStaleFolder(place);
+  }
+};

@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sinceBoot } from '../../launcher/command-record.js';
+import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
+import type { InterruptedCall, Job, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
+import { jobOf, jobStarted } from './command-job.js';
+import { outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
+import { endMarked, listMarked } from './end-processes.js';
+import { identityOf } from './prepare-command.js';
+import { followFound } from './shell-command.js';
+
+/**
+ * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).
+ *
+ * 1. A call whose command lives is never unknown: it is waited for.
+ * 2. A command that nobody waits for, and that is no job, is ended.
+ */
+
+/** Identifies a call in its session. */
+export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'callId'>): string =>
+  `${batchId} ${callId}`;
+
+const UNKNOWN =
+  'the command was running when the session ended; check whether it took effect before you run it again';
+const ELSEWHERE = `the session ran on another machine, or this one was restarted since: ${UNKNOWN}`;
+const RECOVERED = '[Pawl was killed while this ran and was started again: this is the real result]';
+const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
+const POLL_MS = 100;
+
+/** The outcome, marked as one that was found. */
+const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
+  if (outcome.status === 'lost') return outcome;
+  const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
+  return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
+};
+
+const startedOf = (
+  found: FoundCommand,
+  home: string,
+  context: Pick<ToolContext, 'sandbox' | 'workspace'>,
+  progress: (text: string) => void,
+): StartedCommand => ({
+  running: followFound(found, progress),
+  ...{ level: context.sandbox, workspace: context.workspace, home },
+});
+
+const finish = async (found: FoundCommand, home: string, context: ToolContext): Promise<ToolOutcome> => {
+  const started = startedOf(found, home, context, (text) => context.progress(text));
+  const end = await waitForEnd(started.running, context);
+  const isReplaced = found.record.workspace !== identityOf(context.workspace);
+  return recovered(outcomeOf(started, end, context.signal), isReplaced);
+};
+
+/** Rule 1, for a command without files of its output. */
+const finishDirect = async (found: FoundCommand, { signal }: ToolContext): Promise<ToolOutcome> => {
+  const { marker } = found.record;
+  while (!signal.aborted && listMarked(marker).length > 0) await sleep(POLL_MS);
+  if (signal.aborted && (await endMarked(marker)))
+    return { status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text: UNKNOWN };
+  return { status: 'lost', text: UNKNOWN };
+};
+
+/** How a command stands that was running when the session was interrupted. */
+export const findCommand = async (
+  sandbox: SessionSandbox,
+  home: string,
+  context: ToolContext,
+): Promise<InterruptedCall> => {
+  const earlier = await sandbox.earlier(context.workspace);
+  if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
+  const found = earlier.commands.findLast(({ record }) => record.call === callKey(context));
+  if (found === undefined) {
+    if (earlier.isComplete) return { kind: 'neverBegan' };
+    return { kind: 'unknown', text: earlier.isElsewhere ? ELSEWHERE : UNKNOWN };
+  }
+  const leftMs = found.due === null ? null : Math.max(1, found.due - sinceBoot());
+  const { kind } = found.verdict();
+  if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(found, context) };
+  // After our claim it never begins; without it somebody was faster, and it has begun.
+  if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
+  const { job } = found.record;
+  if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
+  return { kind: 'found', leftMs, finish: () => finish(found, home, context) };
+};
+
+const restoredJob = (
+  found: FoundCommand,
+  job: { readonly jobId: string; readonly command: string },
+  workspace: string,
+  home: string,
+): Job => {
+  const level = found.record.isFenced ? 'workspace' : 'off';
+  const started = startedOf(found, home, { sandbox: level, workspace }, () => undefined);
+  return jobOf(job.jobId, job.command, started);
+};
+
+const endFound = async (found: FoundCommand): Promise<void> => {
+  if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
+  const running = followFound(found, () => undefined);
+  running.kill();
+  await running.ended;
+};
+
+/**
+ * Lists the jobs of earlier processes, and ends commands that nobody waits for. `waited`: the calls that are being
+ * recovered.
+ */
+export const settleEarlier = async (
+  sandbox: SessionSandbox,
+  jobs: Jobs,
+  workspace: string,
+  home: string,
+  waited: readonly string[],
+): Promise<void> => {
+  const { commands = [] } = (await sandbox.earlier(workspace)) ?? {};
+  for (const found of commands) {
+    const { job, call } = found.record;
+    const { kind } = found.verdict();
+    if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
+      jobs.restore(restoredJob(found, job, workspace, home));
+    } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
+      await endFound(found);
+    }
+  }
+};

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { AnthropicServer } from '../servers/anthropic.js';
+import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
+import {
+  type Ended,
+  expectCode,
+  expectValid,
+  makeServed,
+  type Place,
+  type Running,
+  readRecords,
+  runPawl,
+  startPawl,
+  until,
+} from './pawl.js';
+import { call, done, last, message } from './wire-words.js';
+
+/** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
+
+type Served = Place & { readonly server: AnthropicServer };
+
+const has = (place: Place, name: string): boolean => existsSync(join(place.workspace, name));
+const touch = (place: Place, name: string): void => writeFileSync(join(place.workspace, name), '');
+
+/** Runs until somebody makes the file `go`; tells that it runs with the file `runs`. */
+const WAITING = 'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.05; done; echo second';
+
+const killed = async (running: Running): Promise<void> => {
+  running.child.kill('SIGKILL');
+  await running.ended;
+};
+
+/** A session whose program was killed while its first command ran. */
+const interrupted = async (
+  context: TestContext,
+  input: object,
+  words: readonly string[] = [],
+): Promise<Served> => {
+  const place = await makeServed(context, [message(call('c1', 'bash', input)), done, done, done]);
+  const running = startPawl(place, ['-p', 'work', ...words]);
+  await until('the command runs', () => has(place, 'runs'));
+  await killed(running);
+  return place;
+};
+
+const resume = (place: Place, ...words: readonly string[]): Running =>
+  startPawl(place, ['--continue', '-p', 'and now?', ...words]);
+
+/** The result of the call in the request after the resume. */
+const resultIn = ({ server }: Served): string => {
+  const part = last(server.requests[1]?.body).find(({ type }) => type === 'tool_result');
+  return typeof part?.content === 'string' ? part.content : JSON.stringify(part?.content);
+};
+
+const expectEnd = async (place: Served, ended: Ended): Promise<void> => {
+  expectCode(ended, 0);
+  expectValid(place.server);
+  await until('nothing runs', () => processesOf(place).length === 0);
+  assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sandbox')), []);
+};
+
+const NOTE = /\n\[Pawl was killed while this ran and was started again: this is the real result\]/;
+const onceIn = (place: Place): void =>
+  assert.equal(readFileSync(join(place.workspace, 'log'), 'utf8'), 'begin\n', 'it ran once');
+
+for (const level of ['workspace', 'off']) {
+  const words = ['--sandbox', level];
+
+  test(`a command that ended meanwhile: its real result, as it is told live (${level})`, async (context) => {
+    const secret = 'sk-ant-4711-secret-of-the-user';
+    const isBig = level === 'workspace';
+    const big = `head -c ${isBig ? 120_000_000 : 10} /dev/zero | tr "\\0" x; echo; seq 1000`;
+    const command = `${WAITING}; echo ${secret}; ${big}; exit 3`;
+    const live = await makeServed(context, [message(call('c1', 'bash', { command })), done], {
+      ANTHROPIC_API_KEY: secret,
+    });
+    touch(live, 'go');
+    expectCode(await runPawl(live, ['-p', 'work', ...words]), 0);
+    const expected = resultIn(live);
+    const place = await makeServed(context, [message(call('c1', 'bash', { command })), done, done], {
+      ANTHROPIC_API_KEY: secret,
+    });
+    const running = startPawl(place, ['-p', 'work', ...words]);
+    await until('the command runs', () => has(place, 'runs'));
+    await killed(running);
+    touch(place, 'go');
+    await until('it has ended', () => processesOf(place).length === 0);
+    const ended = await resume(place, '--verbose').ended;
+    const plain = (text: string): string =>
+      text
+        .replace(/\d+\.\d s/g, 'N s')
+        .replace(/[\da-f]{64}/g, 'HASH')
+        .replace(/[\d,]+ bytes/g, 'N bytes');
+    assert.match(resultIn(place), NOTE);
+    const [found, told] = [plain(resultIn(place).replace(NOTE, '')), plain(expected)];
+    assert.equal(found.slice(0, 10_000), told.slice(0, 10_000));
+    assert.equal(found.slice(-10_000), told.slice(-10_000));
+    assert.doesNotMatch(resultIn(place), new RegExp(secret));
+    assert.match(ended.stderr, /this is the real result/);
+    onceIn(place);
+    await expectEnd(place, ended);
+  });
+
+  test(`a command that still runs: it is waited for, and its output comes live (${level})`, async (context) => {
+    const place = await interrupted(context, { command: WAITING }, words);
+    const running = resume(place, '--json');
+    await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+    const second = await runPawl(place, ['--continue', '-p', 'me too']);
+    assert.notEqual(second.code, 0, 'another process is refused');
+    touch(place, 'go');
+    const ended = await running.ended;
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was killed/);
+    const told = readRecords(ended.stdout).find(({ type }) => type === 'toolResult');
+    assert.ok(told?.type === 'toolResult' && told.status === 'ok', ended.stdout);
+    onceIn(place);
+    await expectEnd(place, ended);
+  });
+
+  test(`a kill during the recovery changes nothing (${level})`, async (context) => {
+    const place = await interrupted(context, { command: WAITING }, words);
+    const running = resume(place, '--json');
+    await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+    await killed(running);
+    touch(place, 'go');
+    const ended = await resume(place).ended;
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
+    onceIn(place);
+    await expectEnd(place, ended);
+  });
+
+  test(`the deadline is kept while nobody lives, and by a resumed session (${level})`, async (context) => {
+    const command = `${WAITING} & ${WAITING}`;
+    const place = await interrupted(context, { command, timeoutMs: 2_000 }, words);
+    await until('it was ended', () => processesOf(place).length === 0);
+    const ended = await resume(place).ended;
+    assert.match(resultIn(place), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
+    await expectEnd(place, ended);
+    const other = await interrupted(context, { command, timeoutMs: 4_000 }, words);
+    const resumed = await resume(other).ended;
+    assert.match(resultIn(other), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
+    await expectEnd(other, resumed);
+  });
+
+  test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {
+    const place = await makeServed(context, [message(call('c1', 'bash', { command: WAITING })), done, done]);
+    const running = startPawl(place, ['-p', 'work', ...words]);
+    await until('the command runs', () => has(place, 'runs'));
+    running.child.kill('SIGKILL');
+    killLaunchers(place, 'killed');
+    await running.ended;
+    const ended = await resume(place).ended;
+    assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
+    assert.match(ended.stderr, /outcome unknown after a crash/);
+    await expectEnd(place, ended);
+  });
+}
+
+test('a launcher that was killed alone: the command still tells its real end', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  for (const pid of launcherLeaders(place)) process.kill(pid, 'SIGKILL');
+  touch(place, 'go');
+  const ended = await resume(place).ended;
+  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
+  onceIn(place);
+  await expectEnd(place, ended);
+});
+
+test('a cancel ends a command that was attached again', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  const running = resume(place, '--json');
+  await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
+  running.child.kill('SIGINT');
+  await running.ended;
+  await until('nothing runs', () => processesOf(place).length === 0);
+  assert.match(running.stdout(), /"status":"(cancelled|interrupted)"/);
+});
+
+/** The file that names the session and the machine. */
+const recordOf = ({ state }: Place): string => {
+  const folder = join(state, 'pawl', 'sandbox');
+  const [name = ''] = readdirSync(folder);
+  return join(folder, name, 'session');
+};
+
+test('the machine was restarted: unknown, and said to the model and the user', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  killLaunchers(place, 'killed');
+  const [session] = readFileSync(recordOf(place), 'utf8').split('\n');
+  writeFileSync(recordOf(place), `${session}\nanother-start pid:[1]\n`);
+  const ended = await resume(place).ended;
+  expectCode(ended, 0);
+  assert.match(resultIn(place), /unknown after a crash\n.*another machine, or this one was restarted/);
+  assert.match(ended.stderr, /unknown after a crash/);
+});
+
+test('no files of the command, though its session is recorded: it never began, and starts', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  killLaunchers(place, 'killed');
+  rmSync(join(recordOf(place), '..', 'commands'), { recursive: true });
+  rmSync(join(place.workspace, 'log'));
+  touch(place, 'go');
+  const ended = await resume(place).ended;
+  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]$/);
+  onceIn(place);
+  await expectEnd(place, ended);
+});
+
+test('the record of the session is gone, too: unknown', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  killLaunchers(place, 'killed');
+  rmSync(join(place.state, 'pawl', 'sandbox'), { recursive: true });
+  const ended = await resume(place).ended;
+  expectCode(ended, 0);
+  assert.match(resultIn(place), /outcome unknown after a crash/);
+  onceIn(place);
+});
+
+test('a workspace that was replaced: the real result, and where it came from', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  const old = `${place.workspace}-old`;
+  renameSync(place.workspace, old);
+  mkdirSync(place.workspace);
+  writeFileSync(join(old, 'go'), '');
+  const ended = await resume(place).ended;
+  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/);
+  await expectEnd(place, ended);
+});
+
+test('another session leaves the files of an interrupted one alone', async (context) => {
+  const place = await interrupted(context, { command: WAITING });
+  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done, done]);
+  const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
+  expectCode(await runPawl(shared, ['-p', 'work']), 0);
+  touch(place, 'go');
+  await until('it has ended', () => processesOf(place).length === 0);
+  expectCode(await runPawl(shared, ['--continue', '-p', 'again']), 0);
+  const ended = await resume(place).ended;
+  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
+  await expectEnd(place, ended);
+});
