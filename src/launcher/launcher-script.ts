@@ -1,5 +1,5 @@
 /**
- * The launcher: a shell that starts commands, one after the other, so that the agent never forks.
+ * The launcher: a shell that starts commands, one after the other, so that the agent never forks (docs/reliability.md).
  *
  * 1. Orders come on descriptor 4: `p N` parks command N, `g N WORDS` starts it, `x N` discards it. The end of the
  *    orders discards the parked command.
