@@ -41,8 +41,6 @@ type Slot = {
   key: string | null;
   /** Number of the command, in the order of parking. */
   number: number;
-  /** The last command that has ended. Its files are kept until the next one ends. */
-  last: ParkedCommand | null;
 };
 
 const SLOTS_MAX = 16;
@@ -52,6 +50,8 @@ const PARK_AFTER_MS = 2;
 const CLOSE_MS = 100;
 /** Number of parked commands in that case. */
 const AHEAD = 2;
+/** Number of ended commands whose files are kept in any case. */
+const RECENT_MAX = 3;
 /** Files of so many commands are kept until none is wanted at once, which is when they disturb nobody. */
 const OVER_MAX = 32;
 /** Bytes of output with which a command's files are removed at once. */
@@ -114,6 +114,8 @@ class Pool implements Launcher {
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #settling: NodeJS.Timeout | null = null;
+  /** The last commands that have ended, the oldest first: their results may not be journaled yet. */
+  readonly #recent: ParkedCommand[] = [];
   /** Ended commands whose files can be removed. */
   #over: ParkedCommand[] = [];
 
@@ -176,7 +178,7 @@ class Pool implements Launcher {
   #open(): Slot | null {
     if (this.#isClosed || this.#slots.length >= SLOTS_MAX) return null;
     const launcher = startLauncher(this.#options);
-    const slot = { launcher, command: null, key: null, number: 0, last: null };
+    const slot = { launcher, command: null, key: null, number: 0 };
     this.#slots = [...this.#slots, slot];
     return slot;
   }
@@ -207,8 +209,8 @@ class Pool implements Launcher {
   }
 
   #ended(slot: Slot, enclosure: Enclosure, isClose: boolean, { isWhole }: LaunchedEnd): void {
-    if (slot.last !== null) this.#isOver(slot.last);
-    slot.last = slot.command;
+    if (slot.command !== null) this.#recent.push(slot.command);
+    if (this.#recent.length > RECENT_MAX) this.#isOver(this.#recent.shift());
     slot.command = null;
     if (!isWhole) this.#drop(slot); // its launcher waits for the end of the output
     this.#endedAt = performance.now();
@@ -217,8 +219,8 @@ class Pool implements Launcher {
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
   }
 
-  #isOver(command: ParkedCommand): void {
-    if (command.isKept) return;
+  #isOver(command: ParkedCommand | undefined): void {
+    if (command === undefined || command.isKept) return;
     if (command.outputBytes > OVER_BYTES) command.remove();
     else this.#over.push(command);
     if (this.#over.length <= OVER_MAX) return;

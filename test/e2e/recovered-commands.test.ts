@@ -28,6 +28,17 @@ const touch = (place: Place, name: string): void => writeFileSync(join(place.wor
 /** Runs until somebody makes the file `go`; tells that it runs with the file `runs`. */
 const WAITING = 'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.05; done; echo second';
 
+/** Fails at once if the program ends without having run the command. */
+const untilItRuns = async (place: Place, running: Running): Promise<void> => {
+  let isOver = false;
+  void running.ended.then(() => {
+    isOver = true;
+  });
+  const told = (): string => `the command runs\n${running.stdout()}\n${running.stderr()}`;
+  await until(told, () => has(place, 'runs') || isOver);
+  assert.ok(has(place, 'runs'), told());
+};
+
 const killed = async (running: Running): Promise<void> => {
   running.child.kill('SIGKILL');
   await running.ended;
@@ -41,7 +52,7 @@ const interrupted = async (
 ): Promise<Served> => {
   const place = await makeServed(context, [message(call('c1', 'bash', input)), done, done, done]);
   const running = startPawl(place, ['-p', 'work', ...words]);
-  await until('the command runs', () => has(place, 'runs'));
+  await untilItRuns(place, running);
   await killed(running);
   return place;
 };
@@ -84,7 +95,7 @@ for (const level of ['workspace', 'off']) {
       ANTHROPIC_API_KEY: secret,
     });
     const running = startPawl(place, ['-p', 'work', ...words]);
-    await until('the command runs', () => has(place, 'runs'));
+    await untilItRuns(place, running);
     await killed(running);
     touch(place, 'go');
     await until('it has ended', () => processesOf(place).length === 0);
@@ -133,12 +144,12 @@ for (const level of ['workspace', 'off']) {
 
   test(`the deadline is kept while nobody lives, and by a resumed session (${level})`, async (context) => {
     const command = `${WAITING} & ${WAITING}`;
-    const place = await interrupted(context, { command, timeoutMs: 2_000 }, words);
+    const place = await interrupted(context, { command, timeoutMs: 6_000 }, words);
     await until('it was ended', () => processesOf(place).length === 0);
     const ended = await resume(place).ended;
     assert.match(resultIn(place), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
     await expectEnd(place, ended);
-    const other = await interrupted(context, { command, timeoutMs: 4_000 }, words);
+    const other = await interrupted(context, { command, timeoutMs: 10_000 }, words);
     const resumed = await resume(other).ended;
     assert.match(resultIn(other), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
     await expectEnd(other, resumed);
@@ -147,7 +158,7 @@ for (const level of ['workspace', 'off']) {
   test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {
     const place = await makeServed(context, [message(call('c1', 'bash', { command: WAITING })), done, done]);
     const running = startPawl(place, ['-p', 'work', ...words]);
-    await until('the command runs', () => has(place, 'runs'));
+    await untilItRuns(place, running);
     running.child.kill('SIGKILL');
     killLaunchers(place, 'killed');
     await running.ended;
