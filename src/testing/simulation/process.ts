@@ -22,6 +22,7 @@ const jobs = (): Jobs => {
       list.push(job);
       return job;
     },
+    restore: (job) => void list.push(job),
     get: (jobId) => list.find((job) => job.jobId === jobId),
     list: () => list,
   };
