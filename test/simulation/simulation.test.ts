@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import { simulate } from '../../src/testing/index.js';
 
 /** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
-const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 500);
-const SEED = Number(process.env.PAWL_SEED ?? 1) * 1_000;
+const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 400);
+/** Fixed, so that a run of all tests never depends on luck: `npm run simulate` looks for new sessions. */
+const SEED = 1;
 
 test(`${SESSIONS} simulated sessions keep every promise`, async () => {
   const { failure, sessions } = await simulate({ seed: SEED, sessions: SESSIONS });
