@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs } from '../ports/journal.js';
-import { cannotRead, cannotWrite, codeOf, JournalError } from './journal-error.js';
+import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
 import { blobPath, makeFolder, syncFolder, writeWhole } from './journal-paths.js';
 
 const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -53,7 +53,7 @@ const get = async (folder: string, sha256: string): Promise<string | undefined> 
   const bytes = await readWhole(path);
   if (bytes === undefined) return undefined;
   if (sha256Of(bytes) === sha256) return bytes.toString();
-  throw new JournalError('damaged', path, `The blob ${path} is damaged: its content does not fit its name.`);
+  throw blobDamaged(path);
 };
 
 /** Texts as files named by their sha256. `get` rejects with `damaged` if the content no longer fits the name. */

@@ -32,18 +32,21 @@ export class JournalError extends Error {
   readonly path: string;
   /** Set only for `damaged`. */
   readonly place: JournalPlace | null;
+  /** The reason alone, without path and advice. */
+  readonly why: string;
 
   constructor(
     kind: JournalErrorKind,
     path: string,
     message: string,
     place: JournalPlace | null = null,
-    cause?: unknown,
+    { cause, why = message }: { readonly cause?: unknown; readonly why?: string } = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.path = path;
     this.place = place;
+    this.why = why;
   }
 }
 
@@ -70,14 +73,14 @@ export const cannotWrite = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
   const repair = repairs[codeOf(error)] ?? 'Repair that';
   const text = `Cannot write ${path}: ${textOf(error)}. ${repair}, then open the session again.`;
-  return new JournalError('cannotWrite', path, text, null, error);
+  return new JournalError('cannotWrite', path, text, null, { cause: error });
 };
 
 /** Turns a refused read into a JournalError; returns other errors unchanged. */
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
   const text = `Cannot read ${path}: ${textOf(error)}. Check the disk and the permissions of the file.`;
-  return new JournalError('cannotRead', path, text, null, error);
+  return new JournalError('cannotRead', path, text, null, { cause: error });
 };
 
 export const notFound = (path: string, sessionId: string): JournalError =>
@@ -100,6 +103,7 @@ export const damaged = (path: string, place: JournalPlace, why: string): Journal
         ? 'Nothing of it can be trusted: restore the file from a backup.'
         : `Entries up to seq ${place.seq} are good: fork the session at ${place.seq} to go on from there.`),
     place,
+    { why },
   );
 
 /** The error for a journal that was copied or renamed by hand: two writers of one session would use different locks. */
@@ -150,3 +154,6 @@ export const closed = (path: string): JournalError =>
     path,
     `The journal ${path} is closed. Open the session again to write to it.`,
   );
+
+export const blobDamaged = (path: string): JournalError =>
+  new JournalError('damaged', path, `The blob ${path} is damaged: its content does not fit its name.`);

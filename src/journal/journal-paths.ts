@@ -6,7 +6,9 @@ import { codeOf } from './journal-error.js';
  * Paths under the state folder.
  *
  * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
- * sessions/ID.lock          the process that has it open
+ * sessions/ID.lock          the process that has it open; ID.lock.* its socket, and claims to the lock
+ * sessions/ID.mark          the last entry that was acknowledged
+ * sessions/ID.reserve       space for the end of an open session, should the disk be full
  * sessions/ID/              pictures that the user pasted into the session, as files
  * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran
  * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions

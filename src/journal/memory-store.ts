@@ -76,6 +76,7 @@ const openMemoryJournal = <M extends MachineTypes>(
       return session.records.length;
     },
     append,
+    full: null,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
     frozen: () => readFrozen(pathOf(session.header.sessionId), session.header, blobs),

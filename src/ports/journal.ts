@@ -46,6 +46,11 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly seq: number;
   /** Writes entries in order; resolves when they are durable. If it rejects, none of them may be acted on. */
   append(drafts: readonly EntryDraft<M>[]): Promise<void>;
+  /**
+   * Set once the disk is full and entries were written to reserved space: they are durable, but few others will be. Nothing
+   * may be started any more.
+   */
+  readonly full?: Error | null;
   read(from?: number): AsyncIterable<Entry<M>>;
   readonly blobs: Blobs;
   /** Reads the blobs that the header names; rejects with `damaged` if one is missing. */
@@ -80,6 +85,8 @@ export type SessionInfo = {
   readonly model: string;
   /** The user's first words, for lists; empty for a session without input. */
   readonly title: string;
+  /** Set if the header can't be read: then id and `changedAt` are all that is known. */
+  readonly unreadable?: 'damaged' | 'newerVersion';
 };
 
 /**

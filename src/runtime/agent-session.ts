@@ -11,7 +11,8 @@ import type { Job } from '../ports/tool.js';
 import { attempt } from './attempt.js';
 import { checkInput } from './check-input.js';
 import type { Equipment } from './dependencies.js';
-import { JournaledSession, type MachineAdapter, notOpen } from './journaled-session.js';
+import { JournaledSession, notOpen } from './journaled-session.js';
+import type { MachineAdapter } from './machine-adapter.js';
 import { createCompactions } from './model/compaction-call.js';
 import { ModelCalls } from './model/model-call.js';
 import { type Performers, perform, prepare } from './perform.js';
@@ -45,6 +46,7 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
   holds: (next, kept) =>
     next.type === 'LlmCompleted' && kept.type === 'TextDelta' && next.requestId === kept.requestId,
   startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
+  shutdown: { type: 'ShutdownRequested' },
 };
 
 /** Whether the session does nothing until the user acts. */

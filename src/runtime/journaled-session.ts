@@ -3,21 +3,9 @@ import type { Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 import { attempt, attemptNow } from './attempt.js';
+import type { MachineAdapter } from './machine-adapter.js';
 import { Observers } from './observers.js';
 import type { Applied, Posted } from './posted-event.js';
-
-/** What the loop needs to know about a machine: its step, and how to journal its events. */
-export type MachineAdapter<M extends MachineTypes> = {
-  step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
-  /** Whether the event is shown at once and not journaled immediately. */
-  isVolatile(event: M['event']): boolean;
-  /** Merges a volatile event into `kept`, to journal both later; null if there is nothing to journal. */
-  keep(kept: M['event'] | null, event: M['event']): M['event'] | null;
-  /** Whether `next` contains everything in `kept`. */
-  holds(next: M['event'], kept: M['event']): boolean;
-  /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
-  startOf(event: Posted<M>): string | null;
-};
 
 /** The parts of a session of any machine. */
 export type SessionParts<M extends MachineTypes> = {
@@ -74,6 +62,7 @@ const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void =
  * 5. A group waits only for the events that start what it has announced. Any other event closes it.
  * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
  *    journal is closed.
+ * 7. After entries went to reserved space on a full disk, nothing is started: the shutdown event follows, then the end.
  */
 export abstract class JournaledSession<M extends MachineTypes> {
   readonly #adapter: MachineAdapter<M>;
@@ -189,7 +178,19 @@ export abstract class JournaledSession<M extends MachineTypes> {
     this.#take(group);
     if (group.starting.size > 0) await this.#awaitStarts(group);
     if (group.drafts.length > 0) await this.#journal.append(group.drafts);
-    this.#commit(group);
+    const full = this.#journal.full ?? null;
+    this.#commit(group, full === null ? 'perform' : 'skip');
+    if (full !== null) await this.#endOnFullDisk(full);
+  }
+
+  /** Rule 7. */
+  async #endOnFullDisk(full: Error): Promise<void> {
+    const { shutdown, step } = this.#adapter;
+    const event: M['event'] | null = shutdown === undefined ? null : { ...shutdown, at: this.#clock.now() };
+    const drafts = event === null ? [] : [{ event, state: step(this.#state, event).state }];
+    await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
+    this.#refuseAll(full);
+    void this.end(full);
   }
 
   /** Rule 5. */
@@ -256,7 +257,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     if (!this.#adapter.holds(next, kept)) drafts.push({ event: kept, state });
   }
 
-  #commit({ taken, drafts }: Group<M>): void {
+  #commit({ taken, drafts }: Group<M>, actions: 'perform' | 'skip'): void {
     this.#state = taken.at(-1)?.stepped.state ?? this.#state;
     const first = this.seq - drafts.length + 1;
     for (const [index, { event }] of drafts.entries())
@@ -264,7 +265,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     for (const { item, stepped, accepted } of taken) {
       item.sender?.resolve({ seq: stepped.seq ?? this.seq });
       this.#observers.stepped(stepped);
-      for (const action of stepped.actions) this.perform(action, stepped.state);
+      if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
       item.applied?.(stepped, accepted);
     }
   }

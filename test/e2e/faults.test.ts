@@ -108,9 +108,14 @@ test('an AGENTS.md that cannot be used is one line on stderr', async (context) =
 });
 
 /** Runs pawl as root of a user namespace in which mounts can be made. */
-const inNamespace = (place: Place, setUp: string, words: readonly string[]): Promise<Ended> => {
+const inNamespace = (
+  place: Place,
+  setUp: string,
+  words: readonly string[],
+  exec: 'exec' | '' = 'exec',
+): Promise<Ended> => {
   const quoted = [process.execPath, bin, ...words].map((word) => `'${word}'`).join(' ');
-  const run = `set -e; ${setUp}; exec ${quoted}`;
+  const run = `set -e; ${setUp}; ${exec} ${quoted}`;
   return start(place, 'unshare', ['--user', '--map-root-user', '--mount', 'bash', '-c', run]).ended;
 };
 
@@ -144,6 +149,28 @@ test('a disk that fills up during the session: exit 74, and nothing is done that
   assert.match(ended.stderr, /space|full/i);
   assert.match(lines(ended.stdout).at(-1) ?? '', /"type":"result","ok":false,.*"exit":74/);
   assert.ok(!existsSync(join(place.workspace, 'effect')));
+});
+
+/** Its output does not fit into what is left of the journal's last page. */
+const FILLING =
+  'cat /dev/zero > ../state/filler 2>/dev/null; head -c 9000 /dev/zero | tr "\\0" x; echo ended';
+
+test('a disk that a command fills: its result and the end of the session are still written', async (context) => {
+  const place = await makeServed(context, [message(call('a', 'bash', { command: FILLING })), done]);
+  // a copy of the folder is left behind, since the disk goes with the namespace
+  const keep = join(place.folder, 'kept');
+  const setUp = `mount -t tmpfs -o size=4m none '${place.state}'; trap "cp -r '${place.state}/pawl' '${keep}'" EXIT`;
+  const ended = await inNamespace(place, setUp, ['-p', 'x', '--json', '--sandbox', 'off'], '');
+  expectCode(ended, 74);
+  assert.match(ended.stderr, /disk is full/);
+  assert.equal(place.server.requests.length, 1, 'nothing is started on a full disk');
+  const [name = ''] = readdirSync(join(keep, 'sessions')).filter((file) => file.endsWith('.jsonl'));
+  const events = lines(readFileSync(join(keep, 'sessions', name), 'utf8')).map(
+    (line) => JSON.parse(line).event,
+  );
+  const result = events.find((event) => event?.type === 'ToolCompleted');
+  assert.match(result?.outcome.text, /^x{9000}ended/);
+  assert.equal(events.at(-1)?.type, 'ShutdownRequested');
 });
 
 test('a closed pipe: exit 141, quietly, and the session is settled', async (context) => {

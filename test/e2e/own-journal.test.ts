@@ -27,7 +27,8 @@ const makeScripted = (
   const calls = [{ tool: 'bash', input: { command: `cd '${where(place)}' && ${command}` } }];
   writeFileSync(
     join(place.workspace, 'script.json'),
-    JSON.stringify({ replies: [{ calls }, { text: 'Done.' }] }),
+    // a session that was taken over may end its turn before it reads the next prompt
+    JSON.stringify({ replies: [{ calls }, ...Array.from({ length: 3 }, () => ({ text: 'Done.' }))] }),
   );
   return place;
 };

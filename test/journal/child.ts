@@ -1,3 +1,5 @@
+import { openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { initialState } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
@@ -13,6 +15,7 @@ import { headerOf, tell } from './story.js';
  * append FOLDER          appends to session "a" until that fails, one line a seq that was acknowledged
  * fill FOLDER            the same until the disk refuses; then says what a journal says, and what a blob says
  * create FOLDER          makes a session
+ * useReserve FOLDER      fills the disk beside an open session, and appends to it
  */
 const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
@@ -98,6 +101,28 @@ const create = async (folder: string): Promise<void> => {
   );
 };
 
+const useReserve = async (folder: string): Promise<void> => {
+  const store = fileJournals({ folder });
+  const journal = await store.create(headerOf('a'));
+  const disk = openSync(join(folder, 'filler'), 'w');
+  try {
+    for (const block = Buffer.alloc(4_096); ; ) writeSync(disk, block);
+  } catch {
+    // it is full
+  }
+  const drafts = tell(4, initialState(journal.header.settings), () => 'x'.repeat(20_000));
+  say(`append ${await journal.append(drafts).then(() => 'was accepted', kindOf)}`);
+  say(`full ${kindOf(journal.full)}`);
+  say(`seq ${journal.seq}`);
+  const state = drafts.at(-1)?.state ?? initialState(journal.header.settings);
+  const more = tell(4, state, () => 'x'.repeat(200_000));
+  say(`more ${await journal.append(more).then(() => 'was accepted', kindOf)}`);
+  await journal.close();
+  const opened = await store.open('a');
+  say(`opened ${opened.journal.seq} ${opened.tornTail === null ? 'whole' : 'torn'}`);
+  await opened.journal.close();
+};
+
 const [, , task = '', where = '', platform = process.platform] = process.argv;
 const tasks: Readonly<Record<string, (where: string, platform: string) => Promise<void>>> = {
   hold,
@@ -106,5 +131,6 @@ const tasks: Readonly<Record<string, (where: string, platform: string) => Promis
   append: appendForEver,
   fill,
   create,
+  useReserve,
 };
 await tasks[task]?.(where, platform);

@@ -60,3 +60,14 @@ test('a read-only disk refuses a new session and says so', async (context) => {
     child.complaints(),
   );
 });
+
+test('what is known is written to a full disk from reserved space, once', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['useReserve', folder], onDisk(folder, '-t tmpfs -o size=2m none'));
+  const said = await linesOf(child);
+  assert.equal(said.get('append'), 'was accepted', child.complaints());
+  assert.match(said.get('full') ?? '', /^cannotWrite: .*ENOSPC.*disk is full: free some space/);
+  assert.match(said.get('more') ?? '', /^cannotWrite: .*ENOSPC/);
+  assert.equal(said.get('opened'), `${said.get('seq')} whole`);
+});

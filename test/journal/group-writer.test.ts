@@ -3,14 +3,15 @@ import { writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { type FileTarget, GroupWriter, type Ownership } from '../../src/journal/write/group-writer.js';
+import { type FileTarget, GroupWriter, type Surroundings } from '../../src/journal/write/group-writer.js';
 import { makeFolder } from './story.js';
 
 /** The file belongs to the writer, whatever happens. */
-const OWNED: Ownership = {
+const OWNED: Surroundings = {
   before: async () => undefined,
   after: () => undefined,
   explain: async (error) => error,
+  freeSpace: () => false,
 };
 
 /** A real file whose operations are counted, and may be made to fail. */

@@ -1,4 +1,4 @@
-import type { MachineAdapter } from '../../runtime/journaled-session.js';
+import type { MachineAdapter } from '../../runtime/machine-adapter.js';
 import type { AskTypes } from '../ports.js';
 import { stepTree } from '../tree/tree.js';
 

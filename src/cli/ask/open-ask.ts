@@ -12,7 +12,7 @@ import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { refuseTakeOver, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
-import { findSession, sessionsOf } from '../sessions/stored-sessions.js';
+import { findSession, lastSession } from '../sessions/stored-sessions.js';
 import { type Configured, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,
@@ -91,8 +91,8 @@ const chosenRun = async (flags: AskFlags, workspace: string): Promise<string | n
     refuseTakeOver(flags);
     return null;
   }
-  const last = (await sessionsOf('ask')).find((info) => info.workspace === workspace);
-  if (last !== undefined) return last.sessionId;
+  const last = await lastSession('ask', workspace);
+  if (last !== null) return last;
   throw new Stop(
     exitCodes.badInput,
     'notFound',

@@ -36,7 +36,7 @@ import {
 } from '../settings/connect-model.js';
 import { openStateFolder } from './make-state-folder.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
-import { findSession, recordedSettings, sessionsOf } from './stored-sessions.js';
+import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 
 /** Opens a new or resumed session from flags and environment. */
 
@@ -89,8 +89,8 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
   if (flags.resume === true)
     throw usageStop('--resume needs the id of a session here. pawl sessions lists them.');
   if (!flags.continue) return null;
-  const last = (await sessionsOf('agent')).find((info) => info.workspace === workspace);
-  if (last !== undefined) return last.sessionId;
+  const last = await lastSession('agent', workspace);
+  if (last !== null) return last;
   throw new Stop(exitCodes.badInput, 'notFound', `There is no session of ${workspace} to go on with.`);
 };
 

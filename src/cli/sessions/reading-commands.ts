@@ -12,7 +12,26 @@ type MachineFlags = {
 /** Sets the exit code of the program. */
 export type End = (exit: number) => void;
 
-/** Adds the commands that only read: `sessions`, `show`, `replay`, `machine`. */
+const addTransfers = (program: Command, end: End): void => {
+  program
+    .command('verify <id>')
+    .description('check every line of a session, or of a file; name the first fault')
+    .action(async (given: string) => end(await (await import('./verify-session.js')).verifySession(given)));
+  program
+    .command('export <id> [file]')
+    .description('write a session with its blobs to one file (ID.pawl)')
+    .action(async (id: string, file?: string) =>
+      end(await (await import('./transfer-session.js')).exportTo(id, file)),
+    );
+  program
+    .command('import <file>')
+    .description(
+      'store a session from an exported file, or from a journal; performs nothing, replaces nothing',
+    )
+    .action(async (file: string) => end(await (await import('./transfer-session.js')).importFrom(file)));
+};
+
+/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `export`, `import`, `machine`. */
 export const addReaders = (program: Command, end: End): void => {
   program
     .command('sessions')
@@ -39,6 +58,7 @@ export const addReaders = (program: Command, end: End): void => {
     .action(async (id: string, flags: AtFlags) =>
       end(await (await import('./replay-session.js')).replaySession(id, flags)),
     );
+  addTransfers(program, end);
   program
     .command('machine')
     .description('the statechart, drawn from the table')

@@ -2,6 +2,7 @@ import type { Settings } from '../../agent/settings.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { fileBlobs } from '../../journal/blobs.js';
 import { fileJournals } from '../../journal/file-store.js';
+import { journalPath } from '../../journal/journal-paths.js';
 import type { InspectableStore, StoredReplay } from '../../journal/read/inspect.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { Blobs, SessionInfo } from '../../ports/journal.js';
@@ -23,6 +24,31 @@ export const allSessions = async (): Promise<readonly SessionInfo[]> => {
 /** The sessions of one kind, newest first. */
 export const sessionsOf = async (kind: SessionInfo['kind']): Promise<readonly SessionInfo[]> =>
   (await allSessions()).filter((info) => info.kind === kind);
+
+const unreadableText = ({ sessionId, title }: SessionInfo, older: SessionInfo | undefined): string => {
+  const path = journalPath(stateFolder(process.env), sessionId);
+  const otherwise = older === undefined ? '' : `, or go on with an older one: --resume ${older.sessionId}`;
+  return (
+    `The session ${sessionId} can't be gone on with ${title}, and may be the last one of this folder. ` +
+    `Restore ${path} from a backup. If it is not the one that you mean, move it away${otherwise}.`
+  );
+};
+
+/**
+ * The id of the last session of a folder; null if there is none. Throws a `Stop` if the header of a newer session can't be
+ * read: it may be the one that the user means.
+ */
+export const lastSession = async (kind: SessionInfo['kind'], workspace: string): Promise<string | null> => {
+  const all = await allSessions();
+  for (const info of all) {
+    if (info.unreadable !== undefined) {
+      const older = all.find((one) => one.kind === kind && one.workspace === workspace);
+      throw new Stop(exitCodes.badInput, info.unreadable, unreadableText(info, older));
+    }
+    if (info.kind === kind && info.workspace === workspace) return info.sessionId;
+  }
+  return null;
+};
 
 /** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
 export const findInfo = async (given: string): Promise<SessionInfo> => {

@@ -1,6 +1,20 @@
-import type { FileHandle } from 'node:fs/promises';
-
 export const NEWLINE = 0x0a;
+
+/** Where lines are read from: an open file, or bytes in memory. */
+export type ByteSource = {
+  read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+  ): Promise<{ readonly bytesRead: number }>;
+};
+
+export const sourceOf = (bytes: Buffer): ByteSource => ({
+  read: async (buffer, offset, length, position) => ({
+    bytesRead: bytes.copy(buffer, offset, position, position + length),
+  }),
+});
 
 /** Consecutive lines in `bytes`, from `start` on. */
 export type Lines = {
@@ -35,7 +49,7 @@ export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefin
  * A line longer than a block is read in growing pieces, so that its beginning is not copied for every block.
  */
 export async function* readLines(
-  handle: FileHandle,
+  handle: ByteSource,
   end: number,
   blockBytes: number,
 ): AsyncGenerator<Lines, undefined> {

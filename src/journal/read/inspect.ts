@@ -2,6 +2,7 @@ import { openRegular } from '../../files/regular-file.js';
 import type { Header, JournalStore, OpenJournal, OpenJournalOptions } from '../../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
+import { readMark } from '../format/mark.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';
@@ -45,11 +46,17 @@ const lookAt = async <M extends MachineTypes>(
   begin: (header: Header<M>) => Take<M>,
 ): Promise<Look<M>> => {
   try {
+    const mark = await readMark(path); // before the size: a writer may be at work
     const { file, status } = await openRegular(path);
     try {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
       const take = begin(scan.header);
-      for await (const records of scan.records()) if (take(records) === 'enough') break;
+      let extent: 'more' | 'enough' = 'more';
+      for await (const records of scan.records()) {
+        extent = take(records);
+        if (extent === 'enough') break;
+      }
+      if (extent === 'more') scan.compare(mark);
       const { header, ending } = scan;
       const damage = ending.kind === 'damaged' ? ending.error : null;
       return { path, header, damage, tornBytes: ending.kind === 'torn' ? ending.bytes : 0 };

@@ -72,6 +72,11 @@ const saysOf = (error: unknown): string => {
     : '(damaged: the header is not readable)';
 };
 
+const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
+  error instanceof JournalError && (error.kind === 'damaged' || error.kind === 'newerVersion')
+    ? { unreadable: error.kind }
+    : {};
+
 /** The list row of a session that can't be read; its title says why. */
 const unreadable = ({ sessionId, changedAt }: Found, error: unknown): SessionInfo => ({
   sessionId,
@@ -82,6 +87,7 @@ const unreadable = ({ sessionId, changedAt }: Found, error: unknown): SessionInf
   parent: null,
   model: '',
   title: saysOf(error),
+  ...unreadableBy(error),
 });
 
 const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {

@@ -1,9 +1,9 @@
-import type { FileHandle } from 'node:fs/promises';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeRecords } from '../format/decode-batch.js';
 import { decodeHeader, decodeRecord, type Recorded } from '../format/line-codec.js';
-import { type Lines, piecesOf, readLines, splitFirst } from '../format/lines.js';
+import { type ByteSource, type Lines, piecesOf, readLines, splitFirst } from '../format/lines.js';
+import type { Mark } from '../format/mark.js';
 import { damaged, type JournalError, newerVersion, otherMachine } from '../journal-error.js';
 import { kindOf } from '../journaled-machine.js';
 
@@ -19,8 +19,11 @@ const LINES_AT_ONCE = 256;
 export type ScanEnding =
   | { readonly kind: 'whole' }
   | { readonly kind: 'unended' }
-  | { readonly kind: 'torn'; readonly bytes: number }
+  | { readonly kind: 'torn'; readonly bytes: number; readonly zeros: 'yes' | 'no' }
   | { readonly kind: 'damaged'; readonly error: JournalError };
+
+const zerosIn = (ending: ScanEnding): string | null =>
+  ending.kind === 'torn' && ending.zeros === 'yes' ? 'it was overwritten with zeros' : null;
 
 /**
  * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
@@ -58,7 +61,7 @@ export class JournalScan<M extends MachineTypes> {
 
   /** Starts a scan of any machine's journal: reads the header. Throws `damaged` at line 1, or `newerVersion`. */
   static begin(
-    handle: FileHandle,
+    handle: ByteSource,
     path: string,
     end: number,
     blockBytes = BLOCK_BYTES,
@@ -69,7 +72,7 @@ export class JournalScan<M extends MachineTypes> {
   /** Starts a scan of one machine's journal; also throws `otherMachine`. */
   static async beginOf<M extends MachineTypes>(
     kind: M['kind'],
-    handle: FileHandle,
+    handle: ByteSource,
     path: string,
     end: number,
   ): Promise<JournalScan<M>> {
@@ -80,7 +83,7 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   static async #begin<M extends MachineTypes>(
-    handle: FileHandle,
+    handle: ByteSource,
     path: string,
     end: number,
     blockBytes: number,
@@ -108,6 +111,29 @@ export class JournalScan<M extends MachineTypes> {
     for await (const lines of this.#rest) yield* this.#decodeAll(lines);
   }
 
+  /**
+   * Compares the end with the mark of the journal, after all records were read. Without a mark, zeros are damage: nobody
+   * knows whether they lie over acknowledged lines.
+   */
+  compare(mark: Mark | null): void {
+    const { ending } = this;
+    if (ending.kind === 'damaged') return;
+    const why = mark === null ? zerosIn(ending) : this.#differsFrom(mark);
+    if (why === null) return;
+    const place = { line: this.line + 1, seq: this.seq };
+    this.ending = { kind: 'damaged', error: damaged(this.#path, place, why) };
+  }
+
+  #differsFrom({ seq, crc }: Mark): string | null {
+    if (this.seq === seq && this.crc !== crc)
+      return `the mark beside it says that another entry ${seq} was written last`;
+    if (this.seq >= seq) return null;
+    const missing = seq - this.seq === 1 ? `entry ${seq}` : `entries ${this.seq + 1} to ${seq}`;
+    return this.ending.kind === 'torn'
+      ? `${missing} stood here when last written, and the file was cut or overwritten since`
+      : `the file was cut: ${missing} stood here when last written`;
+  }
+
   *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
     for (const piece of piecesOf(lines, LINES_AT_ONCE)) {
       if (this.ending.kind === 'whole') yield this.#decode(piece);
@@ -132,7 +158,8 @@ export class JournalScan<M extends MachineTypes> {
     if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };
     const line = bytes.subarray((ends[index - 1] ?? start - 1) + 1, ends[index]);
     const shorter = decodeRecord(line.subarray(0, -1), this.crc, this.seq + 1);
-    if (shorter.kind === 'bad') return { kind: 'torn', bytes: line.length };
+    if (shorter.kind === 'bad')
+      return { kind: 'torn', bytes: line.length, zeros: line.includes(0) ? 'yes' : 'no' };
     return { kind: 'damaged', error: damaged(this.#path, place, 'the line feed at its end was overwritten') };
   }
 }

@@ -1,6 +1,6 @@
 import { fdatasync, fdatasyncSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { cannotWrite, closed, JournalError } from '../journal-error.js';
+import { cannotWrite, closed, codeOf, JournalError } from '../journal-error.js';
 
 /** The file operations that the writer needs. */
 export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
@@ -17,6 +17,9 @@ export type Ownership = {
   /** The error for what a look has thrown; saves what it can of the file, and of the lines that were not written. */
   explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
 };
+
+/** Space on a full disk; `freeSpace` is false if there is none. */
+export type Surroundings = Ownership & { freeSpace(): boolean };
 
 /** If the last sync took longer than this, the next one runs in another thread. */
 const promptMs = 1;
@@ -54,6 +57,8 @@ type Waiting = {
 
 const bytesOf = (group: readonly Waiting[]): Buffer => Buffer.concat(group.map(({ bytes }) => bytes));
 
+const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
+
 /** True if the file belongs to somebody else, who must find it unchanged. */
 const isNotOurs = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
@@ -65,19 +70,21 @@ const isNotOurs = (error: Error): boolean =>
  * 2. Groups are written in order, never two at once; a `write` resolves when its bytes are durable.
  * 3. After a failure nothing more is written, since the content of the disk is unknown until the file is read again. The
  *    file is truncated to the last durable byte, so that no complete line ever follows half a group.
- * 4. A file that no longer belongs to the writer is not changed any more. A group counts as durable only if the file
+ * 4. When the disk is full, reserved space is freed once, and the group is written again.
+ * 5. A file that no longer belongs to the writer is not changed any more. A group counts as durable only if the file
  *    belonged to the writer after its sync, too.
  */
 export class GroupWriter {
   readonly #handle: FileTarget;
-  readonly #ownership: Ownership;
+  readonly #ownership: Surroundings;
   readonly #path: string;
   #size: number;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | null = null;
   #refusal: Error | null = null;
+  #full: Error | null = null;
 
-  constructor(handle: FileTarget, ownership: Ownership, path: string, size: number) {
+  constructor(handle: FileTarget, ownership: Surroundings, path: string, size: number) {
     this.#handle = handle;
     this.#ownership = ownership;
     this.#path = path;
@@ -87,6 +94,11 @@ export class GroupWriter {
   /** Number of durable bytes. */
   get size(): number {
     return this.#size;
+  }
+
+  /** The refusal of a full disk, since which reserved space is used. */
+  get full(): Error | null {
+    return this.#full;
   }
 
   /** Resolves when `bytes` are durable; rejects with `cannotWrite`. */
@@ -131,13 +143,24 @@ export class GroupWriter {
 
   async #writeDurably(bytes: Buffer): Promise<void> {
     await this.#ownership.before(this.#size);
+    try {
+      await this.#writeSynced(bytes);
+    } catch (error) {
+      if (!isFull(error) || !this.#ownership.freeSpace()) throw error;
+      this.#full = cannotWrite(this.#path, error);
+      await this.#handle.truncate(this.#size);
+      await this.#writeSynced(bytes);
+    }
+    this.#ownership.after(this.#size + bytes.length);
+    this.#size += bytes.length;
+  }
+
+  async #writeSynced(bytes: Buffer): Promise<void> {
     for (let written = 0; written < bytes.length; ) {
       const rest = bytes.length - written;
       written += this.#handle.write(bytes, written, rest, this.#size + written);
     }
     await this.#handle.datasync();
-    this.#ownership.after(this.#size + bytes.length);
-    this.#size += bytes.length;
   }
 
   async #fail(group: readonly Waiting[], fault: unknown): Promise<void> {

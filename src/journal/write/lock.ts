@@ -115,6 +115,8 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
       try {
         await removeFile(path, own);
+      } catch {
+        // A full disk takes no claim. The lock file stays, as that of a dead process once the socket is closed.
       } finally {
         await socket?.close();
         held.delete(path);

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
+import { readMark } from '../format/mark.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, refuseMismatch, type Visit } from '../read/fold.js';
@@ -51,6 +52,7 @@ export const recover = async <M extends MachineTypes>(
   const fold = beginFold(scan.header, machine);
   for await (const records of scan.records()) foldOn(fold, records, { visit });
   refuseMismatch(path, fold, scan.header);
+  scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
   return { header: scan.header, fold, crc: scan.crc, ...repaired };
 };

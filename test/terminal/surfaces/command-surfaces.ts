@@ -144,6 +144,24 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'show --view', covers: READERS, show: afterTurn('show', 'ID', '--view', 'minimal') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
   {
+    name: 'verify',
+    covers: ['src/cli/sessions/verify-session.ts'],
+    commands: ['verify'],
+    show: afterTurn('verify', 'ID'),
+  },
+  {
+    name: 'export',
+    covers: ['src/cli/sessions/transfer-session.ts'],
+    commands: ['export'],
+    show: afterTurn('export', 'ID'),
+  },
+  {
+    name: 'import',
+    covers: ['src/cli/sessions/transfer-session.ts'],
+    commands: ['import'],
+    show: afterTurn('import', 'script.json'),
+  },
+  {
     name: 'fork',
     covers: ['src/cli/sessions/fork-session.ts'],
     commands: ['fork'],

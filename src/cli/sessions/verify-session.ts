@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { plural } from '../../base/plural.js';
+import { stateFolder } from '../../base/state-folder.js';
+import { journalPath } from '../../journal/journal-paths.js';
+import { type Verification, verifyStored } from '../../journal/transfer/verify-stored.js';
+import { makeSafe } from '../../terminal/safe-text.js';
+import { writeOut } from '../../terminal/write.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+import { findInfo, storedJournals } from './stored-sessions.js';
+
+/** A word with a slash or a file name's ending is a path; any other word is the id of a session. */
+const pathOf = async (given: string): Promise<string> => {
+  const isPath = given.includes('/') || given.endsWith('.jsonl') || given.endsWith('.pawl');
+  if (isPath || existsSync(given)) return path.resolve(given);
+  return journalPath(stateFolder(process.env), (await findInfo(given)).sessionId);
+};
+
+const faultText = ({ path: where, line, byte, why, seq }: NonNullable<Verification['fault']>): string => {
+  const good = seq === 0 ? 'No entry before it is good.' : `Entries 1 to ${seq} are good.`;
+  return `${where}: line ${line}, which begins at byte ${byte}: ${why}. ${good}`;
+};
+
+type Replayed = { readonly checks: number; readonly mismatches: readonly { readonly seq: number }[] };
+
+/** Compares the recorded state hashes of a session that is stored here; null for any other file. */
+const replayStored = async ({ path: file, sessionId, kind }: Verification): Promise<Replayed | null> => {
+  const folder = stateFolder(process.env);
+  if (sessionId === null || path.resolve(journalPath(folder, sessionId)) !== file) return null;
+  if (kind === 'agent') return storedJournals().replay(sessionId);
+  return (await import('../../ask/journal/ask-journal.js')).fileAskJournals({ folder }).replay(sessionId);
+};
+
+/** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */
+export const verifySession = async (given: string): Promise<number> => {
+  const verified = await verifyStored(await pathOf(given));
+  if (verified.fault !== null) throw new Stop(exitCodes.badInput, 'damaged', faultText(verified.fault));
+  const replayed = await replayStored(verified);
+  const [mismatch] = replayed?.mismatches ?? [];
+  if (mismatch !== undefined)
+    throw new Stop(
+      exitCodes.badInput,
+      'damaged',
+      `${verified.path}: line ${mismatch.seq + 1}: a replay comes to another state than was recorded. The file or the machine has changed.`,
+    );
+  const checks = replayed === null ? '' : `, ${plural(replayed.checks, 'state hash', 'state hashes')}`;
+  const counts = `${plural(verified.entries, 'entry', 'entries')}${checks}, ${plural(verified.blobs, 'blob')}`;
+  writeOut(makeSafe(`${verified.path}: all good (${counts})\n`));
+  return exitCodes.done;
+};

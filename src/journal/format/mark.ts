@@ -1,0 +1,36 @@
+import { readTextOrEmpty } from '../../files/regular-file.js';
+
+/**
+ * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the journal, and is written
+ * after each sync, without a sync of its own. A journal that ends before its mark was cut or overwritten. A journal may go
+ * on behind its mark: after a power loss the mark can be old.
+ */
+export type Mark = { readonly seq: number; readonly crc: number };
+
+/** Every mark has this length, so that a shorter number leaves nothing of a longer one behind. */
+const MARK_BYTES = 64;
+
+export const encodeMark = ({ seq, crc }: Mark): Buffer =>
+  Buffer.from(`${JSON.stringify({ seq, crc }).padEnd(MARK_BYTES - 1)}\n`);
+
+const numberIn = (value: object, name: string): number | null => {
+  const found: unknown = Reflect.get(value, name);
+  return typeof found === 'number' && Number.isSafeInteger(found) && found >= 0 ? found : null;
+};
+
+const decodeMark = (text: string): Mark | null => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) return null;
+    const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
+    return seq === null || crc === null ? null : { seq, crc };
+  } catch {
+    return null; // a power loss cut it: nothing is known then, as without a mark
+  }
+};
+
+export const markPath = (path: string): string => path.replace(/\.jsonl$/, '.mark');
+
+/** The mark beside the journal `path`; null if there is none, or it is not readable. */
+export const readMark = async (path: string): Promise<Mark | null> =>
+  decodeMark(await readTextOrEmpty(markPath(path), MARK_BYTES));

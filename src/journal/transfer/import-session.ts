@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { constants, copyFile, link, open, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { openRegular } from '../../files/regular-file.js';
+import type { Header } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import { fileBlobs } from '../blobs.js';
+import { sourceOf } from '../format/lines.js';
+import { cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.js';
+import {
+  FILE_MODE,
+  isSessionId,
+  journalPath,
+  makeFolder,
+  sessionsFolder,
+  syncFolder,
+} from '../journal-paths.js';
+import { type Part, readManifest } from './export-format.js';
+import { sha256Of } from './named-blobs.js';
+import { scanFile } from './scan-file.js';
+
+export type Imported = {
+  readonly sessionId: string;
+  readonly entries: number;
+  readonly blobs: number;
+  /** Blobs of the header that neither the file nor the state folder has: the session can be read, but not go on. */
+  readonly missing: readonly string[];
+};
+
+const damaged = (path: string, why: string): JournalError =>
+  new JournalError('damaged', path, `${path} can't be imported: ${why}. Nothing was changed.`);
+
+/** What is in a file: an export, or a journal alone. */
+export type Content = {
+  readonly journal: Buffer;
+  readonly blobs: readonly Buffer[];
+  readonly sessionId: string | null;
+};
+
+/** Takes an exported file apart, and verifies each part; a journal is one part. */
+export const takeApart = (path: string, bytes: Buffer): Content => {
+  const end = bytes.indexOf(0x0a);
+  const read = readManifest(bytes.toString('utf8', 0, end === -1 ? bytes.length : end));
+  switch (read.kind) {
+    case 'none':
+      return { journal: bytes, blobs: [], sessionId: null };
+    case 'bad':
+      throw damaged(path, 'its first line is damaged');
+    case 'newer':
+      throw new JournalError(
+        'newerVersion',
+        path,
+        `${path} has export version ${read.version}, which this Pawl can't read. Update Pawl to import it.`,
+      );
+    case 'manifest': {
+      const { sessionId, journal, blobs } = read.manifest;
+      let start = end + 1;
+      const next = ({ bytes: length, sha256 }: Part): Buffer => {
+        const part = bytes.subarray(start, start + length);
+        if (part.length !== length || sha256Of(part) !== sha256)
+          throw damaged(path, `the part at byte ${start} was cut or changed`);
+        start += length;
+        return part;
+      };
+      const content = { sessionId, journal: next(journal), blobs: blobs.map(next) };
+      if (start !== bytes.length) throw damaged(path, `something was added at byte ${start}`);
+      return content;
+    }
+    default:
+      return read satisfies never;
+  }
+};
+
+const alreadyThere = (path: string, sessionId: string): JournalError =>
+  new JournalError(
+    'cannotWrite',
+    path,
+    `The session ${sessionId} is here already (${path}), and an import replaces nothing. Move that file away first, or ` +
+      `look at it: pawl show ${sessionId}`,
+  );
+
+type Verified = { readonly header: Header<MachineTypes>; readonly entries: number };
+
+/** Verifies the lines of a journal; throws unless all are good. */
+const verify = async (source: string, { journal, sessionId }: Content): Promise<Verified> => {
+  const { header, seq, fault } = await scanFile(sourceOf(journal), source, journal.length, null);
+  if (fault !== null) throw damaged(source, `line ${fault.line} of the journal: ${fault.why}`);
+  if (header === null || !isSessionId(header.sessionId)) throw damaged(source, 'its session has no valid id');
+  if (sessionId !== null && header.sessionId !== sessionId)
+    throw damaged(source, `it holds the session ${header.sessionId}, not ${sessionId}`);
+  return { header, entries: seq };
+};
+
+/** The blobs without which a session can't go on, as far as they are missing. */
+const missingOf = async (
+  { instructions, tools }: Header<MachineTypes>,
+  get: (sha256: string) => Promise<string | undefined>,
+): Promise<readonly string[]> => {
+  const missing: string[] = [];
+  for (const sha256 of [instructions, tools]) if ((await get(sha256)) === undefined) missing.push(sha256);
+  return missing;
+};
+
+const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
+  const handle = await open(draft, 'wx', FILE_MODE);
+  try {
+    await handle.appendFile(journal);
+    if (journal.at(-1) !== 0x0a) await handle.appendFile('\n');
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** Gives the draft its name, unless a file has it. Copies it on file systems without hard links. */
+const placeNew = (draft: string, path: string): Promise<void> =>
+  link(draft, path).catch((error: unknown) => {
+    if (codeOf(error) === 'EEXIST') throw error;
+    return copyFile(draft, path, constants.COPYFILE_EXCL);
+  });
+
+export const readSource = async (source: string): Promise<Buffer> => {
+  try {
+    const { file } = await openRegular(source);
+    return await file.readFile().finally(() => file.close());
+  } catch (error) {
+    throw cannotRead(source, error);
+  }
+};
+
+/**
+ * Stores a session from an exported file, or from a journal. Verifies everything first, replaces nothing, and performs
+ * nothing. A session that is here already, even an unreadable one, stays as it is.
+ */
+export const importSession = async (folder: string, source: string): Promise<Imported> => {
+  const content = takeApart(source, await readSource(source));
+  const { header, entries } = await verify(source, content);
+  const { sessionId } = header;
+  const path = journalPath(folder, sessionId);
+  const draft = `${path}.${randomUUID()}`;
+  const store = fileBlobs(folder);
+  try {
+    await makeFolder(sessionsFolder(folder));
+    await writeDraft(draft, content.journal);
+    for (const bytes of content.blobs) await store.put(bytes.toString('utf8'));
+    await placeNew(draft, path).catch((error: unknown) => {
+      throw codeOf(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
+    });
+    await syncFolder(dirname(path));
+  } catch (error) {
+    throw cannotWrite(path, error);
+  } finally {
+    await rm(draft, { force: true });
+  }
+  const { length } = content.blobs;
+  return {
+    sessionId,
+    entries,
+    blobs: length,
+    missing: await missingOf(header, (sha256) => store.get(sha256)),
+  };
+};

@@ -1,0 +1,52 @@
+import type { Header } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import type { ByteSource } from '../format/lines.js';
+import type { Mark } from '../format/mark.js';
+import { JournalError } from '../journal-error.js';
+import { JournalScan } from '../read/scan.js';
+
+/** The first fault of a journal: its line, and the byte at which that line begins. */
+export type JournalFault = {
+  readonly line: number;
+  readonly byte: number;
+  readonly why: string;
+  /** Last entry before it. */
+  readonly seq: number;
+};
+
+export type ScannedFile = {
+  /** null if the header is not readable. */
+  readonly header: Header<MachineTypes> | null;
+  readonly seq: number;
+  /** Bytes of the good lines. */
+  readonly size: number;
+  readonly fault: JournalFault | null;
+};
+
+const faultOf = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
+  const at = { line: line + 1, byte: size, seq };
+  if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
+  if (ending.kind === 'torn')
+    return { ...at, why: `it is incomplete (${ending.bytes} bytes without a line feed)` };
+  return null;
+};
+
+/**
+ * Reads and verifies all lines of a journal of any machine, and compares its end with the mark. Rejects with `newerVersion`.
+ */
+export const scanFile = async (
+  source: ByteSource,
+  path: string,
+  end: number,
+  mark: Mark | null,
+): Promise<ScannedFile> => {
+  try {
+    const scan = await JournalScan.begin(source, path, end);
+    for await (const _ of scan.records());
+    scan.compare(mark);
+    return { header: scan.header, seq: scan.seq, size: scan.size, fault: faultOf(scan) };
+  } catch (error) {
+    if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
+    return { header: null, seq: 0, size: 0, fault: { line: 1, byte: 0, why: error.why, seq: 0 } };
+  }
+};

@@ -1,0 +1,37 @@
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { encodeMark, type Mark, markPath } from '../format/mark.js';
+import { FILE_MODE } from '../journal-paths.js';
+
+/** The mark file of an open journal. Its failures stop nothing: an old mark claims less than is there. */
+export type MarkFile = {
+  write(mark: Mark): void;
+  close(): void;
+};
+
+const openNew = (path: string): number | null => {
+  try {
+    rmSync(path, { force: true }); // an earlier holder may still write to the old file
+    return openSync(path, 'wx', FILE_MODE);
+  } catch {
+    return null; // without a mark, a cut at a line end is not noticed
+  }
+};
+
+export const openMark = (path: string, mark: Mark): MarkFile => {
+  const descriptor = openNew(markPath(path));
+  const write = (next: Mark): void => {
+    if (descriptor === null) return;
+    try {
+      writeSync(descriptor, encodeMark(next), 0, null, 0);
+    } catch {
+      // the last mark stays
+    }
+  };
+  write(mark);
+  return {
+    write,
+    close: () => {
+      if (descriptor !== null) closeSync(descriptor);
+    },
+  };
+};

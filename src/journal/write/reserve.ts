@@ -1,0 +1,51 @@
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { FILE_MODE } from '../journal-paths.js';
+
+/**
+ * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is full. The results of
+ * the calls of one reply and the end of the session fit into it.
+ */
+const RESERVE_BYTES = 256 * 1024;
+
+export type DiskReserve = {
+  /** Gives the space back to the disk; false if there is none to give. */
+  free(): boolean;
+};
+
+const fill = (path: string): boolean => {
+  const descriptor = openSync(path, 'w', FILE_MODE);
+  try {
+    const zeros = Buffer.alloc(RESERVE_BYTES);
+    return writeSync(descriptor, zeros, 0, zeros.length, 0) === zeros.length;
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
+const remove = (path: string): void => rmSync(path, { force: true });
+
+/** Reserves the space; a disk that has too little left is left alone. */
+export const openReserve = (journal: string): DiskReserve => {
+  const path = journal.replace(/\.jsonl$/, '.reserve');
+  let isThere = false;
+  try {
+    remove(path); // of an earlier process that was killed, or something else in its place
+    isThere = fill(path);
+    if (!isThere) remove(path);
+  } catch {
+    isThere = false;
+    try {
+      remove(path);
+    } catch {
+      // Nothing is lost: the session goes on without a reserve.
+    }
+  }
+  return {
+    free: () => {
+      const was = isThere;
+      isThere = false;
+      if (was) remove(path);
+      return was;
+    },
+  };
+};
