@@ -1,4 +1,4 @@
-import type { HookReport, Hooks } from '../../../ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../../ports/hooks.js';
 import type { Life } from '../life.js';
 
 /** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
@@ -12,19 +12,38 @@ const EMPTY: HookReport = {
   proceed: true,
 };
 
-const commit = (life: Life, callIds: readonly string[]): HookReport => {
+const report = (name: string): HookReport => ({ ...EMPTY, commits: [{ hash: name, subject: 'a commit' }] });
+
+/** Makes the commit once: it is prepared in the journal before, and looked for after an interruption. */
+const commit = async (
+  life: Life,
+  { calls, interrupted, prepare, signal }: HookContext,
+): Promise<HookReport> => {
   const { world } = life;
+  const callIds = calls.map(({ callId }) => callId);
+  const name = callIds.join('-');
+  const isPrepared =
+    interrupted?.some((effect) => effect.kind === 'commit' && effect.commit === name) === true;
+  if (isPrepared && callIds.every((callId) => world.commits.has(callId))) return report(name);
+  await prepare({
+    kind: 'commit',
+    gitFolder: '/workspace/.git',
+    claim: '',
+    ref: 'main',
+    before: null,
+    commit: name,
+  });
   life.point('before a commit');
-  if (life.isDead) return EMPTY;
+  if (life.isDead || signal.aborted) return EMPTY;
   for (const callId of callIds) {
     const times = (world.commits.get(callId) ?? 0) + 1;
     world.commits.set(callId, times);
     if (times > 1) world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
   }
   world.meet('commit made');
-  world.say(`commit of ${callIds.join(' ')}`);
+  world.say(`commit of ${name}`);
   life.point('after a commit');
-  return { ...EMPTY, commits: [{ hash: callIds.join('-'), subject: 'a commit' }] };
+  return report(name);
 };
 
 export const simulatedHooks = (life: Life): Hooks => ({
@@ -49,11 +68,6 @@ export const simulatedHooks = (life: Life): Hooks => ({
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
     if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
     if (choices.chance(0.3)) await context.write('name the commit', 'a change');
-    return context.signal.aborted
-      ? EMPTY
-      : commit(
-          life,
-          context.calls.map(({ callId }) => callId),
-        );
+    return context.signal.aborted ? EMPTY : commit(life, context);
   },
 });
