@@ -78,10 +78,13 @@ const namesIn = (folder: string): readonly string[] => {
   }
 };
 
+/** The launcher's commands have numbers. A direct start may be the second attempt of one of them, so it comes later. */
+const rankOf = (name: string): number => (/^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER);
+
 /** The commands that were ordered, the oldest first. */
 export const findCommands = (folder: string): readonly FoundCommand[] =>
   namesIn(folder)
-    .toSorted((one, other) => Number(one) - Number(other))
+    .toSorted((one, other) => rankOf(one) - rankOf(other))
     .map((name) => foundIn(path.join(folder, name)))
     .filter((found) => found !== null);
 

@@ -26,6 +26,7 @@ import type {
   PreparedCommand,
   WaitingCommand,
 } from './sandboxed-command.js';
+import { recordDirectCommand } from './session/direct-record.js';
 import {
   commandsFolder,
   INNER_HOME,
@@ -87,6 +88,7 @@ class Sandbox implements CommandSandbox {
   #isClosed = false;
   #launcher: Launcher | null = null;
   #writers = 0;
+  #directCount = 0;
   #sweeps: NodeJS.Timeout | null = null;
 
   constructor(options: CommandSandboxOptions) {
@@ -105,14 +107,24 @@ class Sandbox implements CommandSandbox {
   }
 
   async prepare(order: CommandSpec): Promise<PreparedCommand> {
-    return order.level === 'off' ? this.#open(order) : this.#fence(order);
+    const prepared = order.level === 'off' ? this.#open(order) : await this.#fence(order);
+    this.#recordDirect(order);
+    return prepared;
+  }
+
+  /** A recovery must not take a command that was started without the launcher for one that was never started. */
+  #recordDirect({ record = null, due = null }: CommandSpec): void {
+    const { sessionFolder, outlives = false } = this.#options;
+    if (record === null || !outlives) return;
+    this.#directCount += 1;
+    recordDirectCommand(sessionFolder, this.#directCount, { due, record });
   }
 
   async close(keepsResults = false): Promise<void> {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
-    if (this.#view === null && this.#launcher === null) return;
+    if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
     await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }

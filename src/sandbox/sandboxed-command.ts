@@ -33,6 +33,8 @@ export type CommandSpec = {
   readonly environment: ProcessEnvironment;
   /** For a recovery. Without it nobody will look for it. */
   readonly record?: CommandRecord | null;
+  /** When it must end, in ms since boot, for a recovery. */
+  readonly due?: number | null;
 };
 
 export type PreparedCommand = {

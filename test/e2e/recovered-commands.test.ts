@@ -252,3 +252,28 @@ test('another session leaves the files of an interrupted one alone', async (cont
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
   await expectEnd(place, ended);
 });
+
+test('a command that was started directly: waited for, then unknown, and never run again', async (context) => {
+  // The launcher can't export a variable of such a name.
+  const odd = { 'odd-name': 'x' };
+  const place = await makeServed(
+    context,
+    [message(call('c1', 'bash', { command: WAITING })), done, done],
+    odd,
+  );
+  const first = startPawl(place, ['-p', 'work', '--sandbox', 'off']);
+  await untilItRuns(place, first);
+  await killed(first);
+  const running = resume(place, '--json');
+  await until('it was resumed', () => running.stdout().includes('and now?'));
+  assert.ok(
+    processesOf(place).some(({ line }) => line.includes('touch runs')),
+    'the command lives',
+  );
+  assert.equal(place.server.requests.length, 1, 'nothing is told while it lives');
+  touch(place, 'go');
+  const ended = await running.ended;
+  assert.match(resultIn(place), /outcome unknown after a crash/);
+  onceIn(place);
+  await expectEnd(place, ended);
+});

@@ -18,7 +18,7 @@ export const thisMachine = (): string | null => {
   }
 };
 
-const fileIn = (folder: string): string => path.join(folder, 'session');
+export const sessionFile = (folder: string): string => path.join(folder, 'session');
 
 /** Makes the folder and names its session in it. Without the record, an interrupted command counts as unknown. */
 export const recordSession = (folder: string, sessionId: string): void => {
@@ -26,7 +26,7 @@ export const recordSession = (folder: string, sessionId: string): void => {
   if (machine === null) return;
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(fileIn(folder), `${sessionId}\n${machine}\n`);
+    writeFileSync(sessionFile(folder), `${sessionId}\n${machine}\n`);
   } catch {
     // The disk is full: the command itself will fail and say so.
   }
@@ -35,7 +35,7 @@ export const recordSession = (folder: string, sessionId: string): void => {
 /** Null if there is none. */
 export const readSession = (folder: string): SessionRecord | null => {
   try {
-    const [sessionId = '', machine = '', end] = readFileSync(fileIn(folder), 'utf8').split('\n');
+    const [sessionId = '', machine = '', end] = readFileSync(sessionFile(folder), 'utf8').split('\n');
     return end === undefined ? null : { sessionId, machine };
   } catch {
     return null; // it belongs to no session that can be resumed, or its process was killed before it began

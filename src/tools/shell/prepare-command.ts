@@ -72,13 +72,15 @@ export const prepareCommand = async (
   const words = ['-c', `${JOINED}${command}`];
   try {
     const sandbox = await order.sandbox();
+    const { deadlineMs } = order;
+    const due = deadlineMs === null ? null : startedAt + deadlineMs;
     const record = recordOf(order, startedAt);
     if (way === 'quick') {
       const waiting = await sandbox.takeWaiting({ level, environment, program: shell, words, record });
       if (waiting !== null) return { kind: 'waiting', prepared: waiting };
     }
     const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
-    return { kind: 'ready', prepared: await sandbox.prepare({ level, environment, record, ...shown }) };
+    return { kind: 'ready', prepared: await sandbox.prepare({ level, environment, record, due, ...shown }) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { kind: 'refused', why: error instanceof SandboxRefusal ? `the sandbox: ${why}` : why };
