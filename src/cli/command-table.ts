@@ -45,9 +45,9 @@ const runRoot = async (program: Command, words: readonly string[]): Promise<numb
   return run(flags, await choosePrompt(flags, words));
 };
 
-const KEY_ADVICE = `A key is given in the environment: export ${defaultProvider.keyVariables[0]}=…`;
+const KEY_ADVICE = `Set the key in the environment: export ${defaultProvider.keyVariables[0]}=…`;
 const MODEL_ADVICE =
-  '--model PROVIDER/NAME takes a model; /model in a session lists those that are known, with prices.';
+  '--model PROVIDER/NAME chooses a model; /model in a session lists the known models with their prices.';
 
 /** Hints for words that users try as commands. */
 const advice: Readonly<Record<string, string>> = {
@@ -56,9 +56,9 @@ const advice: Readonly<Record<string, string>> = {
   key: KEY_ADVICE,
   model: MODEL_ADVICE,
   models: MODEL_ADVICE,
-  continue: 'pawl --continue goes on with the last session of this folder.',
-  resume: 'pawl --resume lists the sessions to go on with.',
-  cost: '/cost in a session shows what it has cost.',
+  continue: 'pawl --continue continues the last session of this folder.',
+  resume: 'pawl --resume lists the sessions to continue.',
+  cost: '/cost in a session shows its cost.',
 };
 
 /** One entry of "First steps": the command, then its meaning in lines of at most 45 characters. */
@@ -75,13 +75,13 @@ const FIRST_STEPS = `
 First steps:
 ${describeStep(
   `export ${defaultProvider.keyVariables[0]}=…`,
-  `a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
+  `set a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
 )}
-  pawl                             a session in this folder: /help lists what it
-                                   can, /model the models with their prices,
+  pawl                             start a session in this folder: /help lists the
+                                   commands, /model the models and prices,
                                    Escape stops, Ctrl-D ends
-  pawl --continue                  go on with it tomorrow
-  pawl doctor                      is all set up?
+  pawl --continue                  continue it later
+  pawl doctor                      check that everything is set up
 `;
 
 const suggestFor = async (program: Command, word: string): Promise<string> => {
@@ -96,26 +96,26 @@ const suggestFor = async (program: Command, word: string): Promise<string> => {
 
 const addRunners = (program: Command, end: End): void => {
   addRunFlags(program.command('run [prompt...]'))
-    .description('the same as -p')
+    .description('the same as pawl -p')
     .action(async (words: readonly string[], own: RunFlags, command: Command) => {
       const flags = { print: true as const, ...command.optsWithGlobals<RunFlags>(), ...own };
       end(await run(flags, await choosePrompt(flags, words)));
     });
   program
     .command('demo')
-    .description('no key, no network: watch the agent repair a small project')
+    .description('watch the agent repair a small project; needs no key and no network')
     .action(async () => end(await (await import('./demo.js')).runDemo()));
   const ask = program.command('ask [question...]');
   for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
   ask
-    .description('a question about inputs that are far larger than the model’s window')
+    .description("ask a question about inputs far larger than the model's context window")
     .action(async (words: readonly string[], own: AskFlags, command: Command) => {
       const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
       end(await (await import('./ask/ask-command.js')).runAsk(flags, words));
     });
   addRunFlags(program.command('fork <id> [prompt...]'))
-    .description('a new session from a line of an old one')
-    .requiredOption('--at <seq>', 'the last line of the journal that it shares')
+    .description('start a new session from a line of an old one')
+    .requiredOption('--at <seq>', 'the last line of the journal that both sessions share')
     .action(
       async (id: string, words: readonly string[], own: RunFlags & { at: string }, command: Command) => {
         const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };

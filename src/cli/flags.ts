@@ -28,15 +28,12 @@ export const TAKE_OVER: readonly [string, string] = [
 export const runFlags: readonly (readonly [string, string])[] = [
   [
     '-p, --print [prompt]',
-    'one turn without a terminal; the result on stdout. What is piped in is added to the prompt; without one, or with - after it, stdin is read to its end. A prompt that looks like a flag: -p -- PROMPT',
+    'run one turn without a terminal and print the result. Piped input is added to the prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt that looks like a flag: -p -- PROMPT',
   ],
   flagOf('model'),
   flagOf('effort'),
-  [
-    '--base-url <url>',
-    `where the provider is reached, in place of its own address; ${withoutAddress} needs it`,
-  ],
-  ['--workspace <folder>', 'the folder to work on (default: this one)'],
+  ['--base-url <url>', `address of the provider, if not its usual one; required for ${withoutAddress}`],
+  ['--workspace <folder>', 'the folder to work in (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
   ...[
     'max_usd',
@@ -53,17 +50,14 @@ export const runFlags: readonly (readonly [string, string])[] = [
   flagOf('pictures'),
   flagOf('explore'),
   flagOf('auto_commit'),
-  ['--no-auto-commit', 'do not commit, in a session that was started so'],
+  ['--no-auto-commit', 'turn auto-commit off again in a resumed session'],
   flagOf('profile'),
-  ['--continue', 'go on with the last session of this folder'],
-  ['--resume [id]', 'go on with that session; without an id, list them to choose from'],
+  ['--continue', 'continue the last session of this folder'],
+  ['--resume [id]', 'continue a session; without an id, choose one from a list'],
   TAKE_OVER,
   flagOf('allow_unknown_price'),
-  [
-    '--plain',
-    'in the terminal: whole lines, nothing is drawn again; for screen readers. PAWL_PLAIN=1 says the same',
-  ],
-  ['--verbose', 'more about what happens, on stderr'],
+  ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
+  ['--verbose', 'print more details to stderr'],
 ];
 
 /** Flags as the parser returns them. Values are still text. */

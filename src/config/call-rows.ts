@@ -13,7 +13,7 @@ export const ofCalls: readonly Setting[] = [
     flag: '--effort <level>',
     builtIn: 'auto',
     tightest: 'medium',
-    help: 'how much the model is to think, where it can be told: low, medium, high or auto (default: as it sees fit)',
+    help: 'how much the model should think, if it can be told: low, medium, high or auto (default: the model decides)',
   }),
   row({
     key: 'reasoning_summaries',
@@ -23,7 +23,7 @@ export const ofCalls: readonly Setting[] = [
     builtIn: 'on',
     tightest: 'on',
     frozen: false,
-    help: 'whether providers are asked for summaries of the thoughts of a model: on or off (an account that is refused them is asked without)',
+    help: "ask providers for summaries of the model's reasoning: on or off (if an account may not have them, requests continue without)",
   }),
   row({
     key: 'max_retries',
@@ -33,7 +33,7 @@ export const ofCalls: readonly Setting[] = [
     builtIn: '8',
     tightest: 8,
     frozen: false,
-    help: 'how often a failed model call is tried again',
+    help: 'how often to retry a failed model call',
   }),
   row({
     key: 'retry_ms',
@@ -42,7 +42,7 @@ export const ofCalls: readonly Setting[] = [
     flag: null,
     builtIn: '1000',
     frozen: false,
-    help: 'how long the first retry waits; each further one waits twice as long, up to a minute, and up to a quarter more by chance',
+    help: 'wait before the first retry; each further wait is twice as long, up to a minute, plus a random part of up to a quarter',
   }),
   row({
     key: 'first_byte_ms',
@@ -53,7 +53,7 @@ export const ofCalls: readonly Setting[] = [
     tightest: 120_000,
     projectRange: WAITED_MS,
     frozen: false,
-    help: 'how long a model may take to begin: raise it for slow local models',
+    help: 'how long a model may take to start its reply; raise it for slow local models',
   }),
   row({
     key: 'silence_ms',
@@ -64,6 +64,6 @@ export const ofCalls: readonly Setting[] = [
     tightest: 90_000,
     projectRange: WAITED_MS,
     frozen: false,
-    help: 'how long a model may go silent in a reply',
+    help: 'how long a model may pause within a reply',
   }),
 ];

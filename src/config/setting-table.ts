@@ -18,14 +18,14 @@ const common: readonly Setting[] = [
     project: 'sameProvider',
     flag: '--model <provider/name>',
     builtIn: 'see docs/models.md',
-    help: `which model answers, for example ${DEFAULT_MODEL} or scripted/FILE`,
+    help: `the model to use, for example ${DEFAULT_MODEL} or scripted/FILE`,
   }),
   row({
     key: 'max_usd',
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-usd <amount>',
-    help: 'no further model call once this session has cost so many dollars; the reply that crosses the limit is still paid for',
+    help: 'stop calling models once the session has cost this many dollars; the last reply may exceed the limit',
   }),
   row({
     key: 'max_rounds',
@@ -34,21 +34,21 @@ const common: readonly Setting[] = [
     flag: '--max-rounds <count>',
     builtIn: '100 in a terminal, else none',
     tightest: 100,
-    help: 'stop after so many model calls with tools in a turn (default: 100 in a terminal, none without one)',
+    help: 'stop a turn after this many model calls with tools (default: 100 in a terminal, no limit without one)',
   }),
   row({
     key: 'max_tokens',
     kind: wholeNumber,
     project: 'tighten',
     flag: '--max-tokens <count>',
-    help: 'no further model call once this session has used so many tokens; the reply that crosses the limit still counts',
+    help: 'stop calling models once the session has used this many tokens; the last reply may exceed the limit',
   }),
   row({
     key: 'max_minutes',
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-minutes <count>',
-    help: 'stop a turn after so many minutes',
+    help: 'stop a turn after this many minutes',
   }),
   row({
     key: 'preset',
@@ -57,7 +57,7 @@ const common: readonly Setting[] = [
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
-    help: 'what needs no question: plan (only reads), careful (asks before changes, and before a command leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (denies that, never asks)',
+    help: 'what the agent may do without asking: plan (only read), careful (asks before changes, and before a command leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (like auto, but denies instead of asking)',
   }),
   row({
     key: 'sandbox',
@@ -67,7 +67,7 @@ const common: readonly Setting[] = [
     builtIn: 'workspace; with the preset plan read-only',
     tightest: 'read-only',
     frozen: false,
-    help: 'how far commands reach: workspace (default: they write only there, without network, keys and your home), workspace+net, read-only (default with the preset plan) or off',
+    help: 'what commands can reach: workspace (default: they write only there, and have no network, no keys and no home folder), workspace+net, read-only (default with the preset plan) or off',
   }),
   row({
     key: 'pass_env',
@@ -75,7 +75,7 @@ const common: readonly Setting[] = [
     project: 'no',
     flag: null,
     frozen: false,
-    help: 'variables of your environment that commands in the sandbox get besides the usual ones, for example ["DATABASE_URL"]; keys of providers never',
+    help: 'environment variables to pass to commands in the sandbox in addition to the usual ones, for example ["DATABASE_URL"]; keys of providers are never passed',
   }),
   row({
     key: 'allow_hosts',
@@ -83,7 +83,7 @@ const common: readonly Setting[] = [
     project: 'tighten',
     flag: '--allow-hosts <hosts>',
     tightest: '',
-    help: 'hosts that tools may read from without asking, with commas between them: example.com, *.example.com or example.com:8080',
+    help: 'hosts that tools may read from without asking, separated by commas: example.com, *.example.com or example.com:8080',
   }),
   row({
     key: 'on_ask',
@@ -101,7 +101,7 @@ const common: readonly Setting[] = [
     flag: '--hooks <when>',
     builtIn: 'mutating',
     tightest: 'mutating',
-    help: 'look for new commits and format changed files after tools: mutating (default: after calls that may have changed something, however they ended), mutatingOk (only those that succeeded), always or never',
+    help: 'when to look for new commits and format changed files: mutating (default: after calls that may have changed something, even if they failed), mutatingOk (only after those that succeeded), always or never',
   }),
   row({
     key: 'formatter',
@@ -110,7 +110,7 @@ const common: readonly Setting[] = [
     flag: '--formatter <on|off>',
     builtIn: 'on with the presets auto and ci, else off',
     tightest: 'off',
-    help: 'run the formatters that the repository uses on files that the agent changed (default: on with the presets auto and ci, else off, since how a formatter is set up is code of the repository)',
+    help: "format the files that the agent changed with the repository's formatters (default: on with the presets auto and ci, otherwise off, because a formatter's configuration is code of the repository)",
   }),
   row({
     key: 'explore',
@@ -119,7 +119,7 @@ const common: readonly Setting[] = [
     flag: '--explore',
     builtIn: 'false',
     tightest: false,
-    help: 'give the model a tool that answers questions about files too large to read, by programs and further model calls (pawl ask); what it spends counts',
+    help: 'give the model a tool that answers questions about files too large to read; it uses programs and further model calls (pawl ask), which count toward the limits',
   }),
   row({
     key: 'pictures',
@@ -129,7 +129,7 @@ const common: readonly Setting[] = [
     builtIn: 'auto',
     tightest: 'auto',
     frozen: false,
-    help: 'whether the model is shown pictures: auto (default: if it is known to take them), yes (it does, though its server does not say so) or no',
+    help: 'send pictures to the model: auto (default: if the model is known to accept them), yes (even if its server does not say so) or no',
   }),
   row({
     key: 'auto_commit',
@@ -138,14 +138,14 @@ const common: readonly Setting[] = [
     flag: '--auto-commit',
     builtIn: 'false',
     tightest: false,
-    help: 'commit what the agent has changed, never what you have',
+    help: "commit the agent's changes, and never yours",
   }),
   row({
     key: 'profile',
     kind: words('minimal', 'loom', 'sketch', 'tools', 'full'),
     project: 'no',
     flag: '--profile <name>',
-    help: 'settings by name: minimal, loom or sketch make the agent behave as that seed system does, tools is tools mode (ten rounds, then the model is asked for its answer), full turns everything after tools on, auto-commit too; flags beside it win',
+    help: 'a set of settings: minimal, loom and sketch make the agent behave like that seed system, tools is tools mode (after ten rounds the model must answer), full turns on everything that runs after tools, including auto-commit; other flags override it',
   }),
   row({
     key: 'allow_unknown_price',
@@ -155,7 +155,7 @@ const common: readonly Setting[] = [
     builtIn: 'false',
     tightest: false,
     frozen: false,
-    help: 'let --max-usd start with a model whose price is unknown',
+    help: 'allow --max-usd with a model whose price is unknown',
   }),
   ...ofCalls,
 ];
@@ -168,7 +168,7 @@ const asking: readonly Setting[] = [
     project: 'sameProvider',
     flag: '--sub-model <provider/name>',
     builtIn: 'the same model',
-    help: 'which model answers the calls of its programs (default: the same)',
+    help: 'the model for calls from its programs (default: the same)',
   }),
   row({
     key: 'ask.environment',
@@ -176,7 +176,7 @@ const asking: readonly Setting[] = [
     project: 'no',
     flag: '--environment <name>',
     builtIn: 'javascript where that works, else quickjs',
-    help: 'where programs of the model run: javascript (in bubblewrap), quickjs or python (default: javascript where that works, else quickjs)',
+    help: "where the model's programs run: javascript (in bubblewrap), quickjs or python (default: javascript if it works, otherwise quickjs)",
   }),
   row({
     key: 'ask.max_depth',
@@ -185,7 +185,7 @@ const asking: readonly Setting[] = [
     flag: '--max-depth <count>',
     builtIn: '1',
     tightest: 1,
-    help: 'up to which depth calls of programs have an environment of their own (default: 1, none has)',
+    help: 'how deep runs may nest: calls above this depth can run programs themselves (default: 1, none can)',
   }),
   row({
     key: 'ask.max_iterations',
@@ -194,7 +194,7 @@ const asking: readonly Setting[] = [
     flag: '--max-iterations <count>',
     builtIn: '30',
     tightest: 30,
-    help: 'ask for the answer after so many programs (default: 30)',
+    help: 'ask the model for its answer after this many programs (default: 30)',
   }),
   row({
     key: 'ask.cell_ms',
@@ -205,7 +205,7 @@ const asking: readonly Setting[] = [
     builtIn: '60000',
     tightest: 60_000,
     projectRange: [1_000, 60_000],
-    help: 'how long a program may work, its calls to models not counted',
+    help: 'time limit for a program, without the time of its calls to models',
   }),
 ];
 
@@ -219,7 +219,7 @@ const ofProviders: readonly Setting[] = providers.flatMap(
       variable: urlVariable,
       builtIn: "the provider's own",
       frozen: false,
-      help: `where ${name} is reached, in place of its own address`,
+      help: `address of ${name}, if not its usual one`,
     }),
     row({
       key: `providers.${name}.api_key_file`,
@@ -228,7 +228,7 @@ const ofProviders: readonly Setting[] = providers.flatMap(
       flag: null,
       variable: keyVariable,
       frozen: false,
-      help: `a file that holds the key of ${name}, and that nobody else can read`,
+      help: `a file with the key of ${name}, readable only by you`,
     }),
   ],
 );

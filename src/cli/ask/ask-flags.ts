@@ -5,24 +5,21 @@ import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } fr
 
 /** The flags of `pawl ask`. A resumed run keeps its settings; only its limits can change. */
 export const askFlags: readonly (readonly [string, string])[] = [
-  [
-    '--context <files...>',
-    'files of text that the question is about, 100 MB together at most; - reads stdin',
-  ],
+  ['--context <files...>', 'text files to ask about, at most 100 MB in all; - reads stdin'],
   flagOf('ask.environment'),
-  ['--model <provider/name>', 'which model answers'],
+  ['--model <provider/name>', 'the model to use'],
   flagOf('ask.sub_model'),
-  ['--base-url <url>', 'where the provider is reached, in place of its own address'],
+  ['--base-url <url>', 'address of the provider, if not its usual one'],
   flagOf('ask.max_depth'),
   flagOf('ask.max_iterations'),
-  ['--max-usd <amount>', 'no further model call once the run has cost so many dollars'],
-  ['--max-tokens <count>', 'no further model call once the run has used so many tokens'],
-  ['--max-minutes <count>', 'stop after so many minutes'],
+  ['--max-usd <amount>', 'stop calling models once the run has cost this many dollars'],
+  ['--max-tokens <count>', 'stop calling models once the run has used this many tokens'],
+  ['--max-minutes <count>', 'stop after this many minutes'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
-  ['--continue', 'go on with the last run of this folder'],
-  ['--resume <id>', 'go on with that run'],
+  ['--continue', 'continue the last run of this folder'],
+  ['--resume <id>', 'continue a run'],
   TAKE_OVER,
-  ['--verbose', 'more about what happens, on stderr'],
+  ['--verbose', 'print more details to stderr'],
 ];
 
 export type AskFlags = Pick<

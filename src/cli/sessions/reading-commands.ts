@@ -40,20 +40,22 @@ export const addReaders = (program: Command, end: End): void => {
     .action(async (flags: AtFlags) => end(await (await import('./sessions-command.js')).listSessions(flags)));
   program
     .command('show <id>')
-    .description('the conversation of a session, or what the model was sent')
-    .option('--at <seq>', 'as it was after this line of the journal')
-    .option('--request', 'exactly what the model was sent, as JSON')
+    .description('print the conversation of a session, or the request that the model got')
+    .option('--at <seq>', 'the state after this line of the journal')
+    .option('--request', 'the exact request to the model, as JSON')
     .option(
       '--view <name>',
-      'the path in the words of a seed system (minimal, minimal-head, loom, sketch, tools)',
+      'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
     )
     .action(async (id: string, flags: AtFlags & { readonly request?: true; readonly view?: string }) =>
       end(await (await import('./show-session.js')).showSession(id, flags)),
     );
   program
     .command('replay <id>')
-    .description('fold a journal, perform nothing, check its hashes, print the path through the states')
-    .option('--at <seq>', 'up to this line of the journal')
+    .description(
+      'recompute a session from its journal without performing anything, check its hashes, and print the path through the states',
+    )
+    .option('--at <seq>', 'stop after this line of the journal')
     .option('--json', 'the path as JSON lines')
     .action(async (id: string, flags: AtFlags) =>
       end(await (await import('./replay-session.js')).replaySession(id, flags)),
@@ -61,13 +63,13 @@ export const addReaders = (program: Command, end: End): void => {
   addTransfers(program, end);
   program
     .command('machine')
-    .description('the statechart, drawn from the table')
+    .description('print the state machine as a diagram or table')
     .option('--mermaid', 'as a Mermaid diagram (default)')
     .option('--table', 'as a Markdown table')
     .option('--json', 'as JSON edges')
-    .option('--view <name>', 'the own chart of a seed system (minimal, minimal-head, loom, sketch, tools)')
-    .option('--check', 'walk every way through it within bounds, and look at every step')
-    .option('--bounds <name=number,...>', 'how much of what, for --check')
+    .option('--view <name>', "a seed system's own states (minimal, minimal-head, loom, sketch, tools)")
+    .option('--check', 'explore every path within bounds and check every step')
+    .option('--bounds <name=number,...>', 'limits for --check')
     .action(async (flags: MachineFlags) =>
       end(
         flags.check || flags.bounds !== undefined

@@ -5,8 +5,8 @@ export type ConfigFlags = RunFlags & { readonly origin?: true };
 
 /** The flags of `pawl config`: its own, and those of settings, whose effect it shows. */
 export const configFlags: readonly (readonly [string, string])[] = [
-  ['--origin', 'name the source of each value, and what it wins over'],
+  ['--origin', 'name the source of each value, and the values it overrules'],
   ['--json', 'as JSON lines'],
-  ['--workspace <folder>', 'the folder whose settings are meant (default: this one)'],
+  ['--workspace <folder>', 'the folder whose settings to print (default: this one)'],
   ...settings.filter(({ flag, key }) => flag !== null && !key.includes('.')).map(({ key }) => flagOf(key)),
 ];

@@ -8,7 +8,7 @@ import type { PolicyFlags } from './explain-policy.js';
 
 /** Adds the commands for the setup: `config`, `doctor`, `policy`, `completion`. */
 export const addSurroundings = (program: Command, end: End): void => {
-  const config = program.command('config').description('every setting, and who says so');
+  const config = program.command('config').description('print every setting and its source');
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
   config.action(async (own: ConfigFlags, command: Command) =>
     end(
@@ -20,10 +20,10 @@ export const addSurroundings = (program: Command, end: End): void => {
   );
   program
     .command('doctor')
-    .description('look at everything around the agent; each fault with its repair')
-    .option('--online', 'ask the provider’s server too')
-    .option('--model <provider/name>', 'the model that is meant')
-    .option('--workspace <folder>', 'the folder that is meant (default: this one)')
+    .description("check the agent's surroundings; name each problem and its repair")
+    .option('--online', "also send a request to the provider's server")
+    .option('--model <provider/name>', 'the model to check')
+    .option('--workspace <folder>', 'the folder to check (default: this one)')
     .option('--json', 'as JSON')
     .action(async (own: DoctorFlags, command: Command) =>
       end(
@@ -35,11 +35,11 @@ export const addSurroundings = (program: Command, end: End): void => {
     );
   program
     .command('policy [explain] [command]')
-    .description('which rule decides about a command, why, and where it would run; nothing is run')
-    .option('--needs <what>', 'as if the command had to leave the sandbox for: network or outside')
+    .description('print which rule decides about a command, why, and where it would run, without running it')
+    .option('--needs <what>', 'assume that the command needs to leave the sandbox for: network or outside')
     .option('--preset <name>', 'plan, careful (default), auto or ci')
     .option('--sandbox <level>', 'workspace, workspace+net, read-only or off')
-    .option('--workspace <folder>', 'the folder that is meant (default: this one)')
+    .option('--workspace <folder>', 'the folder to check (default: this one)')
     .option('--json', 'as JSON')
     .action(async (what: string | undefined, text: string | undefined, own: PolicyFlags, command: Command) =>
       end(
@@ -51,7 +51,7 @@ export const addSurroundings = (program: Command, end: End): void => {
     );
   program
     .command('completion <shell>')
-    .description('a script that completes commands and flags in bash, zsh or fish')
+    .description('print a script that completes commands and flags in bash, zsh or fish')
     .action(async (shell: string) => {
       const [{ completionScript }, { describeProgram }] = await Promise.all([
         import('../completion.js'),

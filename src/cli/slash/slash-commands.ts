@@ -13,24 +13,36 @@ export type TypedInput =
 
 /** Name, arguments, description. Help, completion and documentation are made from this table. */
 const commands = [
-  ['help', '', 'this list'],
-  ['model', '[NAME]', 'choose the model that answers from now on'],
-  ['effort', '[LEVEL]', 'how much the model is to think from now on: auto, low, medium or high'],
-  ['compact', '[WISH]', 'summarise the conversation to make room; the wish says what to keep'],
-  ['cost', '', 'tokens and money of this session'],
-  ['budget', '[LIMIT]', 'limits and what is spent; 5 or $5, 200k tokens, 30 rounds, 10 minutes set one'],
-  ['resume', '[ID]', 'go on with another session of this folder'],
-  ['fork', '[SEQ]', 'go on in a copy of this session, from here or from a line of its journal'],
-  ['clear', '', 'begin a new session; this one stays'],
-  ['preset', '[NAME]', 'what needs no question: plan, careful, auto or ci; for this session'],
-  ['permissions', '[revoke N]', 'what is allowed, and what you allowed: take one back'],
-  ['jobs', '[read N, kill N]', 'commands that the agent left running: what they say, an end to one'],
-  ['diff', '[session]', 'what differs from HEAD, whoever changed it; session: what its edits wrote'],
+  ['help', '', 'show this list'],
+  ['model', '[NAME]', 'choose the model for the next calls'],
+  ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium or high'],
+  ['compact', '[WHAT]', 'summarise the conversation to free context; WHAT says what the summary must keep'],
+  ['cost', '', 'tokens and cost of this session'],
+  [
+    'budget',
+    '[LIMIT]',
+    'show the limits and the amounts used; 5 or $5, 200k tokens, 30 rounds, 10 minutes set a limit',
+  ],
+  ['resume', '[ID]', 'continue another session of this folder'],
+  ['fork', '[SEQ]', 'continue in a copy of this session, from now or from a line of its journal'],
+  ['clear', '', 'start a new session; this one is kept'],
+  ['preset', '[NAME]', 'what the agent may do without asking in this session: plan, careful, auto or ci'],
+  ['permissions', '[revoke N]', 'show the rules and your permissions; revoke takes one back'],
+  [
+    'jobs',
+    '[read N, kill N]',
+    'background commands of the agent: list them, read the output of one, or kill one',
+  ],
+  [
+    'diff',
+    '[session]',
+    "all changes since HEAD, the agent's and others'; session: only the edits of this session",
+  ],
   ['export', 'FILE', 'write the conversation as Markdown'],
-  ['retry', '', 'send the last message again; while it waits to try again: now'],
-  ['later', 'TEXT', 'say it after this turn (Alt+Enter does the same)'],
-  ['paste', '', 'the picture in the clipboard, into your line (Ctrl-V does the same)'],
-  ['quit', '', 'end; the session can be resumed'],
+  ['retry', '', 'send the last message again; during the wait before a retry: retry now'],
+  ['later', 'TEXT', 'send TEXT after this turn (Alt+Enter does the same)'],
+  ['paste', '', "insert the clipboard's picture into the input line (Ctrl-V does the same)"],
+  ['quit', '', 'leave; the session can be resumed'],
 ] as const;
 
 export type CommandName = Exclude<(typeof commands)[number][0], 'later'>;
@@ -46,19 +58,19 @@ export const commandChoices: readonly { readonly text: string; readonly about: s
 );
 
 export const keyHelp: readonly (readonly [string, string])[] = [
-  ['Enter', 'send; while it works: with the next results'],
-  ['Alt+Enter', 'send for after this turn'],
-  ['Enter on an empty line', 'while it waits to try again: now'],
-  ['Ctrl-J, Shift+Enter, \\ Enter', 'a new line'],
-  ['@', 'a file of this folder; Tab takes it'],
-  ['Ctrl-V', 'the picture in the clipboard; a file that you drag here is named, too'],
-  ['!COMMAND', 'run it here; the model reads the output with your next message'],
-  ['Escape, Ctrl-C', 'stop the turn; what waits comes back to be edited'],
-  ['Escape twice', 'at rest: edit your last input, in a copy of the session'],
-  ['Up, Down, Ctrl-R', 'what you typed before; search in it'],
-  ['Ctrl-_, Ctrl-Y', 'undo; put back what was cut'],
-  ['Ctrl-C twice, Ctrl-D', 'end'],
-  ['Ctrl-Z', 'back to the shell; fg goes on'],
+  ['Enter', 'send; during a turn: with the next tool results'],
+  ['Alt+Enter', 'send after this turn'],
+  ['Enter on an empty line', 'during the wait before a retry: retry now'],
+  ['Ctrl-J, Shift+Enter, \\ Enter', 'new line'],
+  ['@', 'mention a file of this folder; Tab completes its name'],
+  ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],
+  ['!COMMAND', 'run a shell command; the model gets its output with your next message'],
+  ['Escape, Ctrl-C', 'stop the turn; queued messages return to the input line'],
+  ['Escape twice', 'when nothing runs: edit your last message in a copy of the session'],
+  ['Up, Down, Ctrl-R', 'earlier messages; search them'],
+  ['Ctrl-_, Ctrl-Y', 'undo; paste the last cut text'],
+  ['Ctrl-C twice, Ctrl-D', 'leave'],
+  ['Ctrl-Z', 'back to the shell; fg returns'],
 ];
 
 const refused = (why: string): TypedInput => ({ kind: 'refused', why });
