@@ -43,7 +43,7 @@ const meanings: Readonly<Record<keyof typeof exitCodes, string>> = {
 const environmentItems = (): readonly string[] => [
   ...providers.flatMap(({ name, keyVariables, urlVariable }) => [
     ...item(keyVariables.join(', '), `the key of ${name}`),
-    ...item(urlVariable, `where ${name} is reached, in place of its own address`),
+    ...item(urlVariable, `address of ${name}, if not its usual one`),
   ]),
   ...settings
     .filter(({ variable }) => variable.startsWith('PAWL_'))

@@ -15,7 +15,7 @@ const scope = () => {
 };
 
 describe('temporary folders', () => {
-  it('what was started in a folder ends before the folder is removed', async () => {
+  it('processes of a folder end before the folder is removed', async () => {
     const test = scope();
     const seen: string[] = [];
     const folder = temporaryFolder(test, 'order');

@@ -77,7 +77,7 @@ export const faultsInCalls: readonly Fault[] = [
       { from: '=> retractPartial(state.requestId, state.partial);', to: "=> retract(state.requestId, '');" },
     ],
     why: 'the user reads the beginning twice',
-    caughtBy: byCase('cases-errors', 'streamed-text: what was streamed before a failure is taken back'),
+    caughtBy: byCase('cases-errors', 'streamed-text: text streamed before a failure is retracted'),
   },
   {
     name: 'a failed call costs nothing',
@@ -127,7 +127,7 @@ export const faultsInCalls: readonly Fault[] = [
     file: 'src/agent/moves/tools/admit-call.ts',
     edits: [{ from: "  if (isCut) return ended('truncated', truncatedText);\n", to: '' }],
     why: 'a file is written with half of its text',
-    caughtBy: byCase('cases-tools', 'cut-reply: of a reply that was cut off no call is executed'),
+    caughtBy: byCase('cases-tools', 'cut-reply: no call of a reply that was cut off is executed'),
   },
   {
     name: 'calls of a reply that was cancelled are run',

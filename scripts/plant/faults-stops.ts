@@ -26,7 +26,7 @@ export const faultsInStops: readonly Fault[] = [
     file: 'src/agent/moves/stop-cleanup.ts',
     edits: [{ from: "if (partial.trim() === '') return", to: 'if (partial.length >= 0) return' }],
     why: 'the user has read what the model does not know',
-    caughtBy: byCase('rules-cancel', 'cancel-request: what was streamed before a cancel is kept'),
+    caughtBy: byCase('rules-cancel', 'cancel-request: text streamed before a cancel is kept'),
   },
   {
     name: 'a batch that was cancelled goes on to the model',

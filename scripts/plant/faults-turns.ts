@@ -100,7 +100,7 @@ export const faultsInTurns: readonly Fault[] = [
     why: 'what was typed is gone from the queue, and is not answered',
     caughtBy: byCase(
       'rules-budget',
-      'limit-at-end-of-turn: what is queued when a turn ends at a limit is held with one notice',
+      'limit-at-end-of-turn: messages queued when a turn ends at a limit are held with one notice',
     ),
   },
   {

@@ -1,6 +1,6 @@
-import { cpSync, mkdtempSync, realpathSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, relative } from 'node:path';
 import type { State } from '../agent/state.js';
 import type { Stepped } from '../ports/session.js';
 import { ownPrograms } from '../programs/find-program.js';
@@ -35,7 +35,7 @@ const git = (folder: string, words: readonly string[]): string => {
   const program = programs.find('git');
   const options = { environment: process.env, searchPath: programs.folders, folder };
   const ran = program === null ? null : askProgramSync(program, words, options);
-  if (ran === null) throw stop('The demo needs git, which is not found. Install it.');
+  if (ran === null) throw stop('The demo needs git, which was not found. Install it.');
   if (ran.code !== 0) throw stop(`git ${words[0]} failed: ${ran.errors.trim()}`);
   return ran.output;
 };
@@ -88,6 +88,13 @@ const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => voi
   };
 };
 
+/** The command that starts this program again: in a clone, and under npx, `pawl` is not on the PATH. */
+const ownCommand = (): string => {
+  const folder = packageFolder();
+  if (existsSync(join(folder, 'src'))) return `node ${relative(process.cwd(), join(folder, 'bin/pawl.js'))}`;
+  return process.env.npm_command === 'exec' ? 'npx pawl' : 'pawl';
+};
+
 const summarise = (
   look: Look,
   opened: Opened,
@@ -104,8 +111,8 @@ const summarise = (
     safe`${title(safe`cost`)} ${formatCost(costOf(state))}: the model was a script, everything else was real`,
   );
   say(safe`${title(safe`journal`)} ${makeSafe(opened.journal)}`);
-  say(safe`${title(safe`replay`)} pawl replay ${makeSafe(opened.session.id)}`);
-  say(paint(look, 'dim', safe`Nothing needs the project any more: rm -rf ${makeSafe(folder)}`));
+  say(safe`${title(safe`replay`)} ${makeSafe(`${ownCommand()} replay ${opened.session.id}`)}`);
+  say(paint(look, 'dim', safe`To remove the project: rm -rf ${makeSafe(folder)}`));
 };
 
 /** Runs the turn. Returns its steps, the last state and the ending. */
@@ -142,16 +149,16 @@ const chooseSandbox = async (
 ): Promise<{ readonly sandbox: 'workspace' | 'off'; readonly why: string }> => {
   const { resolved } = await consult(folder, process.env, {});
   if (resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off')
-    return { sandbox: 'off', why: 'Its commands run without a sandbox: you have switched it off.' };
+    return { sandbox: 'off', why: 'Its commands run without a sandbox, because your settings turn it off.' };
   const probe = await probeSandbox(process.env, folder, 'kept');
   return probe.kind === 'works'
     ? {
         sandbox: 'workspace',
-        why: 'Its commands run in a sandbox: they can write nothing but this folder, and have no network.',
+        why: 'Its commands run in a sandbox: they can write only in this folder and have no network.',
       }
     : {
         sandbox: 'off',
-        why: `Its commands run without a sandbox: ${probe.reason} pawl doctor says what to do.`,
+        why: `Its commands run without a sandbox: ${probe.reason} pawl doctor explains the repair.`,
       };
 };
 
@@ -173,7 +180,7 @@ export const runDemo = async (): Promise<number> => {
   say(safe`\n> ${makeSafe(PROMPT)}`);
   const { state, steps, ending } = await runTurn(opened, createTeller(look, folder));
   if (ending.exit !== exitCodes.done) {
-    say(makeSafe(`\nThe demo did not come to its end: ${ending.reason} ${ending.message}`.trimEnd()));
+    say(makeSafe(`\nThe demo did not finish: ${ending.reason} ${ending.message}`.trimEnd()));
     return ending.exit;
   }
   summarise(look, opened, state, steps, folder);

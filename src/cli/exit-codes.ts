@@ -84,16 +84,16 @@ const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
 
 /** Message for each limit, with the way to continue where there is one. */
 const limitWords: Readonly<Record<Dimension, string>> = {
-  usd: 'The limit in dollars was reached. Go on with a higher one: pawl --continue --max-usd N -p "go on".',
+  usd: 'The limit in dollars was reached. Continue with a higher one: pawl --continue --max-usd N -p "go on".',
   tokens:
-    'The limit in tokens was reached. Go on with a higher one: pawl --continue --max-tokens N -p "go on".',
-  time: 'The time limit was reached. Go on with a higher one: pawl --continue --max-minutes N -p "go on".',
+    'The limit in tokens was reached. Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
+  time: 'The time limit was reached. Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
   rounds:
-    'The limit in rounds was reached. Go on with a higher one: pawl --continue --max-rounds N -p "go on".',
-  truncation: 'The reply was cut off at the output limit of the model again and again.',
-  repeats: 'The model made the same calls again and again, so the turn was stopped.',
-  errors: 'All calls of the model failed again and again, so the turn was stopped.',
-  sameResults: 'The calls of the model gave the same results again and again, so the turn was stopped.',
+    'The limit in rounds was reached. Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
+  truncation: 'The reply was cut off at the output limit of the model several times.',
+  repeats: 'The model repeated the same calls, so the turn was stopped.',
+  errors: 'All calls of the model failed several times in a row, so the turn was stopped.',
+  sameResults: 'The calls of the model gave the same results several times, so the turn was stopped.',
 };
 
 type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
@@ -108,7 +108,7 @@ const endWords: Readonly<Record<EndCause, string>> = {
 const stopWords: Readonly<Record<StopCause, string>> = {
   user: 'The turn was cancelled.',
   veto: 'A hook stopped the turn.',
-  approval: 'A call needed approval, and nobody was there to give it.',
+  approval: 'A call needed approval, but there was no user to ask.',
   policy: 'The stopping policy ended the turn.',
 };
 
@@ -188,7 +188,7 @@ const isJournalError = (error: unknown): error is JournalError =>
 const waysOn = ({ kind, place, path }: JournalError): string => {
   if (kind !== 'damaged' || place === null || place.seq === 0) return '';
   const at = `${basename(path, '.jsonl')} --at ${place.seq}`;
-  return `\nTo look at what is good: pawl show ${at}\nTo go on from there: pawl fork ${at}`;
+  return `\nTo see the undamaged part: pawl show ${at}\nTo continue from there: pawl fork ${at}`;
 };
 
 const systemCode = (error: unknown): string =>

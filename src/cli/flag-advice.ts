@@ -16,7 +16,7 @@ export const tiePrompt = (words: readonly string[], flags: readonly string[]): r
   if (index < 0 || prompt === undefined || !/^-./.test(prompt) || prompt === '--') return words;
   if (flags.includes(prompt.split('=')[0] ?? ''))
     throw usageStop(
-      `'${prompt}' behind ${words[index]} could be the prompt or a flag.\nA flag goes before it: pawl ${prompt} ${words[index]} "prompt"\nA prompt goes behind --: pawl ${words[index]} -- "${prompt}"`,
+      `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: pawl ${prompt} ${words[index]} "prompt"\nIf it is the prompt: pawl ${words[index]} -- "${prompt}"`,
     );
   return [...words.slice(0, index), `--print=${prompt}`, ...words.slice(index + 2)];
 };

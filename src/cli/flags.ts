@@ -116,7 +116,7 @@ export const limitsOf = (flags: RunFlags): Partial<Limits> => ({
 
 export const chooseWord = <Word extends string>(flag: string, text: string, words: readonly Word[]): Word => {
   const found = words.find((word) => word === text);
-  if (found === undefined) throw usageStop(`${flag} is one of ${words.join(', ')}, not '${text}'.`);
+  if (found === undefined) throw usageStop(`${flag} needs one of ${words.join(', ')}, not '${text}'.`);
   return found;
 };
 

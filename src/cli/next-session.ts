@@ -14,7 +14,7 @@ const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
     if (process[stream].isTTY) continue;
     throw usageStop(
-      `There is no terminal (${stream} is none). For one turn without one: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
+      `There is no terminal (${stream} is not one). To run one turn without a terminal: pawl -p "prompt", or with the prompt from stdin: pawl -p -`,
     );
   }
 };
@@ -68,7 +68,7 @@ export const runTerminal = async (flags: RunFlags): Promise<number> => {
     }
   } finally {
     terminal.close();
-    const again = safe`To go on: pawl --resume ${makeSafe(started.opened.session.id)}`;
+    const again = safe`To continue: pawl --resume ${makeSafe(started.opened.session.id)}`;
     writeWindow(safe`\n${paint(terminal.look, 'dim', again)}\n`);
   }
 };

@@ -203,7 +203,7 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
   const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
   if (isOwn && /unknown option/i.test(stderr))
-    return `bubblewrap is too old: ${said}. Version 0.8 or newer is needed`;
+    return `bubblewrap is too old: ${said}. Install version 0.8 or newer`;
   if (isOwn && /namespace|uid map|permission|permitted|RTM_NEWADDR/i.test(stderr))
     return `bubblewrap may not work here: ${said}. ${ALLOW_NAMESPACES}`;
   return `${program} does not start behind bubblewrap: ${said}. Try another installation of it`;

@@ -83,7 +83,7 @@ const CAUSES: readonly Cause[] = [
   {
     sign: /unknown option/i,
     reason: 'bubblewrap is too old',
-    repair: () => 'Version 0.5 or newer is needed.',
+    repair: () => 'Install version 0.8 or newer.',
   },
   {
     sign: /mount proc|mounting proc|\/proc.*(?:permitted|permission)/i,

@@ -17,13 +17,13 @@ const sayState = (state: State, now: number): Safe => {
         ? safe`stopping`
         : sayCalling(state.partial !== '', state.attempt);
     case 'Error':
-      return safe`trying again in ${secondsLeft(state.dueAt - now)}s (Enter: now)`;
+      return safe`retrying in ${secondsLeft(state.dueAt - now)}s (Enter: now)`;
     case 'ExecutingTools':
       return sayTools(state);
     case 'PostToolsHook':
       return phaseWords[state.phase];
     case 'Compacting':
-      return safe`making room: summarising the conversation`;
+      return safe`summarising the conversation to free context`;
     case 'ShuttingDown':
       return safe`closing`;
     default:

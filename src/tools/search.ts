@@ -164,7 +164,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     const searched = await withFolder(workspace, (folder) =>
       runSearch({ words, folder, limit, signal, wants }),
     );
-    if (searched === null) return failed('The workspace is not where it was.');
+    if (searched === null) return failed('The workspace has moved.');
     const filesOnly = input.filesOnly === true;
     const found = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
     const outcome = describe(found, signal);

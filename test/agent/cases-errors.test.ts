@@ -128,7 +128,7 @@ check([
   },
   {
     rule: 'streamed-text',
-    title: 'what was streamed before a failure is taken back',
+    title: 'text streamed before a failure is retracted',
     given: 'C[u]',
     send: [g.delta('y'), g.delta('o'), g.fails()],
     state: 'Er',
@@ -139,7 +139,7 @@ check([
   {
     rule: 'streamed-text',
     settings: seed,
-    title: 'what was streamed before the last failure is taken back, too',
+    title: 'text streamed before the last failure is retracted, too',
     given: 'C[u]',
     send: [...failures(3), g.delta('yo'), g.fails()],
     state: 'W(error overloaded)',

@@ -88,7 +88,7 @@ check([
   },
   {
     rule: 'format-changes',
-    title: 'what was committed is shown and the turn goes on',
+    title: 'new commits are shown and the turn continues',
     given: 'H[a]',
     send: [g.hookDone({ commits: g.commits(1) })],
     state: 'C[t]',

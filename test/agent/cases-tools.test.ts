@@ -122,7 +122,7 @@ check([
   },
   {
     rule: 'cut-reply',
-    title: 'of a reply that was cut off no call is executed',
+    title: 'no call of a reply that was cut off is executed',
     given: 'C[u]',
     send: [g.completed({ calls: [edit('1'), g.notJson('2')], stopReason: 'maxTokens' })],
     state: 'C[t]',
@@ -132,7 +132,7 @@ check([
   },
   {
     rule: 'call-order',
-    title: 'of two edits the second waits',
+    title: 'the second of two edits waits',
     given: 'C[u]',
     send: [g.wants(edit('1'), edit('2'))],
     state: 'X',

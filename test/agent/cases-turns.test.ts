@@ -91,7 +91,7 @@ check([
   },
   {
     rule: 'streamed-text',
-    title: 'what was not streamed is shown at completion',
+    title: 'text that was not streamed is shown at completion',
     given: 'C[u]',
     send: [g.delta('y'), g.says('yo')],
     state: 'W(endOfTurn answer)',

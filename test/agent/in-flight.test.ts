@@ -181,7 +181,7 @@ for (const { what, state, start, stop, ends } of works) {
   });
 }
 
-test('what is neither started nor over by itself: input, pieces, progress', () => {
+test('input, pieces and progress neither start nor end work', () => {
   const state = batch([running('1')]);
   for (const given of [g.input('hi'), g.delta('x', 'req-1'), g.progress('1'), g.cancel, g.resumed]) {
     assert.equal(endedBy(g.eventOf(given, state)), null);

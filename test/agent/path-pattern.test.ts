@@ -40,7 +40,7 @@ test('a pattern that would take a backtracking matcher forever is matched at onc
   assert.ok(performance.now() - start < 2_000);
 });
 
-test('what is no pattern is refused with its reason', () => {
+test('an invalid pattern is refused with its reason', () => {
   assert.equal(patternFault('docs/**'), null);
   for (const pattern of ['', '../x', '!x', '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}'])
     assert.match(patternFault(pattern) ?? '', /^(is empty|may not|stands for)/);

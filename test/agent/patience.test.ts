@@ -42,7 +42,7 @@ check([
   },
   {
     rule: 'retry-schedule',
-    title: 'what the provider asks for wins where it is longer, up to a minute',
+    title: 'the provider’s longer wait wins, up to a minute',
     given: 'C[u]',
     send: [g.fails({ jitter: 1, retryAfterMs: 60_000 }), g.rings(), g.fails({ retryAfterMs: 60_001 })],
     state: 'W(error overloaded)',

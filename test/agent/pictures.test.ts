@@ -39,7 +39,7 @@ const partsOf = (walker: Walker): readonly Message['parts'][number][] =>
   messagesOf(walker.state().session.conversation).at(-1)?.parts ?? [];
 const sizeOf = (walker: Walker): number => walker.state().session.contextTokens;
 
-test('what the user shows stands in the message with its text, and a text without any has none', () => {
+test('the user’s pictures are in the message of their text; a text without pictures has none', () => {
   const walker = begun();
   walker.send(shows('who is it?', cat, dog));
   assert.deepEqual(partsOf(walker), [
@@ -72,7 +72,7 @@ test('what is shown while the machine works waits with its text, keeps its pictu
   );
 });
 
-test('what a tool shows stands in its result, and a result without any has none', () => {
+test('a tool’s pictures are in its result; a result without pictures has none', () => {
   const sizes = [[dog], undefined].map((images) => {
     const walker = begun();
     walker.send(g.input('hi'), g.wants(g.grep('1')), g.started('1'), seen('1', images));

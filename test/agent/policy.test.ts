@@ -258,7 +258,7 @@ for (const { title, rules, call, grants, says } of rows) {
   test(`${title}: ${says}`, () => assert.equal(ask(rules, call, grants), says));
 }
 
-test('of a workspace at the root everything is inside', () => {
+test('every path is inside a workspace at the root', () => {
   const call = touching(grep('1'), '/etc/passwd');
   assert.equal(decide({ rules: inside, workspace: '/' }, [], call).decision, 'allow');
 });
@@ -273,7 +273,7 @@ test('a decision says why', () => {
   assert.equal(granted.why, 'you allowed it before');
 });
 
-test('what the presets make of reading, of changing, and of what lies outside', () => {
+test('each preset decides about reading, changing and paths outside', () => {
   const calls = [
     grep('1'),
     edit('1'),

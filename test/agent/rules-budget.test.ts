@@ -14,7 +14,7 @@ const dear = (callId: string, costUsd: number) =>
 check([
   {
     rule: 'limit-after-round',
-    title: 'of money and rounds money is named',
+    title: 'money is named when money and rounds are both used up',
     given: 'C[u]',
     settings: { limits: { usd: 1, rounds: 1 } },
     send: [dear('1', 2)],
@@ -22,7 +22,7 @@ check([
   },
   {
     rule: 'limit-after-round',
-    title: 'of tokens and rounds tokens are named',
+    title: 'tokens are named when tokens and rounds are both used up',
     given: 'C[u]',
     settings: { limits: { tokens: 5, rounds: 1 } },
     send: [dear('1', 0)],
@@ -30,7 +30,7 @@ check([
   },
   {
     rule: 'limit-after-round',
-    title: 'of rounds and truncation rounds are named',
+    title: 'rounds are named when rounds and truncation both apply',
     given: 'C[u]',
     settings: { limits: { rounds: 1, truncation: 1 } },
     send: [cut('1')],
@@ -222,7 +222,7 @@ check([
   },
   {
     rule: 'limit-at-end-of-turn',
-    title: 'what is queued when a turn ends at a limit is held with one notice',
+    title: 'messages queued when a turn ends at a limit are held with one notice',
     given: 'C[u]',
     settings: { autoRearm: 'off', limits: { usd: 1 } },
     send: [g.input('later'), g.says('yo', g.usage(2))],

@@ -208,7 +208,7 @@ check([
   },
   {
     rule: 'overflow-gives-input-back',
-    title: 'what is handed back leaves the summary and the results alone',
+    title: 'a returned message leaves the summary and the results alone',
     given: 'C[u] long',
     send: [g.overflows, g.compacts(), g.overflows],
     state: 'W(error contextOverflow)',

@@ -37,7 +37,7 @@ check([
   },
   {
     rule: 'cancel-request',
-    title: 'what was streamed before a cancel is kept',
+    title: 'text streamed before a cancel is kept',
     given: 'C[u]',
     send: [g.delta('ha'), g.delta('lf'), g.cancel],
     state: 'W(cancelled user)',
@@ -105,7 +105,7 @@ check([
   },
   {
     rule: 'grace-period',
-    title: 'what a stopped call had printed is returned',
+    title: 'the output of a stopped call is returned',
     given: twoReads,
     send: [g.cancel, g.ended('1'), g.ended('2', 'cancelled', 'the first half')],
     state: 'W(cancelled user)',

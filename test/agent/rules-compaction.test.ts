@@ -51,7 +51,7 @@ check([
   },
   {
     rule: 'compact-on-request',
-    title: 'what the user wants kept goes with the request for the summary',
+    title: 'the user’s instructions are sent with the request for the summary',
     given: 'W long',
     send: [{ type: 'CompactRequested', at: g.NOW, instructions: 'the names of the ports' }],
     state: 'K[i]',

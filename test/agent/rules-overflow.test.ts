@@ -56,7 +56,7 @@ check([
   },
   {
     rule: 'overflow-cuts-results',
-    title: 'what the user typed beside long results is not cut with them',
+    title: 'the user’s text beside long results is not cut with them',
     given: () => tooLong(LONG),
     send: [g.overflows],
     state: 'C[t]',

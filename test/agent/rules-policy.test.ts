@@ -20,7 +20,7 @@ const asked = [u('hi'), a(use('1'), use('2'))];
 check([
   {
     rule: 'settings-change',
-    title: 'what the user allowed for the session is asked about again after it was taken back',
+    title: 'a revoked permission asks again',
     given: 'C[u]',
     settings: careful,
     send: [
@@ -48,7 +48,7 @@ check([
   },
   {
     rule: 'calls-that-never-run',
-    title: 'what no rule fits is denied',
+    title: 'a call without a matching rule is denied',
     given: 'C[u]',
     settings: { rules: [] },
     send: [g.wants(grep('1'))],

@@ -30,7 +30,7 @@ check([
   },
   {
     rule: 'streamed-text',
-    title: 'of a reply that begins as it was streamed the rest is shown',
+    title: 'the rest of a reply is shown if it begins as it was streamed',
     given: 'C[u]',
     send: [g.delta('first I'), g.says('first I, then you')],
     state: 'W(endOfTurn answer)',
@@ -118,7 +118,7 @@ check([
   },
   {
     rule: 'draining',
-    title: 'what was streamed of a reply that comes malformed after a cancel is taken back',
+    title: 'streamed text is retracted if the reply comes malformed after a cancel',
     given: draining,
     send: [g.completed({ text: 'yo and more', calls: [grep('1'), grep('1')] })],
     state: 'W(cancelled user)',

@@ -43,7 +43,7 @@ check([
   },
   {
     rule: 'limit-warning',
-    title: 'of several limits each is named',
+    title: 'each of several limits is named',
     given: 'C[u]',
     settings: { limits: { usd: 1, tokens: 100 } },
     send: round('1', 0.85, 84),
@@ -52,7 +52,7 @@ check([
   },
   {
     rule: 'limit-warning',
-    title: 'of a limit that was raised the user is warned again',
+    title: 'the user is warned again about a limit that was raised',
     given: 'C[u]',
     settings: { limits: { usd: 1 } },
     send: [...round('1', 0.85), g.approve('usd', 2), ...round('2', 0.85)],
@@ -61,7 +61,7 @@ check([
   },
   {
     rule: 'limit-warning',
-    title: 'of a limit beside the one that was raised the user is not warned again',
+    title: 'the user is not warned again about a limit that was not raised',
     given: 'C[u]',
     settings: { limits: { usd: 1, tokens: 100 } },
     send: [...round('1', 0.85, 84), g.approve('usd', 2), ...round('2', 0.01, 4)],

@@ -81,7 +81,7 @@ checkSteps('stale-events', [
     event: g.completed({ text: 'x', requestId: 'req-1' }),
     says: stale('LlmCompleted'),
   },
-  { title: 'what the user does is never stale', event: g.input('hi') },
+  { title: 'an event of the user is never stale', event: g.input('hi') },
 ]);
 
 /** The same state with another session: all that is not changed is the very same value. */

@@ -71,7 +71,7 @@ const rows: readonly {
     counts: [3, 0, 1],
   },
   {
-    title: 'what came before the last batch does not count',
+    title: 'batches before the last one do not count',
     batches: [[found], [{ tool: 'read', text: 'other' }], [found]],
     counts: [1, 0, 1],
   },

@@ -85,7 +85,7 @@ test('where nothing is to be booked, nothing changes', () => {
   assert.equal(countStale(state, hook).state, state);
 });
 
-test('what is left of the limits of a session: of one that is reached nothing, of none that there is none', () => {
+test('the rest of a session’s limits: nothing for a reached limit, unlimited for none', () => {
   assert.deepEqual(remainingIn(session({}, { usage: totals })), {
     usd: { type: 'unlimited' },
     tokens: { type: 'unlimited' },

@@ -49,7 +49,7 @@ test('head and tail are kept in equal parts, and the note counts', () => {
   assert.equal(cutMiddle('0123456789', 3, '[-]'), '[-]');
 });
 
-test('of a limit that is smaller than the note the note is left', () => {
+test('a limit smaller than the note leaves the note', () => {
   assert.equal(cutMiddle('0123456789', 1, '[-]'), '[-]');
 });
 
@@ -58,7 +58,7 @@ test('only whole characters are kept', () => {
   assert.equal(cutMiddle('a😀😀😀b', 13, '[-]'), 'a😀[-]😀b');
 });
 
-test('what the model wrote is quoted to 400 characters', () => {
+test('the model’s text is quoted up to 400 characters', () => {
   const text = (raw: string) => invalidText({ ...g.notJson('1'), rawInput: raw });
   assert.match(text('x'.repeat(400)), /What you wrote: x{400}$/);
   assert.match(text('x'.repeat(401)), /What you wrote: x{400}…$/);

@@ -92,7 +92,7 @@ test('a resume changes only the settings that the options name differently', asy
   await changed.close();
 });
 
-test('what the model and the preset ask for is set: window, drain, and no questions in ci', async (t) => {
+test('settings follow the model and the preset: window, drain, and no questions in ci', async (t) => {
   const workspace = await makeFolder(t);
   const model = { ...testModel(), canAbort: 'no' } as const;
   const session = await openSession({ workspace, journals: memoryJournals(), model, preset: 'ci' });

@@ -129,7 +129,7 @@ test('a name that no provider takes is refused when the tool is defined', () => 
   }
 });
 
-test('what a tool does decides what is asked: reading runs, changing and paths outside are asked about', async (context) => {
+test('a tool’s effects decide: reading runs, changes and paths outside ask', async (context) => {
   const input = z.object({ path: z.string() });
   const parts = { description: '', input, run: () => 'ran' };
   const look = defineTool({ ...parts, name: 'look', effect: 'reads' });

@@ -150,7 +150,7 @@ const handIn = async (on: Stage, session: Session, random: Random): Promise<'ref
   return 'odd';
 };
 
-test('whatever is handed in, a session answers the next prompt, and its journal leads to the same state', async (t) => {
+test('after random input a session answers the next prompt, and its journal gives the same state', async (t) => {
   t.diagnostic(`PAWL_SEED=${SEED}, PAWL_HANDED_IN_COUNT=${COUNT}`);
   const random = randomFrom(SEED);
   const unhandled: unknown[] = [];

@@ -67,7 +67,7 @@ test('a write over a file that was never read is refused unasked, a new file is 
   assert.deepEqual(asked, [JSON.stringify({ path: 'new.txt', content: 'x\n' })]);
 });
 
-test('what an earlier call changes is waited for: the second edit fits only after the first', async (context) => {
+test('a preview waits for earlier calls: the second edit fits only after the first', async (context) => {
   const { asked, results, text } = await played(context, [
     edit('1', 'one', 'three'),
     edit('2', 'three', 'drei'),

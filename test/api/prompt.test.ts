@@ -166,7 +166,7 @@ test('events gives the journal from an entry on, then what comes live, and ends 
   assert.match(written.at(-1) ?? '', /ShutdownRequested/);
 });
 
-test('whoever stops reading events early disturbs nobody', async (context) => {
+test('a reader that stops early disturbs no other reader', async (context) => {
   const { session } = await openHere(context, testModel(say('one')));
   const prompt = session.prompt('first');
   for await (const { event } of session.events()) {

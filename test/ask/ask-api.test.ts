@@ -105,7 +105,7 @@ test('a run that can not go on leaves its journal free', async (context) => {
   await again.close();
 });
 
-test('what an input lacks is said before anything is written', async (context) => {
+test('a faulty input is reported before anything is written', async (context) => {
   const folder = await makeFolder(context);
   const journals = memoryRuns();
   const asker = createAsker({ model: notingModel(script), journals, environments });

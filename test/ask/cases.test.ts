@@ -168,7 +168,7 @@ test('a cell after one that overwrote names runs in the same environment', () =>
   assert.equal(lastOf(walker, 'CallModel').length, 1);
 });
 
-test('of 50,000 printed characters the model is told 20,000 and how many are missing', () => {
+test('the model gets 20,000 of 50,000 printed characters and the number of missing ones', () => {
   const walker = running();
   walker.send(g.prints(`${'a'.repeat(25_000)}${'b'.repeat(25_000)}`));
   const told = lastTold(walker);
@@ -176,14 +176,14 @@ test('of 50,000 printed characters the model is told 20,000 and how many are mis
   assert.ok(told.length < 20_500, `${told.length} characters`);
 });
 
-test('what the environment has cut already is not cut again', () => {
+test('output that the environment has cut is not cut again', () => {
   const walker = running();
   const cut = `${'a'.repeat(10_000)}\n[30000 characters left out; all of it is in last_output]\n${'b'.repeat(10_000)}`;
   walker.send(g.prints(cut));
   assert.ok(lastTold(walker).includes(cut));
 });
 
-test('of a batch of five the third fails: its slot has the error, the order is kept', () => {
+test('if the third call of a batch of five fails, its slot has the error and the order is kept', () => {
   const walker = running();
   walker.send(g.asks(g.promptsOf(5)));
   assert.equal(lastOf(walker, 'CallModel').length, 5);
@@ -196,7 +196,7 @@ test('of a batch of five the third fails: its slot has the error, the order is k
   );
 });
 
-test('of a batch of forty never more than sixteen calls are open, and they start in order', () => {
+test('a batch of forty never has more than sixteen open calls, and they start in order', () => {
   const walker = running();
   walker.send(g.asks(g.promptsOf(40)));
   assert.equal(lastOf(walker, 'CallModel').length, 16);
@@ -212,7 +212,7 @@ test('of a batch of forty never more than sixteen calls are open, and they start
   assert.equal(lastOf(walker, 'AnswerSubcall')[0]?.texts.length, 40);
 });
 
-test('what a child has spent of its parent’s money stays spent when the parent goes on', () => {
+test('money that a child has spent stays spent when its parent continues', () => {
   const walker = running({ depthMax: 2, limits: { usd: 0.5, tokens: 0, timeMs: 0 } });
   walker.send(g.asks(['a hard part'], { kind: 'rlm' }), g.environmentIs('kept', g.child(1)));
   walker.send(g.says(g.program('work()'), { who: g.child(1), costUsd: 0.3 }));

@@ -147,7 +147,7 @@ test('a cell that asks otherwise than before is asked for anew, and what worked 
   assert.equal(walker.tree().ledger.accounts.n0?.spent.costUsd, 0.5);
 });
 
-test('what could not be built again is said to the model, and forgotten', () => {
+test('variables that could not be rebuilt are reported to the model and forgotten', () => {
   for (const [variables, words, kept] of [
     ['kept', /Iteration 2/, 1],
     ['changed', /built again from its cells; some printed something else/, 1],
@@ -165,7 +165,7 @@ test('what could not be built again is said to the model, and forgotten', () => 
   }
 });
 
-test('what comes of a cell or a reading before its environment stands again is of before the crash', () => {
+test('results that arrive before the environment is rebuilt are from before the crash', () => {
   const walker = running(g.withForms);
   walker.send(g.resumed());
   for (const given of [g.prints('old'), g.asks(['old'])]) {

@@ -17,7 +17,7 @@ const poor: g.SettingsPatch = {
   reserve: { callUsd: 0.1, callTokens: 0, characterUsd: 0, characterTokens: 0 },
 };
 
-test('what a failed, an aborted and a killed call have cost is spent by all ancestors', () => {
+test('all ancestors pay for a failed, an aborted and a killed call', () => {
   const walker = running(poor);
   walker.send(g.asks(['hard'], { kind: 'rlm' }), g.environmentIs('kept', g.child(1)));
   walker.send(g.fails({ who: g.child(1), costUsd: 0.01 }), g.rings(g.child(1)));
@@ -212,7 +212,7 @@ const spend = (walker: Walker, { answers, limit }: Spending): number => {
   return dearest;
 };
 
-test('whatever calls cost and in whatever order they end, a run spends its limit and one reply at most', (t) => {
+test('with random costs and orders a run spends at most its limit and one reply', (t) => {
   const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`PAWL_SEED=${seed}`);
   const rate = (callUsd: number) => ({ callUsd, callTokens: 0, characterUsd: 0, characterTokens: 0 });

@@ -105,7 +105,7 @@ const piece = fc.record({
   words: lines,
 });
 
-test('whatever stands around them, blocks are found as they were written', () => {
+test('blocks are found unchanged in any surrounding text', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
       const text = pieces

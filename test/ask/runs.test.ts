@@ -72,7 +72,7 @@ test('the first message has the question and the sizes of the inputs, never thei
   assert.match(lastTold(begin({ inputs: [] })), /There is no context/);
 });
 
-test('of very many inputs only the first are listed', () => {
+test('only the first of very many inputs are listed', () => {
   const inputs = Array.from({ length: 60 }, (_, index) => ({
     name: `${index}.txt`,
     type: 'text',
@@ -140,7 +140,7 @@ test('a reply that was cut off runs its whole blocks only, and is told so', () =
   );
 });
 
-test('what the machine has to say is said once', () => {
+test('each message of the machine is said once', () => {
   const walker = begin(g.withForms);
   walker.send(g.says('FINAL_VAR(nobody)'), g.holds(null), g.writes('x'), g.prints('1'));
   const told = talk(state(walker).run.conversation).filter((line) =>
@@ -215,7 +215,7 @@ test('the retries of one call do not count for the next', () => {
   assert.equal(lastOf(walker, 'ScheduleTimer').length, 1);
 });
 
-test('what can not help is not tried again; a wait that is too long neither', () => {
+test('a call is not retried if a retry can’t help or the wait is too long', () => {
   for (const failure of [g.breaks(), g.fails({ kind: 'auth' }), g.fails({ retryAfterMs: 90_000 })]) {
     const walker = begin();
     walker.send(failure);
@@ -254,7 +254,7 @@ test('a cancel ends a run wherever it is', () => {
   assert.deepEqual(types(shallow), ['AbortModel', 'ReportOutcome']);
 });
 
-test('what is late, doubled or of another cell changes nothing and is said', () => {
+test('late and repeated events and those of another cell change nothing and are reported', () => {
   const walker = running();
   const stale: readonly g.Given[] = [
     g.started,

@@ -112,7 +112,7 @@ test('a step that the table of the seed does not have is seen', () => {
   assert.deepEqual(steps, [{ from: 'INIT', event: 'CodeExecuted', to: 'PROMPTING', edge: null }]);
 });
 
-test('what the seed has no word for ends its trace, and nothing follows', () => {
+test('a trace ends at a step that the seed does not have', () => {
   const walker = begin();
   walker.send(g.writes('x = 1'), g.cancels());
   assert.equal(

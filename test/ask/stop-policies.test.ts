@@ -63,7 +63,7 @@ for (const [title, patch, expected] of verdicts) {
   });
 }
 
-test('what comes again is counted, what is new begins with one', () => {
+test('a repetition is counted, a new result starts with one', () => {
   const once = countRepeat(noRepeat, '');
   assert.equal(once.times, 1, 'also if it is nothing');
   assert.equal(countRepeat(once, '').times, 2);

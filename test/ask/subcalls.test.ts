@@ -52,7 +52,7 @@ test('a plain sub-call is plain at any depth', () => {
   assert.deepEqual(performed(walker), ['n0.c1.1.1 CallModel']);
 });
 
-test('of a long prompt a child is told the beginning: the whole is in its context', () => {
+test('a child is told the beginning of a long prompt: its context has all of it', () => {
   const walker = running({ depthMax: 2 });
   const prompt = `Summarise.\n${'x'.repeat(90_000)}`;
   walker.send(g.asks([prompt], { kind: 'rlm' }));

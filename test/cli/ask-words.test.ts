@@ -26,12 +26,12 @@ for (const [context, words, contexts, question] of read) {
 
 const unread: readonly (readonly [readonly string[], readonly string[], RegExp])[] = [
   [[], [], /There is no question/],
-  [[], ['how many?'], /nothing to ask about/],
-  [['how many?'], [], /nothing to ask about/],
+  [[], ['how many?'], /no files to ask about/],
+  [['how many?'], [], /no files to ask about/],
   [['a.txt', '-'], [], /There is no question/],
   [['a.txt', 'package.json'], [], /There is no question/],
   [['a.txt', ' '], [], /There is no question/],
-  [['-', '-'], ['how many?'], /stdin can be read once/],
+  [['-', '-'], ['how many?'], /stdin can be read only once/],
 ];
 
 for (const [context, words, message] of unread) {
@@ -40,7 +40,7 @@ for (const [context, words, message] of unread) {
   });
 }
 
-test('what a run was set to can not be set again, everything else can', () => {
+test('a resumed run refuses changes of its fixed settings and accepts all others', () => {
   const names = askFlags.map(([flag]) => flag.split(' ')[0] ?? '');
   const all = Object.fromEntries(
     names.map((name) => [name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()), 'x']),

@@ -79,7 +79,11 @@ for (const [title, given] of found) {
 }
 
 const refused: readonly (readonly [string, Given, RegExp])[] = [
-  ['no display', { display: {}, programs: { xclip: SHOW } }, /^no clipboard can be reached.*DISPLAY is set$/],
+  [
+    'no display',
+    { display: {}, programs: { xclip: SHOW } },
+    /^there is no access to a clipboard.*DISPLAY is set$/,
+  ],
   [
     'nothing is installed',
     { display: { ...WAYLAND, ...X11 }, programs: {} },
@@ -88,18 +92,22 @@ const refused: readonly (readonly [string, Given, RegExp])[] = [
   [
     'text in the clipboard',
     { programs: { xclip: 'echo "Error: target image/png not available" >&2; exit 1' } },
-    /^xclip finds none in the clipboard \(Error: target image\/png not available\)$/,
+    /^xclip finds no picture in the clipboard \(Error: target image\/png not available\)$/,
   ],
   [
     'a program that fails on its way',
     { programs: { xclip: '/bin/cat "$PICTURE"; exit 1' } },
-    /^xclip finds none in the clipboard$/,
+    /^xclip finds no picture in the clipboard$/,
   ],
-  ['a program that prints nothing', { programs: { xclip: 'exit 0' } }, /^xclip finds none in the clipboard$/],
+  [
+    'a program that prints nothing',
+    { programs: { xclip: 'exit 0' } },
+    /^xclip finds no picture in the clipboard$/,
+  ],
   [
     'osascript prints something else',
     { platform: 'darwin', display: {}, programs: { osascript: 'echo hello' } },
-    /^osascript finds none/,
+    /^osascript finds no picture/,
   ],
   [
     'more than any picture has',

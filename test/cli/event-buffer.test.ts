@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createEventBuffer } from '../../src/cli/interactive/event-buffer.js';
 
-test('what comes early is told first, what comes later at once, and after the end nothing', () => {
+test('early items are delivered first, later ones at once, and none after the end', () => {
   const held = createEventBuffer<string>();
   const told: string[] = [];
   const { push: give } = held;

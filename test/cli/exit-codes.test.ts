@@ -94,7 +94,7 @@ test('a damaged journal says what can still be done with it', () => {
     endingOfError(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq })).message;
   assert.equal(
     damaged(3),
-    'said\nTo look at what is good: pawl show one --at 3\nTo go on from there: pawl fork one --at 3',
+    'said\nTo see the undamaged part: pawl show one --at 3\nTo continue from there: pawl fork one --at 3',
   );
   assert.equal(damaged(0), 'said');
 });

@@ -12,7 +12,7 @@ const folderOf = (context: TestContext): string => {
   return folder;
 };
 
-test('what was typed in a folder is there the next time, for that folder alone, and for nobody else to read', (context) => {
+test('the history of a folder is kept for that folder only, and only its user can read it', (context) => {
   const folder = folderOf(context);
   const history = openHistory(folder, '/work');
   assert.deepEqual(history.read(), []);

@@ -27,7 +27,7 @@ test('keys pressed right when the question comes go into the line, and send it a
   assert.deepEqual(at.asked, ['steer y']);
 });
 
-test('whoever goes on typing is not interrupted by a question until the keyboard is quiet', () => {
+test('a question does not interrupt typing until the keyboard is quiet', () => {
   const at = stageView();
   at.type('half a sent');
   question(at);
@@ -139,7 +139,7 @@ test('an answer that was being typed when its question went away comes back into
   assert.equal(at.line(), '> draft\n  use pnpm');
 });
 
-test('what is allowed for longer is said, with the way back', () => {
+test('a lasting permission is reported with the way to revoke it', () => {
   const at = stageView();
   question(at);
   at.clock.advance(700);
@@ -149,7 +149,7 @@ test('what is allowed for longer is said, with the way back', () => {
   assert.doesNotMatch(at.printed.join('\n'), /allowed/);
   if (given !== undefined)
     at.happens({ type: 'ApprovalAnswered', at: at.clock.now(), batchId: 'batch-1', callId: 'a', ...given });
-  assert.match(at.printed.join('\n'), /^· allowed \(\/permissions takes it back\): touch x$/m);
+  assert.match(at.printed.join('\n'), /^· allowed \(\/permissions revokes it\): touch x$/m);
 });
 
 test('Escape twice at rest edits the last input; twice while it works only cancels, and slowly does nothing', () => {

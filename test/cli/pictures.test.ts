@@ -28,7 +28,7 @@ for (const [text, names] of texts) {
     assert.deepEqual(picturesNamed(text), names));
 }
 
-test('what can be kept goes along, in its order; of the others it is said why not', async (context) => {
+test('readable pictures are sent in order; for the others the reason is given', async (context) => {
   const folder = temporaryFolder(context, 'pictures');
   for (const name of ['one.png', 'two.png', 'bad.png']) await writeFile(path.join(folder, name), name);
   const keep = async (bytes: Uint8Array) => {
@@ -46,9 +46,9 @@ test('what can be kept goes along, in its order; of the others it is said why no
     ['two.png', 'one.png', 'one.png'],
   );
   assert.deepEqual(kept.faults, [
-    'bad.png does not go with it: it is no picture',
-    'gone.png does not go with it: there is no such file',
-    'folder.png does not go with it: it is a folder',
-    "pipe.png does not go with it: it can't be read: it is not a regular file",
+    'bad.png is not sent: it is no picture',
+    'gone.png is not sent: there is no such file',
+    'folder.png is not sent: it is a folder',
+    "pipe.png is not sent: it can't be read: it is not a regular file",
   ]);
 });

@@ -72,7 +72,7 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
   [
     { type: 'LlmFailed', at: 3_000, requestId: 'req-1', error: overloaded, usage: null, jitter: 0 },
     ['modelFailed', 'state', 'warning', 'retry'],
-    'trying again in 0s (Enter: now)',
+    'retrying in 0s (Enter: now)',
   ],
   [
     { type: 'TimerFired', at: 4_000, timerId: 'timer-1' },
@@ -115,7 +115,7 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
     'thinking · 8.0s · 1.2k tokens · $0.05',
   ],
   [reply('req-3', answering, []), ['reply', 'state', 'text'], 'ready · 2.4k tokens · $0.10'],
-  [{ type: 'CompactRequested', at: 8_000 }, ['state', 'compaction'], 'making room'],
+  [{ type: 'CompactRequested', at: 8_000 }, ['state', 'compaction'], 'summarising the conversation to free'],
   [
     { type: 'CompactionFailed', at: 9_000, compactionId: 'compaction-1', message: 'no', usage: null },
     ['compaction', 'state', 'warning', 'error'],

@@ -42,13 +42,13 @@ test('a short session is kept whole', () => {
   assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [30, last, 'none']);
 });
 
-test('of many turns the last four', () => {
+test('only the last four of many turns are shown', () => {
   const { past, last } = keep(9, 10);
   assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.left], [40, last, 'some']);
   assert.equal(past.before.session.counters.turn, 5);
 });
 
-test('of one turn that goes on and on its end, without a gap', () => {
+test('a very long turn shows its end, without a gap', () => {
   const { past, last } = keep(1, 9_500);
   assert.ok(past.steps.length >= 1_000 && past.steps.length <= 2_000, String(past.steps.length));
   assert.deepEqual([past.steps.at(-1)?.seq, past.left], [last, 'some']);

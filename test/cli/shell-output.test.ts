@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ShellOutputs } from '../../src/cli/interactive/shell-output.js';
 
-test('what was run goes out with the next text, once', () => {
+test('the output of a command is sent once, with the next text', () => {
   const shellOutputs = new ShellOutputs();
   assert.equal(shellOutputs.attach('hi'), 'hi');
   shellOutputs.add({ command: 'ls', output: 'a\nb\n' });
@@ -24,7 +24,7 @@ test('a text that comes back comes as it was typed; what was run goes out with t
   assert.equal(shellOutputs.detach('another'), 'another');
 });
 
-test('of a long output head and tail go out', () => {
+test('head and tail of a long output are sent', () => {
   const shellOutputs = new ShellOutputs();
   shellOutputs.add({ command: 'yes', output: `begin\n${'y\n'.repeat(50_000)}end` });
   const sent = shellOutputs.attach('x');

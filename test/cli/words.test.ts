@@ -91,7 +91,7 @@ test('a line that is refused says why: what was meant, and what there is', () =>
   };
   assert.match(why('/halp'), /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/);
   assert.match(why('/xyzzy'), /^There is no \/xyzzy\. There are \/help, .*\/budget \[LIMIT\]/);
-  assert.match(why('/help me'), /\/help takes no words/);
+  assert.match(why('/help me'), /\/help takes no arguments/);
 });
 
 test('a command that is nearly right is suggested, a far one is not', () => {
@@ -110,7 +110,7 @@ test('limits are read from flags: minutes become milliseconds, what is missing i
   assert.throws(() => presetOf({ preset: 'none' }), /plan, careful, auto, ci/);
 });
 
-test('what happens after tools is read from flags; what they can not mean together is refused', () => {
+test('flags set what happens after tools; contradictory flags are refused', () => {
   assert.deepEqual(afterToolsOf({}), {});
   assert.deepEqual(afterToolsOf({ hooks: 'always', formatter: 'on', autoCommit: true }), {
     hooks: 'always',
@@ -124,9 +124,9 @@ test('what happens after tools is read from flags; what they can not mean togeth
   });
   assert.throws(
     () => afterToolsOf({ hooks: 'no' }),
-    /--hooks is one of mutating, mutatingOk, always, never, not 'no'/,
+    /--hooks needs one of mutating, mutatingOk, always, never, not 'no'/,
   );
-  assert.throws(() => afterToolsOf({ formatter: 'prettier' }), /--formatter is one of on, off/);
+  assert.throws(() => afterToolsOf({ formatter: 'prettier' }), /--formatter needs one of on, off/);
   assert.throws(() => afterToolsOf({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
   assert.throws(() => afterToolsOf({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
 });

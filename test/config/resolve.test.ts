@@ -196,7 +196,7 @@ test('every setting says what a project may do, and none of a provider is a proj
   );
 });
 
-test('of two projects, the repository and a folder in it, each may only tighten what the other says', () => {
+test('the settings of a repository and of a folder in it may each only tighten the other’s', () => {
   const project = [from.project('max_usd', 3, '/p/root'), from.project('max_usd', 5, '/p/root/part')];
   const found = resolve({ ...none, project }, BUILT_IN_MODEL).find(
     ({ setting }) => setting.key === 'max_usd',
@@ -204,7 +204,7 @@ test('of two projects, the repository and a folder in it, each may only tighten 
   assert.deepEqual([found?.value, found?.overruled.map(({ value }) => value)], [3, [5]]);
 });
 
-test('what a project wanted and may never have is told; a limit that is tighter elsewhere is not', () => {
+test('a value that a project may never set is reported; a limit that is tighter elsewhere is not', () => {
   const project = [
     from.project('max_usd', 9),
     from.project('model', 'openai/x'),

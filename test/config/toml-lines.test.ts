@@ -149,7 +149,7 @@ test('control: lines found by parsing every beginning cost the square of the siz
   assert.ok(work.characters > 400 * text.length, `${work.characters} of ${text.length} characters`);
 });
 
-test('of many faults the first ten are told, and how many there are more', () => {
+test('a file with many faults lists the first ten and counts the rest', () => {
   const { faults } = parseConfig(
     many(1_000, (index) => `k${index}=1`),
     parse,

@@ -219,7 +219,7 @@ test('after kill -9 in a formatter the phase is run again, and the next edit fit
   expectCode(await runPawl(place, ['replay', sessionOf(place)]), 0);
 });
 
-test('what was formatted before a crash is remembered as it is after it', async (context) => {
+test('files formatted before a crash are remembered as they are after it', async (context) => {
   const edit = { path: 'a.ts', edits: [{ oldText: '{ b: 2 }', newText: '{ b: 3 }' }] };
   const place = await makeRepository(context, [
     readFirst,

@@ -24,7 +24,7 @@ test('SIGINT lets a run stand down with 130, and it goes on later', async (conte
   const ended = await running.ended;
   expectCode(ended, 130);
   assert.equal(ended.stdout, '');
-  assert.match(ended.stderr, new RegExp(`to go on: pawl ask --resume ${sessionOf(place)}`));
+  assert.match(ended.stderr, new RegExp(`to continue: pawl ask --resume ${sessionOf(place)}`));
   await nothingIsLeft(place);
   await goOn(place);
 });
@@ -63,7 +63,7 @@ test('two runs at once come to their answers, and each goes on as its own', asyn
   }
 });
 
-test('whoever reads stdout goes away: the run stands down, and goes on later', async (context) => {
+test('if the reader of stdout leaves, the run stops and can be resumed', async (context) => {
   const place = makePlace(context);
   const words = prepareAsk(place, interruptible('javascript'));
   const running = startAsk(place, words, '--json');
@@ -74,7 +74,7 @@ test('whoever reads stdout goes away: the run stands down, and goes on later', a
   await goOn(place);
 });
 
-test('what a run was set to stays: flags that would change it are refused', async (context) => {
+test('flags that would change the fixed settings of a run are refused', async (context) => {
   const { place, running } = await begin(context);
   expectCode(await running.ended, 0);
   for (const more of [['--max-depth', '2'], ['--environment', 'python'], ['another question']]) {

@@ -134,7 +134,7 @@ test('several inputs are a list in their order; stdin is one of them', async (co
   const again = await runPawl(place, ['ask', '--continue']);
   expectCode(again, 0);
   assert.equal(again.stdout, ended.stdout);
-  assert.match(again.stderr, /was over already/);
+  assert.match(again.stderr, /has already ended/);
 });
 
 const wrong: readonly (readonly [string, readonly string[], number, RegExp])[] = [
@@ -145,7 +145,7 @@ const wrong: readonly (readonly [string, readonly string[], number, RegExp])[] =
     2,
     /There is no question/,
   ],
-  ['nothing to ask about', ['what?'], 2, /nothing to ask about/],
+  ['nothing to ask about', ['what?'], 2, /no files to ask about/],
   ['a file that is missing', ['--context', 'none.txt', 'what?'], 65, /There is no file none\.txt/],
   ['a folder', ['--context', 'folder', 'what?'], 65, /is a folder: name the files in it/],
   ['bytes that are no text', ['--context', 'bytes', 'what?'], 65, /not text in UTF-8/],

@@ -17,7 +17,7 @@ test('/help lists commands and keys', async (context) => {
   const window = await openReady(context, place, { rows: 50 });
   window.press('/help\r');
   await window.sees(/\/model \[NAME\] +choose the model/);
-  await window.sees(/Escape twice +at rest: edit your last input/);
+  await window.sees(/Escape twice +when nothing runs: edit your last message/);
 });
 
 test('/model: a list to choose from, or a name; the next call goes to it', async (context) => {
@@ -26,7 +26,7 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   window.press('one\r');
   await window.sees('Done.');
   window.press('/model anthropic/claude-opus-5\r');
-  await window.sees(/anthropic\/claude-opus-5 answers from the next call on\n.* \$5 in/);
+  await window.sees(/The next call goes to anthropic\/claude-opus-5\n.* \$5 in/);
   window.press('two\r');
   await window.sees(/two\n[\s\S]*Done\./);
   window.press('/model\r');
@@ -34,7 +34,7 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   window.press('haiku-4-5');
   await window.sees(/› anthropic\/claude-haiku-4-5/);
   window.press('\r');
-  await window.sees('anthropic/claude-haiku-4-5 answers from the next call on');
+  await window.sees('The next call goes to anthropic/claude-haiku-4-5');
   window.press('three\r');
   await window.sees(/three\n[\s\S]*Done\./);
   assert.deepEqual(
@@ -51,7 +51,7 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   window.press('/model opus-4-8\r');
   await window.sees(/› anthropic\/claude-opus-4-8 .*\n[^\n]*letters narrow/);
   window.press('\r');
-  await window.sees('anthropic/claude-opus-4-8 answers from the next call on');
+  await window.sees('The next call goes to anthropic/claude-opus-4-8');
 });
 
 test('/effort: a level, or a list to choose from; the next call asks for it', async (context) => {
@@ -108,7 +108,7 @@ test('/cost and /budget show what is spent; a limit can be set, and what is no l
   window.press('/budget 200k tokens\r');
   await window.sees(/tokens .*of 200\.0k/);
   window.press('/budget much\r');
-  await window.sees("'much' is no limit");
+  await window.sees("'much' is not a limit");
   window.press('/budget 0\r');
   await window.sees(/of 200\.0k[\s\S]*dollars .*no limit[\s\S]*of 200\.0k/);
 });
@@ -188,7 +188,7 @@ test('/permissions shows rules and what was allowed; what is revoked is asked fo
   window.press('one\r');
   await window.sees(/y a (p )?s n · /);
   window.press('s\r');
-  await window.sees(/allowed \(\/permissions takes it back\): every change of files/);
+  await window.sees(/allowed \(\/permissions revokes it\): every change of files/);
   await window.sees('Done.');
   window.press('two\r');
   await window.sees(/Done\.[\s\S]*Done\./);
@@ -196,7 +196,7 @@ test('/permissions shows rules and what was allowed; what is revoked is asked fo
   window.press('/permissions\r');
   await window.sees(/ask +changes in the folder: [\s\S]*1 {2}every change of files/);
   window.press('/permissions revoke 2\r');
-  await window.sees('There is no permission 2');
+  await window.sees('You have no permission 2');
   window.press('/permissions revoke 1\r');
   await window.sees('asks again for: every change of files');
   window.press('three\r');
@@ -208,12 +208,12 @@ test('/preset changes what is asked, from then on', async (context) => {
   const place = await makeServed(context, [write('a', '1\n'), done, write('b', '2\n'), done]);
   const window = await openReady(context, place);
   window.press('/preset auto\r');
-  await window.sees(/auto holds from now on/);
+  await window.sees(/The preset is now auto/);
   window.press('one\r');
   await window.sees('Done.');
   assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '1\n');
   window.press('/preset plan\r');
-  await window.sees(/plan holds from now on/);
+  await window.sees(/The preset is now plan/);
   window.press('two\r');
   await window.sees(/the preset plan only reads/);
   window.press('/preset loose\r');
@@ -233,10 +233,10 @@ test('/export writes the conversation, and never over a file without being told'
   assert.match(readFileSync(file, 'utf8'), /## You\n\na question\n\n## Pawl\n\nAn \*answer\*\.\n$/);
   writeFileSync(file, 'mine');
   window.press('/export talk.md\r');
-  await window.sees('is there already and stays as it is');
+  await window.sees('already exists and was not changed');
   assert.equal(readFileSync(file, 'utf8'), 'mine');
   window.press('/export\r');
-  await window.sees('/export needs more: /export FILE');
+  await window.sees('/export needs an argument: /export FILE');
   window.press('/export no/such/folder.md\r');
   await window.sees('ENOENT');
   assert.ok(!existsSync(join(place.workspace, 'no')));

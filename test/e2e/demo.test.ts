@@ -39,7 +39,9 @@ test('the demo ends with a green test and a commit, and its path is the one that
     log.stdout,
     'Pawl Give the cents that are left over to the first people\nAnn Split a bill between friends\n',
   );
-  const replay = await runPawl(place, ['replay', sessionOf(place)]);
+  const [, command = ''] = /^replay +(.*)$/m.exec(demo.stdout) ?? [];
+  assert.match(command, new RegExp(`^node .*bin/pawl\\.js replay ${sessionOf(place)}$`));
+  const replay = await start(place, 'bash', ['-c', command]).ended;
   expectCode(replay, 0);
   assert.match(replay.stderr, /all equal/);
   assert.ok(pathOf(demo.stdout).length > 10, demo.stdout);

@@ -50,13 +50,15 @@ test('/diff session shows what edits and writes of this session wrote, and which
   writeFileSync(join(place.workspace, 'changed.txt'), 'second\n');
   writeFileSync(join(place.workspace, 'by-hand.txt'), 'hand\n');
   window.press('/diff session\r');
-  await window.sees(/edits wrote, in order; not what commands changed\n[\s\S]*changed it since\n/);
-  const shown = (await window.text()).split('not what commands changed').at(-1) ?? '';
+  await window.sees(
+    /edits of this session in order, without changes by commands\n[\s\S]*has changed since this session wrote it/,
+  );
+  const shown = (await window.text()).split('without changes by commands').at(-1) ?? '';
   assert.match(shown, /\+mine\n[\s\S]*\+first\n[\s\S]*-mine\n\+ours\n/);
-  assert.match(shown, /changed\.txt is not as the session left it/);
+  assert.match(shown, /changed\.txt has changed since this session wrote it/);
   assert.doesNotMatch(shown, /kept\.txt is not|second|by-hand|by-command/);
   window.press('/diff yesterday\r');
-  await window.sees('There are /diff and /diff session.');
+  await window.sees('only /diff and /diff session.');
 });
 
 test('/diff without a repository shows what the session wrote', async (context) => {
@@ -68,5 +70,5 @@ test('/diff without a repository shows what the session wrote', async (context) 
   window.press('one\r');
   await window.sees('Done.');
   window.press('/diff\r');
-  await window.sees(/There is no git repository here: what this session's edits wrote[\s\S]*\+hello/);
+  await window.sees(/There is no git repository here: edits of this session[\s\S]*\+hello/);
 });

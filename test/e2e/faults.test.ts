@@ -211,8 +211,8 @@ test('a journal damaged later says how to look at what is good, and to go on fro
   writeFileSync(journal, readFileSync(journal, 'utf8').replace('ShutdownRequested', 'ShutdownRequisite'));
   const ended = await runPawl(place, ['show', sessionId]);
   expectCode(ended, 65);
-  const [, shown = ''] = /^To look at what is good: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
-  const [, forked = ''] = /^To go on from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  const [, shown = ''] = /^To see the undamaged part: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  const [, forked = ''] = /^To continue from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
   expectCode(await runPawl(place, shown.split(' ')), 0);
   expectCode(await runPawl(place, [...forked.split(' '), 'two']), 0);
 });

@@ -55,7 +55,7 @@ test('a new session says which one was the last here; one that goes on says what
   first.press('quit\r');
   assert.equal(await first.ended, 0);
   const second = await openReady(context, place);
-  await second.sees(/last here: "write it", .* \/resume goes on with it/);
+  await second.sees(/last here: "write it", .* \/resume continues it/);
   second.press('/resume\r');
   await second.sees('Enter takes');
   second.press('\r');

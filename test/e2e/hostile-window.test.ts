@@ -31,9 +31,9 @@ test('a hostile folder, its files, sessions and commands have no effect on the t
   await terminal.sees('› n');
   terminal.press('\u0015');
   terminal.press('!cat bytes\r');
-  await terminal.sees('the model reads it with your next message');
+  await terminal.sees('the model gets it with your next message');
   terminal.press('\u0016');
-  await terminal.sees('No picture is pasted');
+  await terminal.sees("Can't paste a picture");
   terminal.press('\u0004');
   await terminal.ended;
 

@@ -153,7 +153,7 @@ test('!command runs here; the model reads the output with the next message; Esca
   const window = await openReady(context, place);
   window.press('!echo $((40+2)); pwd\r');
   await window.sees(/ {2}42\n/);
-  await window.sees('the model reads it with your next message');
+  await window.sees('the model gets it with your next message');
   assert.equal(place.server.requests.length, 0);
   window.press(`!sleep ${mark}\r`);
   await window.sees(`> !sleep ${mark}`);

@@ -17,7 +17,7 @@ test('a call that needs approval is denied, the turn ends: exit 77', async (cont
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   assert.equal(place.server.requests.length, 1);
   assert.match(ended.stderr, /^✗ write x\.txt · denied by policy: the preset careful asks/m);
-  assert.match(ended.stderr, /^pawl: Nobody was there to approve write x\.txt\.$/m);
+  assert.match(ended.stderr, /^pawl: There was no user to approve write x\.txt\.$/m);
   for (const way of ['--preset auto', '--on-ask deny', `pawl --resume ${sessionOf(place)}`]) {
     assert.ok(ended.stderr.includes(way), way);
   }

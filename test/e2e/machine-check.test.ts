@@ -71,5 +71,5 @@ test('machine --check with small bounds tells people what it found, and how far 
 test('machine --bounds that are not understood is wrong usage', async (context) => {
   const ended = await runPawl(makePlace(context), ['machine', '--bounds', 'cats=3']);
   expectCode(ended, 2);
-  assert.match(ended.stderr, /'cats=3' is none of them/);
+  assert.match(ended.stderr, /'cats=3' is not one of them/);
 });

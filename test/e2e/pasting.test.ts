@@ -124,9 +124,9 @@ test('a program that hangs holds up no typing; it is ended and said, and the lin
   window.press('what is ');
   await window.seesLine('> what is');
   window.press(`${CONTROL_V}it?`);
-  await window.sees(/No picture is pasted: xclip took longer than 3 s and was stopped\./);
+  await window.sees(/Can't paste a picture: xclip took longer than 3 s and was stopped\./);
   await window.seesLine('> what is it?');
-  assert.equal((await window.text()).match(/No picture is pasted/g)?.length, 1);
+  assert.equal((await window.text()).match(/Can't paste a picture/g)?.length, 1);
   await until('its end', () => processesWith(seconds).length === 0);
   window.press('\r');
   await window.sees('Done.');
@@ -134,7 +134,7 @@ test('a program that hangs holds up no typing; it is ended and said, and the lin
   assert.equal(last(place.server.requests[0]?.body)[0]?.text, 'what is it?');
 });
 
-test('whoever leaves while the clipboard is read leaves no program behind', async (context) => {
+test('leaving while the clipboard is read leaves no program behind', async (context) => {
   const place = await makeServed(context, []);
   const seconds = uniqueSleep(context);
   const window = await openWith(context, place, `sleep ${seconds}`);
@@ -149,7 +149,7 @@ for (const [title, script, said] of [
   [
     'there is text in the clipboard',
     'echo "Error: no image" >&2; exit 1',
-    /xclip finds none in the clipboard \(Error: no image\)/,
+    /xclip finds no picture in the clipboard \(Error: no image\)/,
   ],
   [
     'what is there is no picture',
@@ -167,7 +167,7 @@ for (const [title, script, said] of [
     const window = await openWith(context, place, script);
     window.press(`look ${CONTROL_V}`);
     await window.sees(
-      /No picture is pasted: [\s\S]*Or\s+save\s+one\s+as a file\s+and name\s+it:\s+@shot\.png/,
+      /Can't paste a picture: [\s\S]*Or\s+save\s+it\s+as\s+a\s+file\s+and\s+mention\s+it:\s+@shot\.png/,
     );
     await window.sees(said);
     await window.seesLine('> look');
@@ -181,7 +181,7 @@ test('in a plain terminal /paste says how the picture is named', async (context)
   const place = await makeServed(context, []);
   const window = await openWith(context, place, 'exec cat clip.png', ['--plain']);
   window.press('/paste\r');
-  await window.sees(/· the picture is kept: name it in your text as @\S+/);
+  await window.sees(/· the picture is stored: mention it in your text as @\S+/);
   await leave(window);
   assert.equal(pastedIn(place).length, 1);
 });
@@ -232,7 +232,7 @@ for (const [title, words, listed, shown] of [
     );
     const isUnknown = words.length === 0;
     assert.equal(
-      /not known to take any\. If it sees, say so: --pictures yes\./.test(ended.stderr),
+      /not known to take any\. If it accepts pictures, start with --pictures yes\./.test(ended.stderr),
       isUnknown,
     );
   });
@@ -241,5 +241,5 @@ for (const [title, words, listed, shown] of [
 test('--pictures takes three words', async (context) => {
   const ended = await runPawl(makePlace(context), ['-p', 'x', '--pictures', 'some']);
   expectCode(ended, 2);
-  assert.match(ended.stderr, /--pictures is one of auto, yes, no, not 'some'/);
+  assert.match(ended.stderr, /--pictures needs one of auto, yes, no, not 'some'/);
 });

@@ -127,7 +127,7 @@ test('a model that takes no pictures reads that there is one, the user is told; 
   put(place, { 'shot.png': SHOT });
   const ended = await runPawl(place, ['-p', 'see @shot.png', '--model', 'openai-compatible/qwen3']);
   expectCode(ended, 0);
-  assert.match(ended.stderr, /The model is not shown the pictures: openai-compatible\/qwen3 takes none\./);
+  assert.match(ended.stderr, /The model does not get the pictures: openai-compatible\/qwen3 takes none\./);
   expectCode(await runPawl(place, ['--continue', '-p', 'read it']), 0);
   expectCode(await runPawl(place, ['--continue', '-p', 'and you?', '--model', wire.model]), 0);
   assert.deepEqual(
@@ -161,10 +161,10 @@ test('-p: what can’t go with a prompt is said, and why; the prompt and what ca
   assert.equal(ended.stdout, 'Done.\n');
   const lines = ended.stderr.trimEnd().split('\n');
   assert.equal(lines.length, 4, ended.stderr);
-  assert.match(lines[0] ?? '', /fake\.png does not go with it: .* it is no PNG, JPEG, GIF or WebP/);
-  assert.match(lines[1] ?? '', /large\.png does not go with it: .*\d bytes, and models take at most 3750000/);
-  assert.match(lines[2] ?? '', /gone\.png does not go with it: there is no such file/);
-  assert.match(lines[3] ?? '', /half\.png does not go with it: .*breaks off before its end/);
+  assert.match(lines[0] ?? '', /fake\.png is not sent: .* it is no PNG, JPEG, GIF or WebP/);
+  assert.match(lines[1] ?? '', /large\.png is not sent: .*\d bytes, and models take at most 3750000/);
+  assert.match(lines[2] ?? '', /gone\.png is not sent: there is no such file/);
+  assert.match(lines[3] ?? '', /half\.png is not sent: .*breaks off before its end/);
   const parts = last(place.server.requests[0]?.body);
   assert.deepEqual(
     parts.map(({ type, text }) => text ?? type),
@@ -223,7 +223,7 @@ test('in the terminal: the name is completed with its quotes, the picture goes a
   window.press('please\r');
   await window.sees('Done.');
   window.press('and @fake.png\r');
-  await window.sees(/fake\.png does not go with it: .*it is no PNG, JPEG, GIF or\s+WebP/);
+  await window.sees(/fake\.png is not sent: .*it is no PNG, JPEG, GIF or\s+WebP/);
   await window.sees(/and @fake\.png[\s\S]*Done\./);
   window.press(CONTROL_D);
   assert.equal(await window.ended, 0);
@@ -253,7 +253,7 @@ test('in the terminal: a model that takes no pictures is said to take none', asy
   put(place, { 'shot.png': SHOT });
   const window = await openReady(context, place, { words: ['--model', 'anthropic/claude-of-tomorrow'] });
   window.press('see @shot.png \r');
-  await window.sees(/not shown the pictures: anthropic\/claude-of-tomorrow is not known to\s+take any/);
+  await window.sees(/does not get the pictures: anthropic\/claude-of-tomorrow is not known to\s+take any/);
   await window.sees('Done.');
   expectValid(place.server);
   assert.match(place.server.requests[0]?.text ?? '', /a picture is not shown: .* is not known to take any\]/);

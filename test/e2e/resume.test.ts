@@ -71,7 +71,7 @@ test('after kill -9 of everything in a batch, finished results are sent and the 
   expectCode(left, 0);
 });
 
-test('what was lost is told in words, too, with the command that it was', async (context) => {
+test('a lost call is reported with its command', async (context) => {
   const mark = uniqueSleep(context);
   const place = await makeServed(context, [
     message(call('a', 'bash', { command: `sleep ${mark}` })),

@@ -83,7 +83,7 @@ for (const columns of [70, 110]) {
   });
 }
 
-test('of a long session the last turns are shown, and that there is more', async (context) => {
+test('a long session shows its last turns, and that there is more', async (context) => {
   const place = await makeServed(
     context,
     Array.from({ length: 6 }, (_, index) => message(text(`Answer ${index + 1}.`))),
@@ -94,7 +94,7 @@ test('of a long session the last turns are shown, and that there is more', async
   const window = await openReady(context, place, { words: ['--continue'] });
   await window.sees('Answer 6.');
   const shown = await window.text();
-  assert.match(shown, /… what came before: \/export FILE[\s\S]*> question 3[\s\S]*> question 6/);
+  assert.match(shown, /… earlier turns are not shown; \/export FILE[\s\S]*> question 3[\s\S]*> question 6/);
   assert.doesNotMatch(shown, /question 2/);
   await leave(window);
 });
@@ -109,7 +109,7 @@ const killed = async (context: TestContext): Promise<Place> => {
   return place;
 };
 
-const SENT_AGAIN = /the program ended before the model had answered: the request is sent again/;
+const SENT_AGAIN = /the program ended before the model answered: the request is sent again/;
 
 test('after kill -9 it is said that the request is sent again, in a terminal', async (context) => {
   const window = openWindow(context, await killed(context), { words: ['--continue'], columns: 120 });

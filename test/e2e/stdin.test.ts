@@ -8,7 +8,8 @@ import { done, last } from './wire-words.js';
 /** Where the prompt comes from. Stdin is a pipe, a file, /dev/null: what a shell makes of it. */
 
 const PAWL = `'${process.execPath}' '${bin}'`;
-const NOT_WAITED_FOR = /stdin is a pipe in which nothing has come: .*pawl -p "prompt" - .*<\s\/dev\/null\n/;
+const NOT_WAITED_FOR =
+  /stdin is a pipe without data, so it is ignored\. .*pawl -p "prompt" - .*<\s\/dev\/null\n/;
 
 /** Runs a line of a shell in which `pawl` is the program. */
 const shell = (place: Place, line: string): Promise<Ended> =>
@@ -68,7 +69,7 @@ for (const word of ['--json', '--preset=auto', '--sandbox=off', '-V']) {
     const place = await makeServed(context, [done]);
     const ended = await shell(place, `TEXT='${word}'; pawl -p "$TEXT" </dev/null`);
     expectCode(ended, 2);
-    assert.match(ended.stderr, /could be the prompt or a flag.*\n.*\n.*behind --: pawl -p -- "/);
+    assert.match(ended.stderr, /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -p -- "/);
     assert.equal(place.server.requests.length, 0);
   });
 }
@@ -95,10 +96,10 @@ for (const line of ['pawl </dev/null', 'echo hello | pawl', 'pawl --continue </d
   });
 }
 
-test('what is far too large for a prompt is refused with what to do, and not held in memory', async (context) => {
+test('input far too large for a prompt is refused with advice, and not held in memory', async (context) => {
   const place = await makeServed(context, [done]);
   const ended = await shell(place, "head -c 60000000 /dev/zero | tr '\\0' x | pawl -p -");
   expectCode(ended, 2);
-  assert.match(ended.stderr, /too large for a prompt: at most 20 million characters\. Put it into a file/);
+  assert.match(ended.stderr, /too large for a prompt: at most 20 million characters\. Write it to a file/);
   assert.equal(place.server.requests.length, 0);
 });

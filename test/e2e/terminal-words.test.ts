@@ -67,7 +67,7 @@ test('Ctrl-Z gives the terminal back to the shell; fg goes on with the line as i
   await terminal.sees('Done.');
   assert.equal(last(place.server.requests[0]?.body)[0]?.text, 'say hello');
   terminal.press(CONTROL_D);
-  await terminal.sees('To go on');
+  await terminal.sees('To continue');
   terminal.press('exit\r');
   assert.equal(await terminal.ended, 0);
 });

@@ -109,7 +109,7 @@ test('keys typed before the question stood there do not answer it', async (conte
   assert.equal(await terminal.ended, 0);
 });
 
-test('what is typed while it works goes with the next results', async (context) => {
+test('text typed during a turn is sent with the next results', async (context) => {
   const place = await makeServed(
     context,
     [message(call('a', 'read', { path: 'note.txt' })), done].map(slowly),

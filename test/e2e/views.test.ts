@@ -30,7 +30,7 @@ test('a view that does not exist: the choices, and exit 2; --help names them', a
   ]) {
     const ended = await runPawl(place, words);
     expectCode(ended, 2);
-    assert.equal(ended.stderr, `pawl: --view is one of ${choices}, not 'weaver'.\n`);
+    assert.equal(ended.stderr, `pawl: --view needs one of ${choices}, not 'weaver'.\n`);
   }
   for (const name of ['machine', 'show']) {
     const help = (await runPawl(place, [name, '--help'])).stdout.replace(/\s+/g, ' ');
@@ -155,5 +155,5 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
 test('a profile that does not exist: the choices, and exit 2', async (context) => {
   const ended = await runPawl(makePlace(context), ['-p', 'go', '--profile', 'weaver']);
   expectCode(ended, 2);
-  assert.match(ended.stderr, /--profile is one of minimal, loom, sketch, tools, full, not 'weaver'\./);
+  assert.match(ended.stderr, /--profile needs one of minimal, loom, sketch, tools, full, not 'weaver'\./);
 });

@@ -78,7 +78,7 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   await window.sees(/were replaced by a summary/);
   await window.sees(REST);
   window.press('/model anthropic/claude-opus-5\r');
-  await window.sees('from the next call on');
+  await window.sees('The next call goes to');
   window.press('and you?\r');
   await window.sees('The second model speaks.');
   await window.sees(REST);

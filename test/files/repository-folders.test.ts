@@ -104,7 +104,7 @@ test('a folder above that belongs to another user is not read', async (t) => {
   ]);
 });
 
-test('what another user puts into a folder of all is not read', async (t) => {
+test('files of another user in a shared folder are not read', async (t) => {
   if (!isRoot) return t.diagnostic('needs root to make files of another user');
   const place = makePlace(t);
   giveAll(place, OTHER);

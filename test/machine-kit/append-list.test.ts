@@ -81,7 +81,7 @@ test('equal items in another log are not a beginning: identity counts', () => {
   assert.equal(AppendList.from([1, 2, 3]).continues(AppendList.from([1, 2])), false);
 });
 
-test('what is taken out or put in is a copy: nobody writes into a log', () => {
+test('values going in and out are copies: nobody can change a log', () => {
   const source = [1, 2];
   const log = AppendList.from(source);
   source.push(3);

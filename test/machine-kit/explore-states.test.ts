@@ -81,7 +81,7 @@ test('a step that leads to the very same node is looked at, leads nowhere, and a
   assert.deepEqual(asked, ['a']);
 });
 
-test('what is wrong with a node is asked once, by the step that found it', () => {
+test('a node is checked once, by the step that found it', () => {
   const asked: string[] = [];
   const arcs = ['a-go->b', 'a-jump->b', 'b-go->c', 'c-back->b'];
   explore(
@@ -115,14 +115,14 @@ test('a goal counts only by the labels that may be used for it', () => {
   assert.deepEqual([by(/./), by(/walk/), by(/luck/)], [null, null, ['out', 'walk']]);
 });
 
-test('of several goals the first that is out of reach is told', () => {
+test('the first unreachable goal is reported', () => {
   const arcs = ['a-go->b', 'b-back->a', 'b-go->c', 'c-back->b'];
   const goals = [goal('a'), goal('c'), goal('b', /go/)];
   const { violation } = explore(toy('a', arcs, { goals }), ALL);
   assert.deepEqual(violation, { faults: ['out of reach: to b'], path: ['go', 'go'] });
 });
 
-test('what is too large is not called complete, and nothing is said of its goals', () => {
+test('a model that is too large is not called complete, and says nothing of its goals', () => {
   const endless: FiniteModel<number, string> = {
     initial: 0,
     labels: () => ['up'],

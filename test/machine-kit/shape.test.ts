@@ -59,7 +59,7 @@ test('a fault names the place, what is there, and what must be', () => {
   for (const [expected, shape, value] of rows) assert.equal(faultIn(shape, value, 'it'), expected);
 });
 
-test('what a shape does not know is refused, and what is there and undefined', () => {
+test('unknown and undefined fields are refused', () => {
   const rex = { name: 'Rex', legs: 4 };
   assert.match(faultIn(pet, { ...rex, tail: 1 }, 'it') ?? '', /^tail is not known; it must be left out/);
   assert.match(faultIn(pet, { ...rex, owner: undefined }, 'it') ?? '', /^owner is undefined/);

@@ -38,7 +38,7 @@ for (const language of languages) {
   }
 }
 
-test('what differs is said: the language, the limits, and whether calls can recurse', () => {
+test('the prompt names the language, the limits, and whether calls can recurse', () => {
   const [javascript, python] = languages.map((language) => codeModeInstructions({ ...facts, language }));
   assert.match(javascript ?? '', /JavaScript environment[\s\S]*answer\.ready = true/);
   assert.match(python ?? '', /Python environment[\s\S]*answer\["ready"\] = True/);

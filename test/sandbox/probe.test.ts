@@ -25,7 +25,7 @@ const rows: readonly Row[] = [
   {
     title: 'bubblewrap is too old: which version is needed',
     given: 'echo "bwrap: Unknown option --size" >&2; exit 1',
-    then: /^bubblewrap is too old: bwrap: Unknown option --size\. Version 0\.8 or newer is needed$/,
+    then: /^bubblewrap is too old: bwrap: Unknown option --size\. Install version 0\.8 or newer$/,
   },
   {
     title: 'the system lets nobody make namespaces: what to set',

@@ -34,7 +34,7 @@ test('every export of each face is in its page', () => {
   }
 });
 
-test('what a function promises stands beside it', () => {
+test('each function is listed with its description', () => {
   const text = pages.get('docs/reference/pawl.md') ?? '';
   assert.match(
     text,

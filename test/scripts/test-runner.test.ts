@@ -104,7 +104,7 @@ const rows: Readonly<Record<string, Row>> = {
     says: ['- skipped: two (test/skips.test.ts)', '- todo: three (test/skips.test.ts)'],
   },
   prints: {
-    title: 'what a test prints is shown above the line of its file',
+    title: 'the output of a test is shown above the line of its file',
     text: "test('one', () => { console.log('seen'); console.error('seen too'); });",
     counts: [1, 0],
     says: [/seen\n[^✔]*✔ test\/prints/, 'seen too'],

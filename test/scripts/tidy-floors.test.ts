@@ -57,7 +57,7 @@ const floors: readonly Row[] = [
     ],
   },
   {
-    title: 'of what is above ask only the faces import it: the agent does without',
+    title: 'only the faces above ask import it: the agent does not',
     given: {
       'src/ask/run/a.ts': 'export const a = 1;\n',
       'src/ask/tree/b.ts': "import { a } from '../run/a.js';\nexport const b = a;\n",

@@ -58,7 +58,7 @@ test('half a secret before a gap in live output is left out', () => {
   );
 });
 
-test('what is encoded in lines is found in each of them', () => {
+test('a secret encoded over several lines is found in each of them', () => {
   const value = createHash('sha512').update('a').digest('base64');
   const long = createRedactor([{ name: 'LONG', value }]);
   const lines = (

@@ -106,7 +106,7 @@ test('the keys of every provider in the table are secrets', () => {
   assert.deepEqual(secretVariables(environment), keyVariables);
 });
 
-test('what is not to be shown is the value, of an address its password, of a socket nothing', () => {
+test('the secret of a variable is its value, the password of an address, and nothing of a socket', () => {
   const values = secretValues({
     ...SECRET,
     ...HARMLESS,

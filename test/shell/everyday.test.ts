@@ -56,7 +56,7 @@ const questionsOf = async (
 const REACHES =
   /\b(?:npm (?:ci|i|install|audit|publish|view|outdated|update)|(?:pnpm|yarn|bun) (?:add|install|dlx)|npx (?!tsc|eslint|prettier|jest|vitest|playwright)[@a-z]|pip3? install|uv (?:add|pip|sync)|poetry (?:add|install)|git (?:push|pull|fetch|clone)|gh |cargo (?:install|audit|add|update)|go (?:get|install|mod download)|docker(?: compose|-compose)? (?:pull|push|build|up|login)|composer (?:install|require|audit|update)|bundle (?:install|update)|dotnet (?:add|restore)|wget |curl (?![^|]*(?:localhost|127\.0\.0\.1))|ssh |scp |rsync [^ ]*:)/;
 
-test('of the everyday commands at most 5 % are asked about under auto, 15 % under careful', async (context) => {
+test('at most 5 % of everyday commands ask under auto, and 15 % under careful', async (context) => {
   const inside = (): undefined => undefined;
   const [auto, careful] = [await questionsOf('auto', inside), await questionsOf('careful', inside)];
   const needs = (command: string): Needs | undefined => (REACHES.test(command) ? 'network' : undefined);

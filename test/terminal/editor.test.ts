@@ -85,7 +85,7 @@ test('a long paste stands as one mark, is one sign to the cursor, and is whole w
   assert.equal(afterSend(editor).text, '');
 });
 
-test('what looks like a mark of a paste is text', () => {
+test('a character that looks like the mark of a paste is text', () => {
   const editor = insertPaste(at('[paste #1 +20 lines] \ufdd0|'), 'x\n'.repeat(30));
   assert.match(wholeText(editor), /^\[paste #1 \+20 lines\] /);
   const twice = insertPaste(editor, 'y'.repeat(2_000));
@@ -125,7 +125,7 @@ test('a cursor at the end of a full row has a column to stand in', () => {
   assert.deepEqual(frame(at('abcdefgh|'), 11), ['> abcdefgh', '0,10']);
 });
 
-test('of a long text the rows around the cursor are shown, and that there are more', () => {
+test('a long text shows the rows around the cursor, and that there are more', () => {
   const text = Array.from({ length: 9 }, (_, index) => `line ${index}`).join('\n');
   assert.deepEqual(frame(at(`|${text}`), 20, 3), ['> line 0', '  line 1', '↓ line 2', '0,2']);
   assert.deepEqual(frame(at(`${text}|`), 20, 3), ['↑ line 6', '  line 7', '  line 8', '2,8']);
@@ -162,7 +162,7 @@ const anyKey = fc.constantFrom(
   ...['C-y', 'C-j', 'C-_', 'A-b', 'A-f', 'A-d', 'up', 'down', 'paste'],
 );
 
-test('whatever is pressed: the cursor stands in the text, and no row is wider than the screen', () => {
+test('after random keys the cursor is inside the text, and no row is wider than the screen', () => {
   fc.assert(
     fc.property(fc.array(anyKey, { maxLength: 60 }), fc.integer({ min: 12, max: 30 }), (keys, columns) => {
       let editor = emptyEditor;

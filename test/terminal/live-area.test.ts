@@ -39,7 +39,7 @@ const frame = (...rows: readonly string[]): Frame => ({
   cursor: { row: rows.length - 1, column: columnsOf(rows.at(-1) ?? '') },
 });
 
-test('what is printed stands above, the frame below, the cursor where it should be', async () => {
+test('printed lines stand above the frame, and the cursor is in its place', async () => {
   const { screen, area, pass } = stage(40, 10);
   area.print('one');
   area.draw({ rows: ['ready', '> abc'], cursor: { row: 1, column: 3 } });
@@ -216,7 +216,7 @@ for (const [title, windows] of sizes) {
   });
 }
 
-test('what terminals do with long rows is known by their variables', () => {
+test('variables tell how a terminal rewraps long rows', () => {
   assert.equal(reflowOf({ TERM: 'xterm-256color', XTERM_VERSION: 'XTerm(390)' }), 'none');
   assert.equal(reflowOf({ TERM: 'linux' }), 'none');
   assert.equal(reflowOf({ TERM: 'screen', STY: '1.pts' }), 'none');
@@ -234,7 +234,7 @@ const anyStep = fc.oneof(
 /** As a terminal shows it: no colours, no spaces at the end. */
 const seen = (row: string): string => row.replaceAll('\u001b[1m', '').trimEnd();
 
-test('whatever is printed and drawn: the screen shows all that was printed, in order, then the last frame', async () => {
+test('after random output the screen shows all printed lines in order, then the last frame', async () => {
   const run = async (steps: readonly { kind: 'print' | 'draw' | 'pass'; rows: readonly string[] }[]) => {
     const { screen, area, pass } = stage(40, 8);
     const printed: string[] = [];

@@ -73,7 +73,7 @@ test('long texts of a resumed session are shown without their middle', () => {
   assert.equal(shortened(lines.slice(0, 13).join('\n')), lines.slice(0, 13).join('\n'));
 });
 
-test('what the user typed is broken between words, and never wider than the window', () => {
+test('the user’s text breaks between words and is never wider than the window', () => {
   for (const columns of [20, 60]) {
     const typed = paintTyped(
       look('dark', 'true', columns),

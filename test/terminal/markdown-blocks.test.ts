@@ -78,7 +78,7 @@ test('nothing is lost or changed, and it does not matter in which pieces the tex
   );
 });
 
-test('what is taken begins anew', () => {
+test('a block that was taken starts anew', () => {
   const blocks = createBlocks();
   blocks.add('```\nunfinished');
   assert.equal(blocks.take(), '```\nunfinished');

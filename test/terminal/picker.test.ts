@@ -41,6 +41,6 @@ test('a list: what it shows', () => {
     '*› pear       fruit',
     '  plum       fruit',
     '  pineapple  fruit',
-    '  ↑ ↓ choose · letters narrow · Enter takes · Escape leaves',
+    '  ↑ ↓ move · type to filter · Enter selects · Escape closes',
   ]);
 });

@@ -84,7 +84,7 @@ test('a question is shown when the keyboard is quiet, and answered when it was q
   assert.deepEqual(at.opened, ['a']);
 });
 
-test('who is in the middle of a text has more time before keys become answers', () => {
+test('a user who is typing has more time before keys become answers', () => {
   const at = seat();
   at.type(true);
   at.questions.keyPressed();
@@ -114,7 +114,7 @@ test('one key answers: yes once, always this, the session, no with a reason', ()
   }
 });
 
-test('what is not offered, and what is no answer, is said and answers nothing', () => {
+test('an answer that is not offered and a wrong key give advice and answer nothing', () => {
   const at = seat();
   at.see([questionOf('a')]);
   at.clock.advance(600);
@@ -260,7 +260,7 @@ test('the row of keys says how much is left of the picture that it stands in', (
   assert.match(keys(12), /↓ \d+ more rows/);
 });
 
-test('of the questions that wait the numbers stand below each other', () => {
+test('the numbers of waiting questions are aligned', () => {
   const at = seat();
   at.see([questionOf('a'), questionOf('b')]);
   at.clock.advance(1_000);
@@ -271,7 +271,7 @@ test('of the questions that wait the numbers stand below each other', () => {
   );
 });
 
-test('what is said about a call is true, is said once, and breaks between words', () => {
+test('facts about a call are true, appear once, and break between words', () => {
   const description = {
     ...describeQuestion(questionOf('a'), '/project'),
     subject: { kind: 'input', text: '{}' },
@@ -284,7 +284,7 @@ test('what is said about a call is true, is said once, and breaks between words'
   assert.ok(told.includes('leaves the workspace'), told.join('\n'));
   assert.ok(!told.some((row) => row.startsWith('protected:')));
   const words = told.join(' ');
-  assert.match(words, /asked because: credentials are kept in \/elsewhere/);
+  assert.match(words, /reason: credentials are kept in \/elsewhere/);
   const command = {
     ...description,
     subject: { kind: 'command', text: 'npm start' },

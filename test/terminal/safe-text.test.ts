@@ -61,7 +61,7 @@ test('JSON shows the same characters as escapes, and is the same value', () => {
   assert.deepEqual(JSON.parse(json), value);
 });
 
-test('what is printed keeps styles; any other sequence that got past the types is marked', () => {
+test('printed text keeps styles; any other control sequence gets a mark', () => {
   const red = styleSafe(safe`stop`, '31', '39');
   assert.equal(keepStyles(red), '\u001b[31mstop\u001b[39m');
   assert.equal(

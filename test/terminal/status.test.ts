@@ -65,7 +65,7 @@ for (const [state, columns, then] of rows) {
   });
 }
 
-test('what streams is counted as an estimate, and what the keys do is said for now', () => {
+test('streamed tokens are an estimate, and the keys are those of the current state', () => {
   const shown = (streamed: number, typing: boolean): string =>
     statusRow(calling, 200, now, { streamed, typing });
   assert.match(shown(4_000, false), /· ~13\.8k tokens ·.*· Escape stops$/);

@@ -25,7 +25,7 @@ const printed = (words: readonly string[], environment: Readonly<Record<string, 
   return stdout + stderr;
 };
 
-test('what console, streams and warnings print is made safe; without the guard it is not', () => {
+test('output of console, streams and warnings is made safe; without the guard it is not', () => {
   const guard = `import { routeStrayOutput } from './src/terminal/stray-output.ts'; routeStrayOutput();`;
   const run = (code: string) => printed(['--import', 'tsx', '--input-type=module', '-e', code]);
   const guarded = run(`${guard}\n${STRAY}`);

@@ -49,13 +49,13 @@ for (const [title, typed, then] of replies) {
   });
 }
 
-test('who knows the background does not ask', () => {
+test('a known background is not asked for', () => {
   const watch = watchBackground({ COLORFGBG: '0;15' }, () => assert.fail('it asked'));
   watch.ask();
   assert.equal(watch.known(), 'light');
 });
 
-test('what becomes known late counts from then on', () => {
+test('a background that becomes known late applies from then on', () => {
   const watch = watchBackground({}, () => undefined);
   const look: Look = {
     colour: 'yes',

@@ -26,7 +26,7 @@ const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): stri
   });
 };
 
-test('what is finished is printed, what is not can be seen, and nothing is in both', () => {
+test('finished entries are printed, unfinished ones are shown, and none is in both', () => {
   const stage = asked();
   const printed = stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo **is' });
   assert.equal(printed, '\nOne.');
@@ -118,7 +118,7 @@ test('a list of what is to be done stays in sight while something goes on, until
   assert.deepEqual(stage.scroll.rows(60, 0), ['']);
 });
 
-test('of a summary one sees the beginning; it can be had in full', () => {
+test('a summary shows its beginning; Ctrl-O prints all of it', () => {
   const stage = asked();
   stage.happens(completed('req-1', 'One.'));
   stage.happens({ type: 'CompactRequested' });
@@ -140,7 +140,7 @@ const compactionOf = (stage: Stage): string => {
   return state.compactionId;
 };
 
-test('what a tool wrote can write no escape', () => {
+test('output of a tool can’t write an escape', () => {
   const stage = asked({ look: { colour: 'yes' } });
   const call = callOf({ callId: 'a', tool: 'bash', argv: ['x\u001b[2J'], mutating: true });
   const printed = runs(stage, call, 'a\u001b[2J\u0007');

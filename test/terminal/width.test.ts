@@ -50,7 +50,7 @@ test('a colour goes on in the next row, and is closed in each', () => {
   ]);
 });
 
-test('what ends all colours ends them', () => {
+test('a reset code ends all colours', () => {
   assert.deepEqual(wrapText('\u001b[1mab\u001b[0mcdef', 3), ['\u001b[1mab\u001b[0mc', 'def']);
 });
 

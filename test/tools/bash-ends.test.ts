@@ -57,7 +57,7 @@ for (const { title, command, level } of stubborn.flatMap((one) =>
     force.abort('cancelled');
     const outcome = await running;
     assert.equal(outcome.status, 'cancelled');
-    assert.match(outcome.text, /^out\n\[cancelled after .*what it did until then stands\]$/);
+    assert.match(outcome.text, /^out\n\[cancelled after .*its effects up to then remain\]$/);
     await until('nothing of it runs', () => processesWith(seconds).length === 0);
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });

@@ -112,7 +112,7 @@ const refusals: readonly Refusal[] = [
     title: 'a text that resembles nothing',
     file: lines('one', 'two'),
     edits: [edit('%%%', 'x')],
-    says: ['Nothing in the file is like it. The file begins so:\n1\tone\n2\ttwo'],
+    says: ['Nothing in the file resembles it. The file begins like this:\n1\tone\n2\ttwo'],
   },
   { title: 'a text in an empty file', file: '', edits: [edit('x', 'y')], says: ['The file is empty.'] },
   {

@@ -138,7 +138,7 @@ const rows: readonly Row[] = [
     says: /edits\[0\] matched with other line endings/,
   },
   {
-    title: 'whole lines are found in spite of trailing white space, and it is said',
+    title: 'whole lines match in spite of trailing spaces, and the result says so',
     file: 'if (a) {  \n  b();\t\n}\n',
     edits: [{ oldText: 'if (a) {\n  b();\n', newText: 'if (c) {\n  d();\n' }],
     becomes: 'if (c) {\n  d();\n}\n',

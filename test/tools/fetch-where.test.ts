@@ -9,7 +9,7 @@ import { answers, fetchPage, serve } from './fetching.js';
 
 // Where a fetch goes, and where it does not; when it ends.
 
-test('what is sent names neither the user nor the machine', async (t) => {
+test('requests name neither the user nor the machine', async (t) => {
   let seen: http.IncomingHttpHeaders = {};
   const address = await serve(t, (request, response) => {
     seen = request.headers;

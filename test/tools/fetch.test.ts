@@ -47,7 +47,7 @@ const rows: readonly {
     shows: ['\npacked'],
   },
   {
-    title: 'what says that it is gzip and is not fails',
+    title: 'a body that claims to be gzip and is not fails',
     serve: answers({ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, 'plain'),
     status: 'failed',
     shows: [/could not be read: .*header/],

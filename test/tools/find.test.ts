@@ -76,7 +76,7 @@ for (const { title, input, text, status = 'ok' } of rows) {
   });
 }
 
-test('what is found lies where it was allowed, not where a link leads that came later', async (t) => {
+test('found files are in the allowed folder, not behind a link that came later', async (t) => {
   const place = await makePlace(t);
   await mkdir(place.path('inside'));
   const outcome = await place.runAfter('find', { glob: '*', path: 'later' }, () =>

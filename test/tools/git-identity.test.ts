@@ -29,7 +29,7 @@ const identityRows: readonly IdentityRow[] = [
     author: 'Eve <eve@example.org>',
   },
   {
-    title: 'one that the command itself configures is used',
+    title: 'an identity that the command itself configures is used',
     before: 'git config user.name Bob; git config user.email bob@example.org;',
     author: 'Bob <bob@example.org>',
   },

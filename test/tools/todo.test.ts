@@ -18,7 +18,7 @@ test('the list comes back with a mark for each item, one line each', async (t) =
   });
 });
 
-test('what is left of a list is kept when the conversation is summarised, one that is done is not', async (t) => {
+test('a summary keeps the open items of a to-do list, and drops a finished list', async (t) => {
   const place = await makePlace(t);
   const { keep } = place.tool('todo');
   assert.equal(keep?.({ items }), shown);

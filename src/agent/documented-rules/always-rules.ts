@@ -154,9 +154,7 @@ export const alwaysRules = {
         'a changed setting holds from the next decision',
         'settings that are tightened under way break nothing that runs',
       ],
-      'test/agent/rules-policy.test.ts': [
-        'what the user allowed for the session is asked about again after it was taken back',
-      ],
+      'test/agent/rules-policy.test.ts': ['a revoked permission asks again'],
     },
   },
 } as const satisfies RuleSection;

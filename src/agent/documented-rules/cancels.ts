@@ -20,7 +20,7 @@ export const cancels = {
     events: ['CancelTurn'],
     tests: {
       'test/agent/rules-cancel.test.ts': [
-        'what was streamed before a cancel is kept',
+        'text streamed before a cancel is kept',
         'the model learns with the next message that it was interrupted',
         'blank text that was streamed before a cancel is taken back',
       ],

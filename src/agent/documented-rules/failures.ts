@@ -83,7 +83,7 @@ export const failures = {
       'test/agent/rules-calls.test.ts': ['after a second overflow results of '],
       'test/agent/rules-overflow.test.ts': [
         'after a second overflow only the results that are too long are cut',
-        'what the user typed beside long results is not cut with them',
+        'the user’s text beside long results is not cut with them',
       ],
       'test/agent/rules-corners.test.ts': ['results are cut once, however small the cut is set'],
     },

@@ -8,8 +8,8 @@ export const limits = {
     events: ['ToolCompleted', 'HookCompleted'],
     tests: {
       'test/agent/rules-budget.test.ts': [
-        'of money and rounds money is named',
-        'of tokens and rounds tokens are named',
+        'money is named when money and rounds are both used up',
+        'tokens are named when tokens and rounds are both used up',
       ],
       'test/agent/cases-tools.test.ts': ['the turn ends at its limit of rounds, results stored'],
       'test/agent/cases-budget.test.ts': ['a limit of 0 is no limit'],
@@ -53,7 +53,7 @@ export const limits = {
       'test/agent/rules-budget.test.ts': ['near a limit the user is warned once'],
       'test/agent/rules-warnings.test.ts': [
         'the warning comes at the share itself',
-        'of a limit that was raised the user is warned again',
+        'the user is warned again about a limit that was raised',
       ],
     },
   },

@@ -54,7 +54,7 @@ export const replies = {
     text: 'A reply with text and without calls is stored and ends the turn.',
     states: ['ProcessingLlmResponse', 'EndOfTurn'],
     events: ['LlmCompleted'],
-    tests: { 'test/agent/cases-turns.test.ts': ['what was not streamed is shown at completion'] },
+    tests: { 'test/agent/cases-turns.test.ts': ['text that was not streamed is shown at completion'] },
   },
   'empty-reply': {
     text: 'A reply of white space or of reasoning alone is never stored: it ends the turn with a warning. With the setting `emptyRetries` it is asked for again first; these retries count apart from attempts, and a refusal is not asked for again.',

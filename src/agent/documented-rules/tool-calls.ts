@@ -22,7 +22,7 @@ export const toolCalls = {
       ],
       'test/agent/rules-policy.test.ts': [
         'a call that the policy denies is answered with the reason',
-        'what no rule fits is denied',
+        'a call without a matching rule is denied',
         'an unknown tool does not hold up the calls beside it',
       ],
     },
@@ -67,7 +67,7 @@ export const toolCalls = {
     tests: {
       'test/agent/cases-tools.test.ts': [
         'two reads start together',
-        'of two edits the second waits',
+        'the second of two edits waits',
         'an edit between reads holds back what comes after it',
       ],
       'test/agent/rules-tools.test.ts': ['a read that is not safe beside others runs alone'],

@@ -119,7 +119,7 @@ export const turns = {
     events: ['UserInput', 'EditQueue', 'ToolCompleted'],
     tests: {
       'test/agent/pictures.test.ts': [
-        'what a tool shows stands in its result, and a result without any has none',
+        'a tool’s pictures are in its result; a result without pictures has none',
       ],
       'test/agent/rules-corners.test.ts': ['pictures go back to the editor with their text'],
     },

@@ -55,7 +55,7 @@ const tellEnvironment = ({ run: { settings, note } }: OpenedRun, watched: boolea
 /** Tells the user that a resumed run had already ended: its answer is printed again at no cost. */
 const tellOver = ({ run, resumed }: OpenedRun): void => {
   if (resumed && run.state().name === 'Ended')
-    say(safe`· run ${makeSafe(run.id)} was over already; this is how it ended`);
+    say(safe`· run ${makeSafe(run.id)} has already ended; this is its outcome`);
 };
 
 /** Text output. Warnings are always printed, other lines only in a terminal or with --verbose. */
@@ -79,7 +79,7 @@ const textOutlet = (verbose: boolean): Outlet => {
     end(ending, outcome, opened) {
       if (ending.message !== '') say(harmless(`pawl: ${ending.message}`));
       if (outcome === null && opened !== null)
-        say(safe`to go on: pawl ask --resume ${makeSafe(opened.run.id)}`);
+        say(safe`to continue: pawl ask --resume ${makeSafe(opened.run.id)}`);
       if (outcome !== null && 'partial' in outcome && outcome.partial !== '')
         say(safe`its last words: ${oneLine(outcome.partial, 500)}`);
       const answer = outcome === null ? '' : answerOf(outcome);

@@ -35,13 +35,13 @@ const whyAsked: Readonly<Record<PolicyReason, string>> = {
   unpriced: 'a call had no known price',
   time: 'time was up',
   iterations: 'the iterations were used up',
-  repeated: 'the same program came again and again',
+  repeated: 'the model repeated the same program',
   errors: 'too many programs in a row failed',
-  noProgress: 'nothing new came of its programs',
-  policy: 'the policy said so',
+  noProgress: 'its programs gave no new results',
+  policy: 'the stopping policy ended it',
 };
 
-const MORE_MONEY = 'Raise the limit to go on: pawl ask --continue --max-usd, --max-tokens';
+const MORE_MONEY = 'Raise the limit to continue: pawl ask --continue --max-usd, --max-tokens';
 
 /** Ending of an answered run: a failure if any piece that a program asked about has no answer. */
 const endingOfPieces = (pieces: Pieces): ExitEnding => {

@@ -137,8 +137,8 @@ const tellAnswers = (
 
 const variablesText = {
   kept: null,
-  changed: 'the environment was built again, and some programs printed something else this time',
-  lost: 'the environment could not be built again: its variables are lost, and the model is told so',
+  changed: 'the environment was rebuilt, and some programs printed something else this time',
+  lost: 'the environment could not be rebuilt: its variables are lost, and the model is told so',
 } as const;
 
 /** A printer for one run: pass it every step in order. */
@@ -172,7 +172,7 @@ export const createAskStory = (look: Look): AskStory => {
         return action.past.length === 0
           ? null
           : says(
-              safe`${marginOf(action.node)}· ${action.past.length} finished programs run again, to have their variables back`,
+              safe`${marginOf(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
             );
       case 'RunCell':
         startedAt.set(action.cellId, stepped.event.at);

@@ -50,7 +50,7 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   });
   const [sent] = last;
   if (sent === undefined)
-    throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
   const { purpose, model, ...rest } = sent;
   const instructions = await instructionsOf(header, purpose);
   return safeJson({ sessionId, model, instructions, tools: [], ...rest }, 2);

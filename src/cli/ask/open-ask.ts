@@ -52,9 +52,9 @@ export const readAsked = (context: readonly string[], words: readonly string[]):
   const example = 'pawl ask --context FILE "question"';
   if (question === '' || (last !== undefined && (last === '-' || isFile(last))))
     throw usageStop(`There is no question: ${example}`);
-  if (contexts.length === 0) throw usageStop(`There is nothing to ask about: ${example}`);
+  if (contexts.length === 0) throw usageStop(`There are no files to ask about: ${example}`);
   if (contexts.filter((name) => name === '-').length > 1)
-    throw usageStop('stdin can be read once: give - once.');
+    throw usageStop('stdin can be read only once: give - once.');
   return { question, contexts };
 };
 
@@ -93,18 +93,15 @@ const chosenRun = async (flags: AskFlags, workspace: string): Promise<string | n
   }
   const last = await lastSession('ask', workspace);
   if (last !== null) return last;
-  throw new Stop(
-    exitCodes.badInput,
-    'notFound',
-    `There is no run of pawl ask in ${workspace} to go on with.`,
-  );
+  throw new Stop(exitCodes.badInput, 'notFound', `There is no run of pawl ask in ${workspace} to continue.`);
 };
 
 const refuseFrozen = (flags: AskFlags, words: readonly string[]): void => {
   const [flag] = frozenFlags(flags);
-  if (flag !== undefined) throw usageStop(`A run goes on as it began: leave out ${flag}, or ask anew.`);
+  if (flag !== undefined)
+    throw usageStop(`Can't change ${flag} of a resumed run. Leave it out, or start a new run.`);
   if (words.length > 0)
-    throw usageStop('A run goes on with its own question: leave out the other, or ask anew.');
+    throw usageStop("Can't change the question of a resumed run. Leave it out, or start a new run.");
 };
 
 // ---- Opening ----
@@ -136,7 +133,7 @@ const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Wa
 const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void => {
   const unknown = models.find(({ facts }) => facts.prices === null);
   if (unknown === undefined || !isLimited(usd)) return;
-  const message = `The price of ${unknown.id} is unknown, so --max-usd can't be kept. Limit the run by --max-tokens, --max-iterations or --max-minutes.`;
+  const message = `The price of ${unknown.id} is unknown, so --max-usd has no effect. Limit the run with --max-tokens, --max-iterations or --max-minutes.`;
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 

@@ -74,7 +74,7 @@ const stateChecks: readonly Check[] = [
       environment.HOME || (environment.XDG_STATE_HOME && environment.XDG_CONFIG_HOME)
         ? null
         : {
-            what: `HOME is not set: ${homedir()} is taken for it`,
+            what: `HOME is not set: ${homedir()} is used instead`,
             repair: 'Set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME, to folders of yours',
           },
   },
@@ -88,7 +88,7 @@ const stateChecks: readonly Check[] = [
       return wrong === undefined
         ? null
         : {
-            what: `${wrong} is not a whole path, so it does not count`,
+            what: `${wrong} is not an absolute path, so it is ignored`,
             repair: `Set ${wrong} to a path that begins with /`,
           };
     },
@@ -102,7 +102,7 @@ const stateChecks: readonly Check[] = [
       return why === null
         ? null
         : {
-            what: `sessions can't be kept in ${folder}: ${why}`,
+            what: `sessions can't be stored in ${folder}: ${why}`,
             repair: `Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a folder that is`,
           };
     },
@@ -114,7 +114,7 @@ const stateChecks: readonly Check[] = [
       const folder = stateFolder(environment);
       return isOpenTo(folder, 0o077)
         ? {
-            what: `others may look into your sessions: ${folder} has the mode ${octal(folder)}`,
+            what: `others can read your sessions: ${folder} has the mode ${octal(folder)}`,
             repair: `chmod 700 ${folder}`,
           }
         : null;
@@ -129,9 +129,9 @@ const stateChecks: readonly Check[] = [
       return bytes === null || bytes >= ROOM_BYTES
         ? null
         : {
-            what: `${Math.floor(bytes / 1024 / 1024)} MB are left where sessions are kept (${folder})`,
+            what: `${Math.floor(bytes / 1024 / 1024)} MB are free where sessions are stored (${folder})`,
             repair:
-              'Make room, or set XDG_STATE_HOME to a folder on another disk: a session stops when it can not be written down',
+              "Free some space, or set XDG_STATE_HOME to a folder on another disk: a session stops when it can't be stored",
           };
     },
   },
@@ -144,7 +144,7 @@ const stateChecks: readonly Check[] = [
       return type === undefined
         ? null
         : {
-            what: `sessions are kept on a network file system (${type}), where another computer's lock can't be seen to be dead`,
+            what: `sessions are stored on a network file system (${type}), where a lock of another computer can't be checked`,
             repair: 'Set XDG_STATE_HOME to a folder on a disk of this computer',
           };
     },
@@ -154,12 +154,12 @@ const stateChecks: readonly Check[] = [
     level: 'fault',
     look: ({ environment }) => {
       const folder = environment.TMPDIR || tmpdir();
-      const why = existsSync(folder) ? whyUnwritable(folder) : 'it is not there';
+      const why = existsSync(folder) ? whyUnwritable(folder) : 'it does not exist';
       return why === null
         ? null
         : {
-            what: `nothing can be written to the folder for temporary files, ${folder}: ${why}`,
-            repair: 'Make it, or set TMPDIR to a folder that can be written',
+            what: `the folder for temporary files, ${folder}, is not writable: ${why}`,
+            repair: 'Create it, or set TMPDIR to a writable folder',
           };
     },
   },
@@ -172,7 +172,7 @@ const stateChecks: readonly Check[] = [
       return place === undefined
         ? null
         : {
-            what: `others may change your settings: ${place} has the mode ${octal(place)}`,
+            what: `others can change your settings: ${place} has the mode ${octal(place)}`,
             repair: `chmod go-w ${place}`,
           };
     },
@@ -216,8 +216,8 @@ const workspaceChecks: readonly Check[] = [
       return why === null
         ? null
         : {
-            what: `nothing can be written in the workspace: ${why}`,
-            repair: 'If it is only to be read, start with --preset plan; otherwise make it writable',
+            what: `the workspace is not writable: ${why}`,
+            repair: 'To only read it, start with --preset plan; otherwise make it writable',
           };
     },
   },
@@ -229,7 +229,7 @@ const workspaceChecks: readonly Check[] = [
       const isHome = real !== null && real === realOf(environment.HOME || homedir());
       return isHome || real === '/'
         ? {
-            what: `the workspace is ${isHome ? 'your home' : 'the whole machine'}: everything in it is the agent's to change`,
+            what: `the workspace is ${isHome ? 'your home' : 'the whole machine'}: the agent can change everything in it`,
             repair: 'Start in the folder of one project',
           }
         : null;
@@ -242,7 +242,7 @@ const workspaceChecks: readonly Check[] = [
       const ran = await gitSays(world, ['rev-parse', '--show-toplevel']);
       return ran !== null && ran.code !== 0 && /not a git repository/i.test(ran.text)
         ? {
-            what: 'the workspace is in no git repository: what the agent changes can not be taken back',
+            what: "the workspace is in no git repository: changes of the agent can't be undone",
             repair: 'git init && git add -A && git commit -m "Before the agent"',
           }
         : null;
@@ -268,7 +268,7 @@ const workspaceChecks: readonly Check[] = [
       const ran = await gitSays(world, ['config', 'user.email']);
       return ran !== null && ran.code !== 0 && !world.environment.GIT_AUTHOR_EMAIL
         ? {
-            what: 'git does not know your name: commits would be made under the name of Pawl',
+            what: 'git does not know your name: commits would carry the name of Pawl',
             repair: 'git config --global user.name "…" && git config --global user.email …',
           }
         : null;
@@ -280,8 +280,8 @@ const workspaceChecks: readonly Check[] = [
     look: ({ userId }) =>
       userId === 0
         ? {
-            what: 'you are root: a command that leaves the sandbox may change all of this machine',
-            repair: 'Start it as another user, or in a container that you can lose',
+            what: 'you are root: a command that leaves the sandbox can change everything on this machine',
+            repair: 'Start Pawl as another user, or in a container that you can throw away',
           }
         : null,
   },

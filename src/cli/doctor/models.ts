@@ -48,7 +48,10 @@ const problemOf = async (world: DoctorWorld, kinds: readonly string[]) => {
 const asFound = (message: string | null) => {
   if (message === null) return null;
   const [what = '', ...rest] = message.split('\n');
-  return { what: what.replace(/\.$/, ''), repair: rest.join(' ') || 'pawl --help says how models are named' };
+  return {
+    what: what.replace(/\.$/, ''),
+    repair: rest.join(' ') || 'pawl --help shows the form of a model name',
+  };
 };
 
 const addressFor = async (world: DoctorWorld): Promise<URL | null> => {
@@ -95,8 +98,8 @@ export const modelChecks: readonly Check[] = [
       const { model } = await variables(world);
       return isCatalogued(model) && factsOf(model).source === null
         ? {
-            what: `${model} is not in the catalogue: a window and limits are assumed, and its price is unknown`,
-            repair: 'Look at the name: docs/models.md lists those that are known',
+            what: `${model} is not in the catalogue: its window and limits are assumed, its price is unknown`,
+            repair: 'Check the name: docs/models.md lists the known models',
           }
         : null;
     },
@@ -108,8 +111,8 @@ export const modelChecks: readonly Check[] = [
       const { model, usd } = await variables(world);
       return usd !== null && isCatalogued(model) && factsOf(model).prices === null
         ? {
-            what: `max_usd can't be kept: the price of ${model} is unknown`,
-            repair: 'Set max_tokens or max_rounds in its place, or allow_unknown_price = true',
+            what: `max_usd has no effect: the price of ${model} is unknown`,
+            repair: 'Set max_tokens or max_rounds instead, or allow_unknown_price = true',
           }
         : null;
     },
@@ -120,7 +123,7 @@ export const modelChecks: readonly Check[] = [
     look: ({ now }) =>
       now < OLDEST
         ? {
-            what: `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this program was made`,
+            what: `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this program was built`,
             repair: 'Set it: sudo timedatectl set-ntp true',
           }
         : null,
@@ -134,7 +137,7 @@ export const modelChecks: readonly Check[] = [
       return {
         what: `${asked.url.host} can't be reached: ${asked.fetched.fault.message}`,
         repair:
-          'Look at the network, at HTTPS_PROXY and NO_PROXY, and at NODE_EXTRA_CA_CERTS if a company’s certificate is on the way',
+          'Check the network, HTTPS_PROXY and NO_PROXY; and NODE_EXTRA_CA_CERTS if your company uses its own certificate',
       };
     },
   },

@@ -68,9 +68,9 @@ export const programChecks: readonly Check[] = [
       return lines.length === 0
         ? null
         : {
-            what: `no program is taken from these folders of PATH: ${lines.join('; ')}`,
+            what: `programs in these folders of PATH are not used: ${lines.join('; ')}`,
             repair:
-              'A folder of the project stays out of use. Make any other yours or root’s, with mode go-w, or take it out of PATH',
+              'Folders of the project are never used. For any other folder: make it yours or root’s with mode go-w, or remove it from PATH',
           };
     },
   },
@@ -82,8 +82,8 @@ export const programChecks: readonly Check[] = [
       return shared.length === 0
         ? null
         : {
-            what: `administrators of this computer may change programs in ${shared.join(', ')}`,
-            repair: 'Usual for Homebrew, Nix and /usr/local. If you do not want it: chmod g-w the folder',
+            what: `administrators of this computer can change programs in ${shared.join(', ')}`,
+            repair: 'This is usual for Homebrew, Nix and /usr/local. To prevent it: chmod g-w the folder',
           };
     },
   },
@@ -94,7 +94,7 @@ export const programChecks: readonly Check[] = [
       (await isMissing(world, 'git'))
         ? {
             what: 'git is not found: the agent can neither see nor make commits',
-            repair: 'Install it: apt-get install git, brew install git, or your system’s package of it',
+            repair: 'Install it: apt-get install git, brew install git, or the package of your system',
           }
         : null,
   },
@@ -106,7 +106,7 @@ export const programChecks: readonly Check[] = [
       return version === null
         ? null
         : {
-            what: `git ${version} is too old: commits are not looked at`,
+            what: `git ${version} is too old: new commits are not noticed`,
             repair: `Install git ${GIT} or newer`,
           };
     },
@@ -169,9 +169,9 @@ export const programChecks: readonly Check[] = [
       const ran = await tryBubblewrap(world);
       if (ran === null || ran.code === 0) return null;
       const repair = (await isRestricted())
-        ? 'Give bwrap an AppArmor profile with "userns,", or allow it for all until the next start: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
+        ? 'Give bwrap an AppArmor profile with "userns,", or allow user namespaces for all programs until the next boot: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0'
         : 'Allow user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000; in a container, start it with --security-opt seccomp=unconfined';
-      return { what: `bubblewrap may not make namespaces: ${ran.text.split('\n')[0]}`, repair };
+      return { what: `bubblewrap may not create namespaces: ${ran.text.split('\n')[0]}`, repair };
     },
   },
   {

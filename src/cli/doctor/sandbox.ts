@@ -23,8 +23,8 @@ export const sandboxChecks: readonly Check[] = [
       return probe.kind === 'works'
         ? null
         : {
-            what: `commands can't be run in a sandbox here: ${probe.reason} In a terminal each is asked for, without one each is denied; pawl ask runs programs in QuickJS, which is slower`,
-            repair: `${probe.repair} Or decide that they run without: sandbox = "off" in your own config.toml, sensible where a container is the fence already`,
+            what: `commands can't be run in a sandbox here: ${probe.reason} In a terminal Pawl asks before each command, without one it denies them; pawl ask runs programs in QuickJS, which is slower`,
+            repair: `${probe.repair} Or turn the sandbox off, for example inside a container: sandbox = "off" in your own config.toml`,
           };
     },
   },
@@ -34,8 +34,8 @@ export const sandboxChecks: readonly Check[] = [
     look: async (world) =>
       (await isOff(world))
         ? {
-            what: 'commands run without a sandbox, with all that you may do: it is switched off',
-            repair: 'If that is not what you want: pawl config --origin says where it stands',
+            what: 'commands run without a sandbox and can do all that you can do: the sandbox is off',
+            repair: 'To turn it on again: pawl config --origin names the file that turns it off',
           }
         : null,
   },

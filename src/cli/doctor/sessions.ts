@@ -29,7 +29,7 @@ export const sessionChecks: readonly Check[] = [
         const id = path.basename(file, '.lock');
         return {
           what: `the session ${id} is open in another process (${holder.pid} on ${holder.host})`,
-          repair: `End it there before you go on with it here: kill ${holder.pid}. If you can't reach it: pawl --resume ${id} --take-over`,
+          repair: `End it there before you continue it here: kill ${holder.pid}. If you can't reach it: pawl --resume ${id} --take-over`,
         };
       }
       return null;
@@ -44,7 +44,7 @@ export const sessionChecks: readonly Check[] = [
         ? null
         : {
             what: `${torn.length} journal ends were cut off in the middle of writing and kept aside`,
-            repair: `Nothing that was acknowledged is in them; delete them if you like: ${torn[0]}`,
+            repair: `They contain nothing that was acknowledged. You can delete them: ${torn[0]}`,
           };
     },
   },

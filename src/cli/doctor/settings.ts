@@ -40,7 +40,7 @@ export const settingChecks: readonly Check[] = [
         : {
             what: lines.join('; '),
             repair:
-              'Correct what is named. pawl config lists every setting; docs/configuration.md explains them',
+              'Correct the named lines. pawl config lists every setting; docs/configuration.md explains them',
           };
     },
   },
@@ -53,7 +53,7 @@ export const settingChecks: readonly Check[] = [
         ? null
         : {
             what: foreignFolder(foreign),
-            repair: `If the repository in ${foreign} is meant, let its owner give it to you: chown`,
+            repair: `If you want to use the repository in ${foreign}, have its owner give it to you: chown`,
           };
     },
   },
@@ -66,8 +66,9 @@ export const settingChecks: readonly Check[] = [
       return lines.length === 0
         ? null
         : {
-            what: `the project asks for what it may not have: ${lines.join('; ')}`,
-            repair: 'If you want it, write it into your own config.toml: pawl config --origin names it',
+            what: `the project sets values that it may not set: ${lines.join('; ')}`,
+            repair:
+              'If you want a value, write it into your own config.toml; pawl config --origin names the file',
           };
     },
   },
@@ -81,9 +82,9 @@ export const settingChecks: readonly Check[] = [
       if (unknown === undefined) return null;
       const close = closestTo(unknown, [...knownVariables]);
       return {
-        what: `the variable ${unknown} means nothing`,
+        what: `the variable ${unknown} is unknown`,
         repair:
-          close === undefined ? 'Unset it; pawl config lists the settings' : `Perhaps ${close} is meant`,
+          close === undefined ? 'Unset it; pawl config lists the settings' : `Perhaps you mean ${close}`,
       };
     },
   },
@@ -97,7 +98,7 @@ export const settingChecks: readonly Check[] = [
       return wrong === undefined
         ? null
         : {
-            what: `${wrong} holds quotes, blanks or "Bearer" beside the key`,
+            what: `${wrong} contains quotes, spaces or "Bearer" besides the key`,
             repair: `Set it to the key alone: export ${wrong}=…`,
           };
     },
@@ -125,7 +126,7 @@ export const settingChecks: readonly Check[] = [
       return wrong === undefined
         ? null
         : {
-            what: `${wrong} names ${environment[wrong]}, which is not there`,
+            what: `${wrong} names ${environment[wrong]}, which does not exist`,
             repair: `Correct the path, or unset ${wrong}`,
           };
     },
@@ -147,7 +148,7 @@ export const settingChecks: readonly Check[] = [
     look: ({ environment }) =>
       environment.NODE_TLS_REJECT_UNAUTHORIZED === '0'
         ? {
-            what: 'NODE_TLS_REJECT_UNAUTHORIZED=0: whoever is on the way can read your key',
+            what: 'NODE_TLS_REJECT_UNAUTHORIZED=0: others on the network can read your key',
             repair: 'Unset it, and name your own certificate with NODE_EXTRA_CA_CERTS',
           }
         : null,
@@ -159,7 +160,7 @@ export const settingChecks: readonly Check[] = [
       /utf-?8/i.test(localeOf(world)) || world.platform !== 'linux'
         ? null
         : {
-            what: `the language settings (${localeOf(world) || 'none'}) are not for UTF-8: commands may write letters wrongly`,
+            what: `the language settings (${localeOf(world) || 'none'}) are not for UTF-8: commands may print characters wrongly`,
             repair: 'export LANG=C.UTF-8',
           },
   },

@@ -49,7 +49,7 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
       const most = `${CHARACTERS_MAX / 1_000_000} million characters`;
       reject(
         usageStop(
-          `What is piped in is too large for a prompt: at most ${most}. Put it into a file, and name that.`,
+          `The piped input is too large for a prompt: at most ${most}. Write it to a file and name the file in the prompt.`,
         ),
       );
     };
@@ -85,7 +85,7 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
     .join(' ');
   if (waits) {
     if (process.stdin.isTTY)
-      throw usageStop('No prompt: write it after -p, or pipe it in: echo "prompt" | pawl -p -');
+      throw usageStop('There is no prompt. Write it after -p, or pipe it in: echo "prompt" | pawl -p -');
     const text = joined([given, (await readStdin(null)) ?? '']);
     return { text, typed: given.trim() === '' ? text : given };
   }
@@ -94,7 +94,7 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
   const piped = await readStdin(SILENCE_MS);
   if (piped === null)
     writeError(
-      safe`pawl: stdin is a pipe in which nothing has come: it is not waited for. To wait for it: pawl -p "prompt" - ; to leave it out: < /dev/null\n`,
+      safe`pawl: stdin is a pipe without data, so it is ignored. To wait for it: pawl -p "prompt" - ; to silence this: < /dev/null\n`,
     );
   return { text: joined([given, piped ?? '']), typed: given };
 };

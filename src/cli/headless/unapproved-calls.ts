@@ -36,9 +36,9 @@ export const createUnapproved = (workspace: string): Unapproved => {
     },
     advice: (sessionId) =>
       [
-        `Nobody was there to approve ${denied.length === 0 ? 'a call' : denied.join('; ')}.`,
-        `Ways out: ${autoAllows === 'yes' ? '--preset auto allows such calls, ' : ''}--on-ask deny lets the model go on without them,`,
-        `and in a terminal you are asked: pawl --resume ${sessionId}`,
+        `There was no user to approve ${denied.length === 0 ? 'a call' : denied.join('; ')}.`,
+        `What you can do: ${autoAllows === 'yes' ? '--preset auto allows such calls, ' : ''}--on-ask deny lets the model continue without them,`,
+        `or answer in a terminal: pawl --resume ${sessionId}`,
       ].join('\n'),
   };
 };

@@ -143,7 +143,7 @@ export class InteractiveView {
     else if (this.#handlers.stopUserCommand()) this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (!this.#composer.isEmpty) this.#composer.setText('');
-    else this.print(paint(this.#look, 'dim', safe`Ctrl-C again ends; so does Ctrl-D.`));
+    else this.print(paint(this.#look, 'dim', safe`Press Ctrl-C again or Ctrl-D to leave.`));
     this.redraw();
   }
 

@@ -70,7 +70,7 @@ export const createPlainQuestions = (
         return;
       }
       if (questions.offers(read.answer)) questions.answer(read.answer, read.reason);
-      else tell(`This call does not offer that. ${lineChoices(questions)}`);
+      else tell(`That answer is not possible for this call. ${lineChoices(questions)}`);
     },
   };
 };

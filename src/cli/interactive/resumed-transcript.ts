@@ -52,7 +52,7 @@ export const renderRecentTurns = (
   const rows = joinSafe(lines, safe`\n`).split('\n');
   const isCut = left === 'some' || rows.length > ROWS_MAX;
   const note = isCut
-    ? [safe``, paint(look, 'dim', safe`… what came before: /export FILE writes all of it`)]
+    ? [safe``, paint(look, 'dim', safe`… earlier turns are not shown; /export FILE writes all of them`)]
     : [];
   return lines.length === 0 ? safe`` : joinSafe([...note, ...rows.slice(-ROWS_MAX)], safe`\n`);
 };

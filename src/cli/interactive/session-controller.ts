@@ -84,14 +84,16 @@ const createUserCommands = (context: CommandContext, shellOutputs: ShellOutputs)
     async run(command: string): Promise<void> {
       const { view, look, workspace, session } = context;
       if (running !== null)
-        return view.print(paint(look, 'yellow', safe`  A command of yours is running: Escape stops it.`));
+        return view.print(
+          paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
+        );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
       running = startUserCommand(command, workspace, blobs, (text) => view.print(indent(text)));
       const output = await running.ended;
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
-      view.print(paint(look, 'dim', safe`  ${lastLine(output)} · the model reads it with your next message`));
+      view.print(paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`));
       view.redraw();
     },
   };

@@ -58,13 +58,13 @@ export const resumedNotes = (look: Look, { session: { queue, grants } }: State):
     ...(queue.length === 0
       ? []
       : [
-          safe`${queue.length} of your texts ${queue.length === 1 ? safe`waits` : safe`wait`}; they go with your next one`,
+          safe`${queue.length} of your texts ${queue.length === 1 ? safe`waits` : safe`wait`}; your next message sends them too`,
         ]),
     ...(grants.length === 0
       ? []
       : [
           makeSafe(
-            `still allowed: ${grants.map((grant) => grantText(grant)).join(', ')} (/permissions takes it back)`,
+            `permissions still in force: ${grants.map((grant) => grantText(grant)).join(', ')} (/permissions revokes them)`,
           ),
         ]),
   ];
@@ -86,7 +86,7 @@ export const lastSessionNote = async (look: Look, workspace: string, sessionId: 
     if (isOther && info.workspace === workspace)
       return dimWords(
         look,
-        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume goes on with it`,
+        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume continues it`,
       );
     if (--left === 0) return safe``;
   }

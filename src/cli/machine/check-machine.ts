@@ -33,7 +33,7 @@ export const readBounds = (text: string): Bounds => {
     const [, name = '', value = ''] = /^(\w+)=(\d{1,2})$/.exec(word) ?? [];
     if (!(name in bounds))
       throw usageStop(
-        `--bounds takes name=number, with commas between; the names are ${Object.keys(defaultBounds).join(', ')}. '${word}' is none of them.`,
+        `--bounds needs name=number, separated by commas; the names are ${Object.keys(defaultBounds).join(', ')}. '${word}' is not one of them.`,
       );
     bounds[name] = Number(value);
   }

@@ -6,5 +6,5 @@ import { usageStop } from '../flags.js';
 export const readView = (name: string): Projection => {
   const view = projectionNamed(name);
   if (view !== undefined) return view;
-  throw usageStop(`--view is one of ${projections.map((one) => one.name).join(', ')}, not '${name}'.`);
+  throw usageStop(`--view needs one of ${projections.map((one) => one.name).join(', ')}, not '${name}'.`);
 };

@@ -36,6 +36,6 @@ export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
   }
   const answer = await ask(safe`Which one? `);
   const info = found[Number(answer) - 1];
-  if (info === undefined) throw usageStop(`'${answer}' is none of 1 to ${found.length}.`);
+  if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${found.length}.`);
   return { ...flags, resume: info.sessionId };
 };

@@ -21,7 +21,7 @@ export const forkSession = async (
   const seq = readSeq('--at', at);
   const { sessionId, kind } = await findInfo(given);
   if (kind === 'ask' && prompt !== undefined)
-    throw usageStop(`${sessionId} is a run of pawl ask: it has its question, and takes no prompt.`);
+    throw usageStop(`${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`);
   // If the turn can't start, fail before the fork is made: an unused fork would remain.
   if (prompt !== undefined) {
     refuseEmpty(prompt);

@@ -32,7 +32,7 @@ const cannotKeep = (folder: string, error: unknown): string => {
   const parent = dirname(folder);
   return [
     `Pawl can't write its journal below ${parent}: ${why}.`,
-    'A session that is not written down can not be resumed, so none was started.',
-    'Set XDG_STATE_HOME to a folder that can be written, for example XDG_STATE_HOME=/tmp/state.',
+    'A session without a journal could not be resumed, so none was started.',
+    'Set XDG_STATE_HOME to a writable folder, for example XDG_STATE_HOME=/tmp/state.',
   ].join('\n');
 };

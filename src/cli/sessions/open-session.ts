@@ -55,9 +55,9 @@ export type Place = 'terminal' | 'headless';
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
   const message = [
-    `The price of ${model.id} is unknown, so --max-usd can't be kept.`,
-    'Limit the session by --max-tokens, --max-rounds or --max-minutes,',
-    'or start it with --allow-unknown-price: then calls of unknown price count as nothing.',
+    `The price of ${model.id} is unknown, so --max-usd has no effect.`,
+    'Limit the session with --max-tokens, --max-rounds or --max-minutes,',
+    'or start it with --allow-unknown-price: calls of unknown price then count as free.',
   ].join('\n');
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
@@ -78,7 +78,7 @@ const limitsOfProfile = (
   if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined) return limits ?? {};
   if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
   warn(
-    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: no limit in dollars is kept. Limit the session by --max-tokens, --max-rounds or --max-minutes.`,
+    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or --max-minutes.`,
   );
   return { ...limits, usd: 'unlimited' };
 };
@@ -91,7 +91,7 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
   if (!flags.continue) return null;
   const last = await lastSession('agent', workspace);
   if (last !== null) return last;
-  throw new Stop(exitCodes.badInput, 'notFound', `There is no session of ${workspace} to go on with.`);
+  throw new Stop(exitCodes.badInput, 'notFound', `There is no session in ${workspace} to continue.`);
 };
 
 type Wanted = {

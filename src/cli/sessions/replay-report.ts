@@ -18,14 +18,14 @@ export const tellReplay = <M extends MachineTypes>(
 ): number => {
   writeOut(joinSafe(lines.map((line) => safe`${line}\n`)));
   const torn =
-    folded.tornBytes > 0 ? safe` ${folded.tornBytes} bytes of an unfinished last line are ignored.` : safe``;
+    folded.tornBytes > 0 ? safe` ${folded.tornBytes} bytes of an incomplete last line are ignored.` : safe``;
   writeError(
     safe`${folded.seq} entries folded, nothing performed; ends in ${makeSafe(folded.state.name)}.${torn}\n`,
   );
   const [mismatch] = folded.mismatches;
   if (mismatch !== undefined) {
     writeError(
-      safe`pawl: the fold came to another state than was recorded at seq ${mismatch.seq}: the file or the machine has changed.\n`,
+      safe`pawl: at seq ${mismatch.seq} the recomputed state differs from the recorded hash: the file or the machine has changed.\n`,
     );
     return exitCodes.badInput;
   }

@@ -23,6 +23,6 @@ export const listSessions = async (flags: { readonly json?: true }): Promise<num
     if (flags.json) writeJson(info);
     else writeOut(safe`${lineOf(info)}\n`);
   }
-  if (found.length === 0) writeError(safe`No sessions yet. pawl demo makes one.\n`);
+  if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
 };

@@ -24,7 +24,8 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
     }
   });
   const { last } = sent;
-  if (last === null) throw new Stop(exitCodes.usage, 'usage', 'Nothing was sent to a model up to there.');
+  if (last === null)
+    throw new Stop(exitCodes.usage, 'usage', 'No request was sent to a model up to that line.');
   const blobs = storedBlobs();
   const [instructions, tools] = await Promise.all([blobs.get(header.instructions), blobs.get(header.tools)]);
   if (instructions === undefined || tools === undefined) {

@@ -84,11 +84,7 @@ export const foldStoredBy = async <M extends MachineTypes>(
   const folded = await store.replay(sessionId, limits);
   if (folded.damage !== null && (at === undefined || folded.seq < at)) throw folded.damage;
   if (at !== undefined && folded.seq < at) {
-    throw new Stop(
-      exitCodes.usage,
-      'usage',
-      `--at ${at} lies beyond the end: the last entry is ${folded.seq}.`,
-    );
+    throw new Stop(exitCodes.usage, 'usage', `--at ${at} is after the end: the last entry is ${folded.seq}.`);
   }
   return folded;
 };

@@ -4,4 +4,6 @@ import type { Safe } from '../../terminal/safe-text.js';
 
 /** Warning for a journal whose unfinished last line was cut off. */
 export const tornText = ({ bytes, keptAs }: NonNullable<OpenJournal['tornTail']>): Safe =>
-  warningText(`The last ${bytes} bytes of the journal were torn off by a crash; they are kept in ${keptAs}.`);
+  warningText(
+    `The last ${bytes} bytes of the journal were incomplete after a crash. They were moved to ${keptAs}.`,
+  );

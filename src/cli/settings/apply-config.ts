@@ -90,7 +90,7 @@ const readKey = (file: string): string => {
     throw stop(`others may read it. Make it yours alone: chmod 600 ${whole}`);
   const key = loaded.bytes.toString('utf8').trim();
   if (/^\S+$/.test(key)) return key;
-  throw stop('it holds nothing, or more than one word. It is to hold the key alone.');
+  throw stop('it is empty or contains more than one word. It must contain only the key.');
 };
 
 const asText = (value: Value): string => String(value);

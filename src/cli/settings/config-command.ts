@@ -32,7 +32,7 @@ const show = ({ setting, value, origin, overruled }: Resolved, environment: Node
     return { key, value: text, origin, overruled };
   }
   const text =
-    setting.kind.type === 'url' ? showValue(environment[variable] ?? '') : 'not needed, a key is set';
+    setting.kind.type === 'url' ? showValue(environment[variable] ?? '') : 'not used, because a key is set';
   const lost =
     value === null || origin === null ? [] : [{ value, origin, why: 'the environment wins over files' }];
   return {
@@ -84,7 +84,8 @@ const report = ({ files, faults }: Consulted): number => {
   for (const { where, text } of faults)
     writeError(safe`pawl: ${oneLine(`${where}: ${text}`, Number.POSITIVE_INFINITY)}\n`);
   if (faults.length > 0) return exitCodes.configuration;
-  if (files.length === 0) writeError(safe`No file says anything: docs/configuration.md says which could.\n`);
+  if (files.length === 0)
+    writeError(safe`There is no configuration file. docs/configuration.md names the possible places.\n`);
   return exitCodes.done;
 };
 

@@ -93,12 +93,11 @@ export type Warn = (text: string) => void;
 /** Warns that `--effort` is ignored by a model that does not support it. */
 export const warnOfEffort = ({ id, facts }: Model, effort: Effort | null, warn: Warn): void => {
   if (effort !== null && effort !== 'auto' && facts.effort === 'none')
-    warn(`${id} can't be told how much to think: --effort ${effort} is ignored.`);
+    warn(`${id} has no setting for how much to think: --effort ${effort} is ignored.`);
 };
 
 export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
-  if (facts.tools === 'no')
-    warn(`${id} can't call tools, says its server: it can answer, and do nothing else.`);
+  if (facts.tools === 'no') warn(`The server says that ${id} can't call tools: it can only answer.`);
   if (facts.source !== null) return;
   const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) => groupDigits(count));
   const price = facts.prices === null ? ', and its price is unknown' : '';

@@ -46,7 +46,7 @@ const settingsFor = async (
   };
 };
 
-const EVERYTHING = 'everything that you may write';
+const EVERYTHING = 'everything that you can write';
 
 /** What the command could reach: sandbox level, network, writable paths. */
 const reachOf = (place: Explained['place'], sandbox: Settings['sandbox'], needs: Needs | undefined) => {
@@ -98,7 +98,7 @@ export const explainPolicy = async (
   flags: PolicyFlags,
 ): Promise<number> => {
   if (what !== undefined && what !== 'explain')
-    throw usageStop(`pawl policy explain "command" is the only one; there is no pawl policy ${what}`);
+    throw usageStop(`There is no pawl policy ${what}, only pawl policy explain "command"`);
   if (text === undefined || text.trim() === '')
     throw usageStop('Which command? For example: pawl policy explain "npm test"');
   const warn = (told: string): void => writeError(safe`${warningText(told)}\n`);

@@ -33,7 +33,7 @@ const changedSince = async ({ left }: Written, workspace: string): Promise<reado
   for (const [file, sha256] of left) {
     if (hashLoaded(await loadFile(file)) === sha256) continue;
     const shown = oneLine(path.relative(workspace, file), Number.POSITIVE_INFINITY);
-    rows.push(safe`  ${shown} is not as the session left it: a command or somebody else changed it since`);
+    rows.push(safe`  ${shown} has changed since this session wrote it, by a command or by somebody else`);
   }
   return rows;
 };
@@ -50,7 +50,7 @@ const bySession = async ({ session, workspace }: CommandContext, before = ''): P
   const written: Written = { diffs: [], left: new Map() };
   await foldStored(session.id, undefined, ({ event }) => note(written, event));
   return {
-    what: `${before}what this session's edits wrote, in order; not what commands changed`,
+    what: `${before}edits of this session in order, without changes by commands`,
     nothing: `${before}no edit of this session has changed a file.`,
     text: written.diffs.join('\n'),
     notes: await changedSince(written, workspace),
@@ -67,7 +67,7 @@ const sinceHead = async (context: CommandContext): Promise<Shown> => {
 export const diff: Command = async (context, words) => {
   const { view, look } = context;
   if (words !== '' && words !== 'session')
-    throw new NotNow(`/diff ${words} is nothing that can be shown. There are /diff and /diff session.`);
+    throw new NotNow(`There is no /diff ${words}, only /diff and /diff session.`);
   const { what, nothing, text, notes } = words === '' ? await sinceHead(context) : await bySession(context);
   if (text.trim() === '') return view.print(safe`  ${makeSafe(nothing)}`);
   const lines = paintDiff(look, text);

@@ -80,8 +80,10 @@ export const exportTo: Command = async ({ view, session, workspace }, words) => 
     await writeFile(file, text, { flag: force ? 'w' : 'wx', mode: 0o600 });
   } catch (error) {
     if (codeOf(error) === 'EEXIST')
-      throw new NotNow(`${file} is there already and stays as it is. To replace it: /export --force ${name}`);
+      throw new NotNow(`${file} already exists and was not changed. To replace it: /export --force ${name}`);
     throw error;
   }
-  view.print(safe`  ${messages.length} messages in ${makeSafe(file)}`);
+  view.print(
+    safe`  ${messages.length} ${messages.length === 1 ? safe`message` : safe`messages`} in ${makeSafe(file)}`,
+  );
 };

@@ -16,15 +16,17 @@ export const jobs: Command = async ({ view, session }, words) => {
   const all = session.jobs();
   const say = (text: string): void => view.print(harmless(text));
   if (words === '') {
-    const hint = '  /jobs read 1 shows what it said, /jobs kill 1 ends it';
+    const hint = '  /jobs read 1 shows its output, /jobs kill 1 ends it';
     return say(all.length === 0 ? '  Nothing runs in the background.' : [...all.map(rowOf), hint].join('\n'));
   }
   const wish = /^(read|kill)\s+(?:job-)?(\d+)$/i.exec(words);
   if (wish === null)
-    throw new NotNow('/jobs lists what runs; /jobs read 1 shows what it said, /jobs kill 1 ends it.');
+    throw new NotNow(
+      '/jobs lists the background commands; /jobs read 1 shows the output of one, /jobs kill 1 ends it.',
+    );
   const job = all.find(({ jobId }) => jobId === `job-${wish[2]}`);
   if (job === undefined) throw new NotNow(`There is no job-${wish[2]}. /jobs lists them.`);
   if (wish[1]?.toLowerCase() === 'kill') await job.kill();
-  else say(indent(job.output()) || '    (it said nothing yet)');
+  else say(indent(job.output()) || '    (no output yet)');
   say(rowOf(job));
 };

@@ -21,8 +21,7 @@ const choose = async ({ view }: CommandContext, ids: readonly string[]): Promise
   const { model, windowTokens } = view.state.session.settings;
   const choices = ids.map((id) => {
     const facts = factsOf(id);
-    const about =
-      id === model ? `${aboutFacts({ ...facts, windowTokens })} · answers now` : aboutFacts(facts);
+    const about = id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
     return { text: id, about };
   });
   return ids[(await view.pick('Model (dollars per million tokens):', choices)) ?? -1] ?? null;
@@ -35,7 +34,7 @@ const wanted = async (context: CommandContext, words: string): Promise<string | 
   const like = words === '' ? [...new Set([before, ...knownModels()])] : modelsLike(words);
   if (like.length === 0)
     throw new NotNow(
-      `'${words}' is no model: write provider/name, for example ${before}. /model lists them.`,
+      `'${words}' is not a model. Write provider/name, for example ${before}. /model lists the models.`,
     );
   return choose(context, like);
 };
@@ -45,8 +44,8 @@ export const model: Command = async (context, words) => {
   const before = view.state.session.settings.model;
   const chosen = await wanted(context, words);
   if (chosen === null)
-    return view.print(safe`  ${makeSafe(before)} answers. Another one: /model PROVIDER/NAME`);
-  if (chosen === before) return view.print(safe`  ${makeSafe(before)} answers already.`);
+    return view.print(safe`  The model is ${makeSafe(before)}. To change it: /model PROVIDER/NAME`);
+  if (chosen === before) return view.print(safe`  The model is already ${makeSafe(before)}.`);
   const now = await session.useModel(chosen);
-  view.print(safe`  ${makeSafe(now.id)} answers from the next call on\n  ${makeSafe(aboutFacts(now.facts))}`);
+  view.print(safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`);
 };

@@ -91,7 +91,7 @@ const tell = (state: State): string => {
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
     `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,
-    '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 is no limit',
+    '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 removes a limit',
   ].join('\n');
 };
 
@@ -100,13 +100,15 @@ export const budget: Command = async ({ view, session, flags }, words) => {
   if (words === '') return view.print(makeSafe(tell(state)));
   const read = readBudget(words);
   if (read === null)
-    throw new NotNow(`'${words}' is no limit. /budget 5, /budget 200k tokens, 30 rounds or 10 minutes.`);
+    throw new NotNow(
+      `'${words}' is not a limit. Write for example /budget 5, /budget 200k tokens, 30 rounds or 10 minutes.`,
+    );
   const event = budgetEvent(state, read);
   const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
   const { model } = state.session.settings;
   if (dollars && factsOf(model).prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
-      `The price of ${model} is unknown, so a limit in dollars can't be kept. Limit tokens: /budget 200k tokens`,
+      `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: /budget 200k tokens`,
     );
   await session.send(event);
   const goesOn = event.type === 'ApproveBudget' ? '\n  /retry goes on.' : '';

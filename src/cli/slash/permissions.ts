@@ -38,7 +38,7 @@ const writtenText = (rules: readonly WrittenRule[]): readonly string[] =>
   rules.length === 0
     ? []
     : [
-        '  Rules of files: deny wins over ask, ask over allow.',
+        '  Rules from files: deny wins over ask, ask wins over allow.',
         ...rules.map((rule) => `  ${describeRule(rule)}`),
       ];
 
@@ -47,15 +47,15 @@ const list = (
   grants: readonly Grant[],
 ): string =>
   [
-    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first rule that fits decides; what none fits is denied.`,
+    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first matching rule decides; calls without a match are denied.`,
     ...rules.filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs)).map(ruleText),
     ...writtenText(writtenRules),
     ...(grants.length === 0
-      ? ['  You have allowed nothing beyond that.']
+      ? ['  You have added no permissions.']
       : [
-          '  You allowed in this session, where a rule asks:',
+          '  Your permissions in this session, where a rule asks:',
           ...grants.map((grant, index) => `  ${index + 1}  ${grantText(grant)}`),
-          '  /permissions revoke 1 takes one back, /permissions revoke all every one',
+          '  /permissions revoke 1 takes one back, /permissions revoke all takes all back',
         ]),
   ].join('\n');
 
@@ -72,10 +72,11 @@ export const permissions: Command = async ({ view, session, look }, words) => {
     return view.print(joinSafe(wrapWords(makeSafe(list(settings, grants)), look.columns - 1), safe`\n`));
   const revoke = /^revoke\s+(\S+)$/i.exec(words);
   if (revoke === null)
-    throw new NotNow('/permissions shows what is allowed; /permissions revoke 1 takes one back.');
+    throw new NotNow(
+      '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
+    );
   const left = without(grants, revoke[1] ?? '');
-  if (left === null)
-    throw new NotNow(`There is no permission ${revoke[1]} of yours. /permissions lists them.`);
+  if (left === null) throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
   await session.send({ type: 'SettingsChanged', patch: {}, grants: left });
   const taken = grants.filter((grant) => !left.includes(grant)).map((grant) => grantText(grant));
   view.print(

@@ -47,8 +47,8 @@ export const preset: Command = async (context, words) => {
   const { settings } = context.view.state.session;
   const chosen = words === '' ? await choose(context, settings.preset) : named(words);
   if (chosen === null || chosen === settings.preset)
-    return context.view.print(makeSafe(`  ${settings.preset ?? 'none by name'} holds.`));
+    return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
   const patch = await changes(settings, chosen);
   await context.session.send({ type: 'SettingsChanged', patch });
-  context.view.print(makeSafe(`  ${chosen} holds from now on: ${about[chosen]} · sandbox ${patch.sandbox}`));
+  context.view.print(makeSafe(`  The preset is now ${chosen}: ${about[chosen]} · sandbox ${patch.sandbox}`));
 };

@@ -12,7 +12,7 @@ import { type Command, type CommandContext, NotNow } from './command-context.js'
 const SESSIONS_MAX = 100;
 
 const restOnly = ({ view }: CommandContext): void => {
-  if (isBusy(view.state)) throw new NotNow('A turn is running: Escape stops it, then say that again.');
+  if (isBusy(view.state)) throw new NotNow('A turn is running. Stop it with Escape, then try again.');
 };
 
 const othersHere = async ({ session, workspace }: CommandContext): Promise<readonly SessionInfo[]> =>
@@ -29,7 +29,7 @@ export const resume: Command = async (context, words) => {
     return context.move({ resume: id, said: '' });
   }
   const others = await othersHere(context);
-  if (others.length === 0) throw new NotNow('There is no other session of this folder.');
+  if (others.length === 0) throw new NotNow('There is no other session in this folder.');
   // Date and id are never cut; the title takes the remaining columns.
   const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length));
   const titleColumns = Math.min(60, Math.max(8, look.columns - idColumns - 24));
@@ -92,7 +92,7 @@ const lastSaid = async (
 export const editLast = async (context: CommandContext, typedOf: (text: string) => string): Promise<void> => {
   restOnly(context);
   const said = await lastSaid(context.session.id);
-  if (said === null) throw new NotNow('Nothing was said in this session yet.');
+  if (said === null) throw new NotNow('This session has no message yet.');
   const id = await copy(context, said.before);
   const text = said.texts.map(typedOf).join('\n');
   await context.move({ resume: id, said: forkText(context.session.id, said.before), text });

@@ -93,12 +93,12 @@ const readCommand = (written: string, words: string): TypedInput => {
   const [name, usage] = known;
   if (name === 'later') {
     return words === ''
-      ? refused('What is to be said later? /later TEXT')
+      ? refused('There is no text: /later TEXT')
       : { kind: 'say', text: words, mode: 'followUp' };
   }
-  if (usage === '' && words !== '') return refused(`/${name} takes no words: write it alone.`);
+  if (usage === '' && words !== '') return refused(`/${name} takes no arguments.`);
   if (words === '' && usage !== '' && !usage.startsWith('['))
-    return refused(`/${name} needs more: /${name} ${usage}`);
+    return refused(`/${name} needs an argument: /${name} ${usage}`);
   return { kind: 'command', name, words };
 };
 
@@ -120,7 +120,7 @@ export const readTypedInput = (typed: string, mode: InputMode): TypedInput => {
   const shell = /^!(?!\[)\s*(.*)$/.exec(text);
   if (shell !== null) {
     const command = shell[1] ?? '';
-    return command === '' ? refused('What is to be run? !COMMAND') : { kind: 'shell', command };
+    return command === '' ? refused('There is no command: !COMMAND') : { kind: 'shell', command };
   }
   const found = /^\/([\w-]*)(?:\s+(.*))?$/s.exec(text);
   if (found === null) return { kind: 'say', text, mode };

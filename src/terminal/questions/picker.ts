@@ -53,7 +53,7 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {
   const row = makeSafe(`${picker.title} ${picker.words}`);
   const offered = picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
-  const hint = safe`  ↑ ↓ choose · letters narrow · Enter takes · Escape leaves`;
+  const hint = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
   return {
     rows: [row.slice(0, columns - 1), ...offered, hint.slice(0, columns - 1)],
     cursor: { row: 0, column: Math.min(row.length, columns - 1) },

@@ -107,15 +107,15 @@ const factLines = (description: ApprovalDescription): readonly string[] => {
     ...(isCommand ? [`folder: ${folder}`] : []),
     ...(hosts.length === 0 ? [] : [`host: ${hosts.join(', ')}`]),
     ...(isCommand && timeLimitMs !== null && !background ? [`time limit: ${minutes(timeLimitMs)}`] : []),
-    ...(background ? ['goes on in the background, until the session ends'] : []),
+    ...(background ? ['keeps running in the background until the session ends'] : []),
     ...description.protectedPaths
       .filter((path) => !why.includes(path))
       .map((path) => `protected: ${near(path, folder)}`),
     ...(needs === null ? [] : [isCommand ? NEEDS[needs] : 'leaves the workspace']),
     ...(description.oddCharacters.length === 0
       ? []
-      : [`odd characters: ${oddText(description.oddCharacters)}`]),
-    `asked because: ${why}`,
+      : [`unusual characters: ${oddText(description.oddCharacters)}`]),
+    `reason: ${why}`,
   ];
 };
 

@@ -181,13 +181,13 @@ export class Questions {
       return;
     }
     if (pressed.kind === 'paste') {
-      this.#advice = 'one key answers; what was pasted is dropped';
+      this.#advice = 'answer with one key; the paste was ignored';
       return;
     }
     const { name, text } = pressed.key;
     if (this.#move(current, name === '' ? text : name)) return;
     if (this.#arming.phase !== 'armed') {
-      this.#advice = 'a new question: look at it first';
+      this.#advice = 'this is a new question: read it first';
       return;
     }
     this.#takeLetter(current, text, window);

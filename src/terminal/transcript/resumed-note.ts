@@ -5,15 +5,15 @@ export const resumedNote = ({ event, actions, state }: Stepped): string => {
   if (event.type !== 'Resumed') return '';
   for (const action of actions) {
     if (action.type === 'SendLlmRequest')
-      return 'the program ended before the model had answered: the request is sent again';
+      return 'the program ended before the model answered: the request is sent again';
     if (action.type === 'StartCompaction')
-      return 'the program ended while the conversation was summarised: it is summarised again';
+      return 'the program ended during a summary of the conversation: the summary is made again';
     if (action.type === 'RunHook')
-      return 'the program ended after the tools had run: the turn goes on from there';
+      return 'the program ended after the tools had run: the turn continues from there';
     if (action.type === 'ScheduleTimer' && state.name === 'Error')
-      return 'the program ended while it waited to try again: it goes on waiting';
+      return 'the program ended while it waited to retry: the wait continues';
   }
   return state.name === 'ExecutingTools'
-    ? 'the program ended while tools ran: the turn goes on from there'
+    ? 'the program ended while tools were running: the turn continues from there'
     : '';
 };

@@ -24,16 +24,16 @@ const LIVE_BYTES = 2_400;
 
 const hints: Readonly<Record<FailureKind, string>> = {
   rateLimited: 'Too many requests: wait a little, then /retry.',
-  overloaded: 'The provider has too much to do: wait a little, then /retry.',
-  unreachable: 'Look at the network or the base URL, then /retry.',
-  timeout: 'It took too long: /retry.',
-  contextOverflow: 'The conversation is larger than the model can read: /compact, then /retry.',
-  auth: 'A key is set in the shell: end with Ctrl-D, set it, go on with pawl --continue.',
-  badRequest: '/model takes another model; /retry tries again.',
-  quotaExhausted: 'The account has nothing left: fill it up or take another /model, then /retry.',
-  refused: 'Say it in other words.',
-  malformed: '/retry tries again; if it fails again take another /model.',
-  input: 'What you typed was not lost: Up brings it back.',
+  overloaded: 'The provider is overloaded: wait a little, then /retry.',
+  unreachable: 'Check the network and the base URL, then /retry.',
+  timeout: 'It took too long: /retry tries again.',
+  contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
+  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
+  badRequest: '/retry tries again; /model changes the model.',
+  quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
+  refused: 'Try other words.',
+  malformed: '/retry tries again; if it fails again, choose another /model.',
+  input: 'Your text is not lost: Up brings it back.',
   tools: '/retry asks the model again.',
   compaction: '/compact tries again.',
 };
@@ -57,7 +57,7 @@ const SUMMARY_ROWS = 8;
 /** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
-const VOID = '(that reply broke off: what stands above does not count)';
+const VOID = '(the reply broke off: its text above does not count)';
 
 /** Kinds of entries. An empty line separates entries of different kinds, and the blocks of an answer. */
 type EntryKind = 'answer' | 'call' | 'note';
@@ -259,7 +259,7 @@ export class Transcript {
   #tellGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
-      const text = `· allowed (/permissions takes it back): ${describeGrant(grant, this.#workspace)}`;
+      const text = `· allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
       this.#put('note', [paint(this.#look, 'dim', oneLine(text, this.#look.columns - 1))]);
     }
   }

@@ -70,7 +70,7 @@ export const sayPlace = (file: SearchedFile, { start, end }: Span): string => {
 const beginningOf = (file: SearchedFile): string =>
   file.text === ''
     ? 'The file is empty.'
-    : `The file begins so:\n${showLines(file, 0, Math.min(4, lastIndexOf(file)), [])}`;
+    : `The file begins like this:\n${showLines(file, 0, Math.min(4, lastIndexOf(file)), [])}`;
 
 /** A place with the lines around it. A long place shows its start and its end within `lines`. */
 const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
@@ -142,7 +142,7 @@ export const sayMissing = (
       : ` Its newText is already there (${sayPlace(file, { start: known, end: known + newText.length })}).`;
   const [best] = ranked;
   if (best === undefined || best.nearest === null) {
-    return `${missing}${done} Nothing in the file is like it. ${beginningOf(file)}`;
+    return `${missing}${done} Nothing in the file resembles it. ${beginningOf(file)}`;
   }
   const { first, last } = best.nearest;
   const given = linesOf(best.text.endsWith('\n') ? best.text.slice(0, -1) : best.text).map(

@@ -82,7 +82,7 @@ export const outcomeOf = (started: StartedCommand, end: CommandEnd, signal: Abor
   if (stopped !== null) {
     const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
     const text = show(
-      `${words} after ${seconds(end.durationMs)}: it was stopped with all it had started; what it did until then stands`,
+      `${words} after ${seconds(end.durationMs)}: it was stopped together with all processes that it started; its effects up to then remain`,
       end.notes,
     );
     return { status: stopped, text, ...dropped };

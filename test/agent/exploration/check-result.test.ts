@@ -155,7 +155,7 @@ const violation = (events: number, kind: 'promise' | 'view' = 'promise') => ({
 const whole = (own: Partial<ExplorationResult> = {}) =>
   combineResults([explored({ edges: everyEdge, ...own })], agent.edges, [], {});
 
-test('what is reached is the union of all configurations', () => {
+test('the reached arrows are the union of all configurations', () => {
   const [first = '', ...rest] = everyEdge;
   const parts = [explored({ edges: [first] }), explored({ edges: rest, states: 10, steps: 20 })];
   const check = combineResults(parts, agent.edges, [], {});
@@ -207,7 +207,7 @@ test('the arrows of a view are looked at like those of the machine', () => {
   assert.deepEqual([view?.name, view?.missing], ['loom', taken.slice(0, 1)]);
 });
 
-test('of several violations the shortest is shown, and what is not complete is not sound', () => {
+test('the shortest of several violations is shown, and an incomplete check is not sound', () => {
   const check = combineResults(
     [explored({ violation: violation(7) }), explored({ violation: violation(4) })],
     agent.edges,
@@ -236,7 +236,7 @@ test('the whole is complete when every part is', () => {
   assert.equal(combineResults(parts, agent.edges, [], {}).complete, false);
 });
 
-test('of each configuration its figures are told', () => {
+test('the figures of each configuration are told', () => {
   const { configurations } = whole({ violation: violation(1) });
   assert.deepEqual(configurations, [
     { name: 'one', about: '', states: 1, steps: 2, depth: 3, complete: true },

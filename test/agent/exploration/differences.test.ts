@@ -163,7 +163,7 @@ const different: readonly Group[] = [
     ),
   },
   {
-    title: 'what the user has allowed for good',
+    title: 'permissions of the user',
     nodes: of(
       granted(),
       granted({ scope: 'session', tool: 'edit' }),
@@ -182,7 +182,7 @@ const different: readonly Group[] = [
     ),
   },
   {
-    title: 'what has been counted in a turn, up to its limits',
+    title: 'counters of a turn, up to their limits',
     nodes: of(
       turn({}, session({}, COUNTED)),
       turn({ rounds: 2 }, session({}, COUNTED)),
@@ -211,7 +211,7 @@ const different: readonly Group[] = [
     nodes: of(llm(session({}, { emptyRetries: 2 })), llm(session({ emptyReplies: 1 }, { emptyRetries: 2 }))),
   },
   {
-    title: 'what is left of the time of a turn, and whether its timer runs',
+    title: 'remaining time of a turn, and whether its timer runs',
     nodes: [
       node(turn({}, session({}, { limits: { timeMs: 5 } }))),
       ...[0, 3].map((now) => {

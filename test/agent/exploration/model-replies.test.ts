@@ -30,7 +30,7 @@ test('T is a call under the id of the first one', () => {
   );
 });
 
-test('what is no letter of a call is none', () => {
+test('a letter of no call is refused', () => {
   assert.deepEqual(
     callsOf('R?E').map(({ callId, tool }) => [callId, tool]),
     [

@@ -75,13 +75,13 @@ test('a path is written as a trace that can be played, with its times', () => {
   assert.match(play(trace).text, /\n> CancelTurn\n- CallingLlm\/CancelTurn\/2 /);
 });
 
-test('what a summary is to keep stands behind the wish for one, and is read back', () => {
+test('instructions for a summary are written after the request and read back', () => {
   const wish: Event = { type: 'CompactRequested', at: 0, instructions: 'keep the plan' };
   assert.equal(eventLine(wish, 0), 'CompactRequested "keep the plan"');
   assert.deepEqual(eventFrom('CompactRequested "keep the plan"', 0), wish);
 });
 
-test('of a reply what it says is told, and not what it thinks or asks for', () => {
+test('a reply is told with its text, without its reasoning and calls', () => {
   const event: Event = {
     ...{ type: 'LlmCompleted', at: 0, requestId: 'req-1', calls: [], stopReason: 'end' },
     usage: usage(0, 7),

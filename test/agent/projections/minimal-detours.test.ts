@@ -88,7 +88,7 @@ check(minimal, [
     then: [ASKS],
   },
   {
-    title: 'who does not wait for a retry rings its timer',
+    title: 'a retry before its time rings the timer',
     given: 'Er',
     send: [g.retryNow],
     then: [TRIES_AGAIN],
@@ -208,7 +208,7 @@ check(minimal, [
     then: [GIVES_UP],
   },
   {
-    title: 'what was to be sent is gone: the call is refused',
+    title: 'a call is refused if the text to send is gone',
     given: 'K[i]',
     settings: compacting,
     send: [g.unqueue('x'), g.compacts()],

@@ -174,7 +174,7 @@ test('the views are found by their names, which are all different', () => {
   assert.equal(projectionNamed('weaver'), undefined);
 });
 
-test('what is said never to be reached is an arrow, and has a reason', () => {
+test('an arrow that is declared unreachable exists and has a reason', () => {
   for (const view of projections) {
     const ids = new Set(view.edges.map(({ id }) => id));
     assert.equal(ids.size, view.edges.length, 'two arrows of one id');

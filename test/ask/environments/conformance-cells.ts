@@ -8,7 +8,7 @@ const names = (row: { readonly variables: readonly { readonly name: string }[] }
 
 export const cellRows: readonly Row[] = [
   {
-    title: 'what one cell binds is there in the next: values, functions, classes',
+    title: 'the next cell has the values, functions and classes of the one before',
     javascript: [
       'let a1 = 1; const a2 = "two"; var a3 = [3]; a4 = 4;\nfunction a5() { return a1 }\nclass A6 { seven = 7 }',
       'print(a1, a2, a3[0], a4, a5(), new A6().seven)',
@@ -44,7 +44,7 @@ export const cellRows: readonly Row[] = [
     },
   },
   {
-    title: 'what was bound before an error stays, and what was printed before it is shown',
+    title: 'variables and output from before an error stay',
     javascript: ['let c1 = 1\nprint("before")\nlet c2 = c1.no.such\nlet c3 = 3', 'print(c1, typeof c3)'],
     python: [
       'c1 = 1\nprint("before")\nc2 = c1.no.such\nc3 = 3',
@@ -90,7 +90,7 @@ export const cellRows: readonly Row[] = [
     },
   },
   {
-    title: 'what is no program at all is a failure like any other',
+    title: 'text that is no program is a failure like any other',
     javascript: ['\u0000\u0001}{ ☃ "', '`', 'print("next")'],
     python: ['\u0001}{ ☃ "', '"""', 'print("next")'],
     then(reports) {
@@ -120,7 +120,7 @@ export const cellRows: readonly Row[] = [
     },
   },
   {
-    title: 'what goes to the error stream stands in stderr',
+    title: 'output to the error stream is in stderr',
     javascript: ['print("out"); console.error("careful")'],
     python: ['import sys\nprint("out")\nprint("careful", file=sys.stderr)'],
     then(reports) {

@@ -29,7 +29,7 @@ const rows: readonly Row[] = [
     then: { status: 'ok', stdout: 'quiet\n' },
   },
   {
-    title: 'what a timer throws is a failure of the cell, and the other timers still go off',
+    title: 'an error in a timer is a failure of the cell, and the other timers still fire',
     given: ['setTimeout(() => { throw new RangeError("late") }, 1); setTimeout(print, 5, "after")'],
     then: { status: 'raised', stdout: 'after\n', stderr: /RangeError: late\n {4}at line 1/ },
   },
@@ -60,7 +60,7 @@ const rows: readonly Row[] = [
     then: { status: 'ok', stdout: 'code\ntick\npromise\n' },
   },
   {
-    title: 'what goes to the streams of the process is output, too',
+    title: 'text written to the process streams is output, too',
     given: [
       'process.stdout.write("out "); process.stdout.write(new TextEncoder().encode("é\\n")); process.stderr.write("err\\n")',
     ],

@@ -105,7 +105,7 @@ const rows: readonly Row[] = [
     then: { status: 'ok', answer: null, stderr: /Note: the answer can not be read: .*ValueError: no text/s },
   },
   {
-    title: 'what a cell replaced of sys is there again in the next',
+    title: 'a cell’s changes to sys are undone for the next cell',
     given: ['import sys\nsys.stdout = None\nsys.setrecursionlimit(100)', 'print("here")'],
     then: { status: 'ok', stdout: 'here\n' },
   },

@@ -192,7 +192,7 @@ const testLimits = (kind: EnvironmentKind, name: 'javascript' | 'python'): void 
       OPTIONS,
     ));
 
-  it('of more output than memory should hold the beginning and the end are kept, and that is said', () =>
+  it('output that is too large keeps its beginning and end, and says so', () =>
     withEnvironment(
       kind,
       [],

@@ -27,7 +27,7 @@ const full = (after: number): InspectableStore<AskTypes> => {
   };
 };
 
-test('what could not be journaled is not done: the run stops with the journal’s error, and nothing is left', async (context) => {
+test('an event that can’t be journaled is not performed: the run stops with the journal’s error', async (context) => {
   const model = notingModel({
     replies: [{ text: program('llm_query("leaf")') }],
     rules: [{ when: '^leaf', text: '1' }],

@@ -86,7 +86,7 @@ for (const [what, change, then] of rows) {
   });
 }
 
-test('what differs is noticed later, too, and an earlier change is not forgotten', async (context) => {
+test('a later difference is noticed too, and an earlier one is not forgotten', async (context) => {
   const past = await runAll(context, ['print(1)', 'print(2)', 'print(3)']);
   const [one, two, three] = past;
   assert.ok(one && two && three);

@@ -78,7 +78,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
       const PATH = `${bin}:${place.bin}`;
       return { ...place.world, environment: { ...place.world.environment, PATH } };
     },
-    /stays out of use/,
+    /never used/,
   ],
   gitMissing: [without('git'), /apt-get install git/],
   gitTooOld: [saying('git', 'echo git version 1.8.3.1'), /Install git 2\.20/],
@@ -150,7 +150,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     },
     /your own config\.toml/,
   ],
-  unknownVariable: [set({ PAWL_MAX_USDD: '1' }), /PAWL_MAX_USD is meant/],
+  unknownVariable: [set({ PAWL_MAX_USDD: '1' }), /you mean PAWL_MAX_USD/],
   keyInQuotes: [set({ ANTHROPIC_API_KEY: '"sk-ant-1"' }), /the key alone/],
   proxyFaulty: [set({ https_proxy: 'http://[' }), /http:\/\/HOST:PORT/],
   certificatesMissing: [set({ NODE_EXTRA_CA_CERTS: '/nowhere.pem' }), /Correct the path/],
@@ -270,7 +270,7 @@ test('a disk without room is found', (context) => {
   const said = execFileSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', mounted], {
     encoding: 'utf8',
   });
-  assert.match(said, /^[01] MB are left/);
+  assert.match(said, /^[01] MB are free/);
 });
 
 test('asking a server that answers finds nothing, and nobody is asked without --online', async (context) => {

@@ -65,9 +65,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   const { environment, workspace, signal } = place;
   const readers = readersOf(place);
   if (readers.length === 0)
-    throw new Error(
-      'no clipboard can be reached from here, since neither WAYLAND_DISPLAY nor DISPLAY is set',
-    );
+    throw new Error('there is no access to a clipboard, because neither WAYLAND_DISPLAY nor DISPLAY is set');
   const programs = searchPrograms({ environment, workspace });
   for (const { program, words, decode } of readers) {
     const found = programs.find(program);
@@ -81,7 +79,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
     const picture = code === 0 ? decode(output) : output.subarray(0, 0);
     if (picture.length > 0) return picture;
     const said = errors === '' ? '' : ` (${firstLine(errors)})`;
-    throw new Error(`${program} finds none in the clipboard${said}`);
+    throw new Error(`${program} finds no picture in the clipboard${said}`);
   }
   const packages = readers.map((reader) => reader.package).join(' or ');
   throw new Error(`the clipboard can't be read without ${packages}, which is not installed`);

@@ -24,7 +24,8 @@ const keepClipboard = async (session: Session, workspace: string, signal: AbortS
   const folder = pastedFolder(stateFolder(process.env), session.id);
   const file = path.join(folder, `pasted-${sha256.slice(0, NAME_DIGITS)}.png`);
   const mention = mentionOf(file);
-  if (mention === null) throw new Error(`a text can't name ${file}, which holds blanks and quotes`);
+  if (mention === null)
+    throw new Error(`${file} can't be mentioned because its path contains spaces and quotes`);
   await makeFolder(folder);
   await writeWhole(file, `${file}.${randomUUID()}`, [bytes]);
   return mention;
@@ -40,11 +41,11 @@ export const pastePicture = async (
   const kept = await attempt(() => keepClipboard(session, workspace, signal));
   if (signal.aborted) return; // the session has ended
   if (kept.kind === 'fault') {
-    const text = `No picture is pasted: ${kept.fault.message}. Or save one as a file and name it: @shot.png`;
+    const text = `Can't paste a picture: ${kept.fault.message}. Or save it as a file and mention it: @shot.png`;
     view.print(paint(look, 'yellow', indentWords(makeSafe(text), look.columns)));
   } else if (look.plain === 'yes') {
     // Don't insert a word into a line that the user can't see.
-    view.print(safe`· the picture is kept: name it in your text as ${makeSafe(kept.value)}`);
+    view.print(safe`· the picture is stored: mention it in your text as ${makeSafe(kept.value)}`);
   } else composer.putWord(kept.value);
   view.redraw();
 };

@@ -56,7 +56,7 @@ export const keepPictures = async (
     const kept = await attempt(async () => keep(await readPicture(path.resolve(workspace, name))));
     return kept.kind === 'done'
       ? { images: [kept.value], faults: [] }
-      : { images: [], faults: [`${name} does not go with it: ${kept.fault.message}`] };
+      : { images: [], faults: [`${name} is not sent: ${kept.fault.message}`] };
   };
   const tried = await Promise.all(names.map(keepNamed));
   return {
@@ -79,9 +79,10 @@ export const attachPictures = async (
   const asked = await attempt(session.model);
   const withFault = (fault: string): Pictures => ({ ...kept, faults: [...kept.faults, fault] });
   if (asked.kind === 'fault')
-    return withFault(`Whether the model is shown the pictures is not known: ${asked.fault.message}`);
+    return withFault(`It is unknown whether the model gets the pictures: ${asked.fault.message}`);
   const why = whyNoImages(asked.value);
   if (why === null) return kept;
-  const advice = asked.value.facts.images === undefined ? ' If it sees, say so: --pictures yes.' : '';
-  return withFault(`The model is not shown the pictures: ${why}.${advice}`);
+  const advice =
+    asked.value.facts.images === undefined ? ' If it accepts pictures, start with --pictures yes.' : '';
+  return withFault(`The model does not get the pictures: ${why}.${advice}`);
 };
