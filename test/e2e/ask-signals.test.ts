@@ -80,6 +80,6 @@ test('flags that would change the fixed settings of a run are refused', async (c
   for (const more of [['--max-depth', '2'], ['--environment', 'python'], ['another question']]) {
     const ended = await runPawl(place, ['ask', '--continue', ...more]);
     expectCode(ended, 2);
-    assert.match(ended.stderr, /ask anew/);
+    assert.match(ended.stderr, /start a new run/);
   }
 });

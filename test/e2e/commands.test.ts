@@ -45,11 +45,11 @@ test('/model: a list to choose from, or a name; the next call goes to it', async
   window.press('/model nonsense/x\r');
   await window.sees(/nonsense/);
   window.press('/model\r');
-  await window.sees('Escape leaves');
+  await window.sees('Escape closes');
   window.press(E);
-  await window.sees('anthropic/claude-haiku-4-5 answers. Another one');
+  await window.sees('The model is anthropic/claude-haiku-4-5');
   window.press('/model opus-4-8\r');
-  await window.sees(/› anthropic\/claude-opus-4-8 .*\n[^\n]*letters narrow/);
+  await window.sees(/› anthropic\/claude-opus-4-8 .*\n[^\n]*type to filter/);
   window.press('\r');
   await window.sees('The next call goes to anthropic/claude-opus-4-8');
 });

@@ -45,7 +45,7 @@ test('/jobs lists what runs in the background, shows what it said and ends it', 
   await window.sees(/read 1\n {4}begun\n {2}job-1 {2}ended by /);
 });
 
-test('a new session says which one was the last here; one that goes on says what is still allowed', async (context) => {
+test('a new session says which one was the last here; one that goes on lists the permissions still in force', async (context) => {
   const place = await makeServed(context, [write('a', 'hello\n'), done]);
   const first = await openReady(context, place);
   first.press('write it\r');
@@ -57,7 +57,7 @@ test('a new session says which one was the last here; one that goes on says what
   const second = await openReady(context, place);
   await second.sees(/last here: "write it", .* \/resume continues it/);
   second.press('/resume\r');
-  await second.sees('Enter takes');
+  await second.sees('Enter selects');
   second.press('\r');
-  await second.sees('still allowed: every change of files');
+  await second.sees('permissions still in force: every change of files');
 });

@@ -77,8 +77,8 @@ for (const columns of [70, 110]) {
     await leave(live);
 
     const again = await openReady(context, place, { words: ['--continue'], columns, rows: 40 });
-    await again.sees('still allowed');
-    assert.equal((await conversationIn(again)).replace(/\n+still allowed[\s\S]*$/, ''), shown);
+    await again.sees('permissions still in force');
+    assert.equal((await conversationIn(again)).replace(/\n+permissions still in force[\s\S]*$/, ''), shown);
     await leave(again);
   });
 }
@@ -166,7 +166,7 @@ test('the list of /resume keeps date and id whole at 80 columns', async (context
   expectCode(await runPawl(place, ['-p', `a question that is ${'very '.repeat(30)}long`]), 0);
   const window = await openReady(context, place, { columns: 80 });
   window.press('/resume\r');
-  await window.sees('Enter takes');
+  await window.sees('Enter selects');
   assert.match(
     await window.text(),
     /^› \d{4}-\d\d-\d\d \d\d:\d\d {2}a question[^\n]* {2}\d{8}-\d{6}-[0-9a-f]{8}$/m,

@@ -142,7 +142,7 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
   expectCode(ended, 0);
   assert.match(
     ended.stderr,
-    /the profile sketch stops at \$10, but the price of \S+ is unknown: no limit in dollars/,
+    /the profile sketch stops at \$10, but the price of \S+ is unknown: the limit has no effect/,
   );
   assert.deepEqual(settingsIn(place).limits, { ...profiles.sketch.limits, usd: 'unlimited' });
   expectCode(await runPawl(place, [...words, '--profile', 'sketch', '--max-usd', '1']), 78);
