@@ -21,7 +21,7 @@ const withoutAddress = providers
 /** Also a flag of `pawl ask`. */
 export const TAKE_OVER: readonly [string, string] = [
   '--take-over',
-  'go on with a session that another process may have open; that one stops before it writes again',
+  'open a session even if another process may have it open; that process stops before it writes again',
 ];
 
 /** The flags of every command that runs the agent: one list for parser, help, completion and documentation. */
