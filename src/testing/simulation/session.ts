@@ -243,7 +243,7 @@ export class SimulatedSession {
       );
   }
 
-  /** A hole among lines that nobody acknowledged. All that was acknowledged is good, and can be forked. */
+  /** Zeros among lines that nobody acknowledged. All that was acknowledged is good, and can be forked. */
   #isHole({ kind, place }: JournalError): boolean {
     const acknowledged = Math.max(0, ...this.world.acknowledged.keys());
     return kind === 'damaged' && this.world.hasHole && place !== null && place.seq >= acknowledged;

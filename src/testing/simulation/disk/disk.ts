@@ -63,20 +63,18 @@ const applyNames = (entries: Map<string, DiskNode>, changes: readonly NameChange
 
 type Write = Extract<Change, { readonly kind: 'write' }>;
 
-/** What remains of a write that the power cut interrupted. Returns whether sectors are missing before others. */
+/** What remains of a write that the power cut interrupted. Returns whether zeros stand in the place of some of its bytes. */
 const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): boolean => {
   const kept = choices.below(bytes.length + 1);
   file.write(bytes.subarray(0, kept), at);
   if (!choices.chance(0.3)) return false;
   // the size was extended, but not every sector got its data
-  let hasHole = false;
   for (let start = kept; start < bytes.length; start += SECTOR_BYTES) {
     const sector = bytes.subarray(start, start + SECTOR_BYTES);
     const isKept = mayHaveHoles && start > kept && choices.chance(0.5);
-    hasHole ||= isKept;
     file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
   }
-  return hasHole;
+  return kept < bytes.length;
 };
 
 export class Disk {
@@ -177,7 +175,7 @@ export class Disk {
     return visit(this.root);
   }
 
-  /** Rule 2. Returns whether a hole was left: only file systems that write sizes before data leave some. */
+  /** Rule 2. Returns whether zeros were left: only file systems that write sizes before data leave some. */
   cutPower(choices: Choices, mayHaveHoles: boolean): boolean {
     let hasHole = false;
     const lose = (node: DiskNode): void => {
