@@ -8,19 +8,27 @@ import * as v from 'valibot';
  * The first line is for the launcher's shell: when the command is due, in ms since boot, or `-`. The second line is JSON.
  */
 
-const recordSchema = v.object({
+export type CommandRecord = {
   /** Identifies the call in its session; also in the environment of all its processes. */
+  readonly call: string;
+  readonly marker: string;
+  readonly isFenced: boolean;
+  /** In ms since boot. */
+  readonly startedAt: number;
+  /** Device and inode of the workspace. */
+  readonly workspace: string;
+  /** Of a background command. */
+  readonly job: { readonly jobId: string; readonly command: string } | null;
+};
+
+const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
   call: v.string(),
   marker: v.string(),
   isFenced: v.boolean(),
-  /** In ms since boot. */
   startedAt: v.number(),
-  /** Device and inode of the workspace. */
   workspace: v.string(),
-  /** Of a background command. */
   job: v.nullable(v.object({ jobId: v.string(), command: v.string() })),
 });
-export type CommandRecord = v.InferOutput<typeof recordSchema>;
 
 /** `due`: null without a deadline. */
 export type CommandOrder = { readonly due: number | null; readonly record: CommandRecord | null };

@@ -86,7 +86,7 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...['diff', 'export', 'jobs', 'model', 'money', 'permissions', 'preset', 'run-command'].map(
+      ...['diff', 'effort', 'export', 'jobs', 'model', 'money', 'permissions', 'preset', 'run-command'].map(
         (name) => `src/cli/slash/${name}.ts`,
       ),
       'src/cli/interactive/interactive-view.ts',
