@@ -151,12 +151,15 @@ test('a disk that fills up during the session: exit 74, and nothing is done that
   assert.ok(!existsSync(join(place.workspace, 'effect')));
 });
 
-/** Its output does not fit into what is left of the journal's last page. */
-const FILLING =
-  'cat /dev/zero > ../state/filler 2>/dev/null; head -c 9000 /dev/zero | tr "\\0" x; echo ended';
+/** Fills the disk that holds the journal. The output of this command can't be kept there. */
+const FILLING = 'cat /dev/zero > ../state/filler 2>/dev/null; echo ended';
+/** More than what the removed files of a command free again. */
+const TEXT = Array.from({ length: 1_000 }, (_, line) => `${line} ${'x'.repeat(40)}`).join('\n');
 
-test('a disk that a command fills: its result and the end of the session are still written', async (context) => {
-  const place = await makeServed(context, [message(call('a', 'bash', { command: FILLING })), done]);
+test('a disk that a command fills: a result that is known and the end of the session are still written', async (context) => {
+  const calls = [call('a', 'bash', { command: FILLING }), call('b', 'read', { path: 'text.txt' })];
+  const place = await makeServed(context, [message(...calls), done]);
+  writeFileSync(join(place.workspace, 'text.txt'), TEXT);
   // a copy of the folder is left behind, since the disk goes with the namespace
   const keep = join(place.folder, 'kept');
   const setUp = `mount -t tmpfs -o size=4m none '${place.state}'; trap "cp -r '${place.state}/pawl' '${keep}'" EXIT`;
@@ -168,8 +171,10 @@ test('a disk that a command fills: its result and the end of the session are sti
   const events = lines(readFileSync(join(keep, 'sessions', name), 'utf8')).map(
     (line) => JSON.parse(line).event,
   );
-  const result = events.find((event) => event?.type === 'ToolCompleted');
-  assert.match(result?.outcome.text, /^x{9000}ended/);
+  const results = events.filter((event) => event?.type === 'ToolCompleted');
+  assert.match(results[0]?.outcome.text, /exit code 0/);
+  assert.match(results[1]?.outcome.text, /^1\t0 x{40}\n2\t1 x{40}/);
+  assert.ok(results[1]?.outcome.text.length > 10_000);
   assert.equal(events.at(-1)?.type, 'ShutdownRequested');
 });
 
