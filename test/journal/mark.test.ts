@@ -57,6 +57,16 @@ test('a cut inside an acknowledged line, or zeros over it, are damage and no tor
   }
 });
 
+test('a mark that a power loss mixed with an older one says nothing', async (context) => {
+  const { store, mark } = await stage(context);
+  const whole = await readFile(mark);
+  const older = encodeMark({ seq: COUNT - 1, crc: 4_000_000_000 });
+  for (let at = 1; at < whole.length; at++) {
+    await writeFile(mark, Buffer.concat([whole.subarray(0, at), older.subarray(at)]));
+    await (await store.open('a')).journal.close();
+  }
+});
+
 test('zeros at the end of a journal without a mark are damage', async (context) => {
   const { store, path, bytes, mark } = await stage(context);
   await rm(mark);

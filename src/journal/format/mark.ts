@@ -1,17 +1,21 @@
 import { readTextOrEmpty } from '../../files/regular-file.js';
+import { crc32c } from './crc32c.js';
 
 /**
  * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the journal, and is written
  * after each sync, without a sync of its own. A journal that ends before its mark was cut or overwritten. A journal may go
- * on behind its mark: after a power loss the mark can be old.
+ * on behind its mark: after a power loss the mark can be old. A power loss can also mix an old mark with a new one, so each
+ * has a checksum of its own.
  */
 export type Mark = { readonly seq: number; readonly crc: number };
 
 /** Every mark has this length, so that a shorter number leaves nothing of a longer one behind. */
 const MARK_BYTES = 64;
 
+const sumOf = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
+
 export const encodeMark = ({ seq, crc }: Mark): Buffer =>
-  Buffer.from(`${JSON.stringify({ seq, crc }).padEnd(MARK_BYTES - 1)}\n`);
+  Buffer.from(`${JSON.stringify({ seq, crc, sum: sumOf({ seq, crc }) }).padEnd(MARK_BYTES - 1)}\n`);
 
 const numberIn = (value: object, name: string): number | null => {
   const found: unknown = Reflect.get(value, name);
@@ -23,7 +27,8 @@ const decodeMark = (text: string): Mark | null => {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null) return null;
     const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
-    return seq === null || crc === null ? null : { seq, crc };
+    if (seq === null || crc === null) return null;
+    return numberIn(value, 'sum') === sumOf({ seq, crc }) ? { seq, crc } : null;
   } catch {
     return null; // a power loss cut it: nothing is known then, as without a mark
   }
