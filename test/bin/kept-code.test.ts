@@ -6,8 +6,11 @@ import { expectCode, makeServed, runPawl } from '../e2e/pawl.js';
 import { done } from '../e2e/wire-words.js';
 
 test('the compiled code that a session keeps is used by the next session, and stays as it is', async (context) => {
-  const place = await makeServed(context, [done, done, done]);
-  const caches = join(place.home, '.cache', 'pawl');
+  const served = await makeServed(context, [done, done, done]);
+  // not the folder that all tests share
+  const folder = join(served.home, '.cache');
+  const place = { ...served, environment: { ...served.environment, XDG_CACHE_HOME: folder } };
+  const caches = join(folder, 'pawl');
   const written: number[] = [];
   for (let start = 0; start < 3; start++) {
     expectCode(await runPawl(place, ['-p', 'go']), 0);
