@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
@@ -83,6 +83,7 @@ const deepen = (file: string, input: unknown): void => {
     if (isReply) break;
   }
   writeFileSync(file, Buffer.concat(written));
+  rmSync(file.replace('.jsonl', '.mark')); // older versions wrote none
 };
 
 test('a session of a version without that limit goes on, and can be looked at', async (context) => {

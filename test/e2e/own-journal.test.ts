@@ -71,12 +71,15 @@ test('a session that is open elsewhere is refused, and can be taken over; the ot
   const refused = await runPawl(place, ['--resume', id, '-p', 'more', ...MODEL]);
   expectCode(refused, 75);
   assert.match(refused.stderr, /is open in process \d+ on .* since .*--take-over/);
-  const taken = await runPawl(place, ['--resume', id, '--take-over', '-p', 'more', ...MODEL]);
-  expectCode(taken, 0);
+  const second = startPawl(place, ['--resume', id, '--take-over', '-p', 'more', '--json', ...MODEL]);
+  await until('the take-over', () => second.stdout().includes('"type":"session"'));
   writeFileSync(join(place.workspace, 'release'), '');
-  const stopped = await first.ended;
+  const [stopped, taken] = await Promise.all([first.ended, second.ended]);
   expectCode(stopped, 74);
-  assert.match(stopped.stderr, /was taken over by another process, which has ended since.*pawl --resume/);
+  assert.match(stopped.stderr, /was taken over by/);
+  expectCode(taken, 0);
+  const result = readRecords(taken.stdout).find((record) => record.type === 'toolResult');
+  assert.equal(result?.status, 'ok', 'it waited for the command of the other process');
   expectCode(await runPawl(place, ['replay', id]), 0);
 });
 
