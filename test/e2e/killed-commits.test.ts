@@ -12,10 +12,10 @@ import { call, done, last, message, text } from './wire-words.js';
  * The program is killed at each change that it makes in the git folder while it commits, and resumed: the commit is made
  * once or not at all, no lock is left, and the user's next commit loses nothing.
  *
- * PAWL_COMMIT_KILL_RUNS sets how many points are tried (6 if not set, 160 are all).
+ * PAWL_COMMIT_KILL_RUNS sets how many points are tried (4 if not set, 160 are all).
  */
 
-const RUNS = Number(process.env.PAWL_COMMIT_KILL_RUNS ?? 6);
+const RUNS = Number(process.env.PAWL_COMMIT_KILL_RUNS ?? 4);
 const SEED = Number(process.env.PAWL_SEED ?? 1);
 
 /** 16 points of 5 shapes, each in 2 ways. */
