@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { statOf } from '../programs/process-identity.js';
 import { type CommandOrder, writeOrder } from './command-record.js';
 import { type CommandStatus, type LaunchedProcess, readStatus } from './command-verdict.js';
 import { createSpoolReader, type SpoolReader } from './spool-reader.js';
@@ -93,8 +94,8 @@ const spoolAt = (folder: string, isFound: boolean): Spool => {
     },
     why: () => readIfThere(at('why')),
     attach() {
-      const startedAt = startTimeOf(process.pid);
-      if (startedAt !== null) writeFileSync(at('attached'), `${process.pid} ${startedAt}\n`);
+      const { started } = statOf(process.pid);
+      if (started !== '') writeFileSync(at('attached'), `${process.pid} ${started}\n`);
     },
     close() {
       closeSync(status);
@@ -118,29 +119,8 @@ export const makeSpool = (folder: string, run: (command: string) => string): Spo
 /** The files that an earlier process made. Throws if they are gone. */
 export const openSpool = (folder: string): Spool => spoolAt(folder, true);
 
-/** Indexes of the fields after the name in /proc/PID/stat. */
-const START_TIME = 19;
-const STATE = 0;
-
-const statFields = (pid: number): readonly string[] => {
-  const line = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  return line.slice(line.lastIndexOf(')') + 2).split(' ');
-};
-
-const startTimeOf = (pid: number): number | null => {
-  try {
-    return Number(statFields(pid)[START_TIME]);
-  } catch {
-    return null; // no /proc
-  }
-};
-
 /** Whether exactly this process runs. A zombie does not. */
 export const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
-  try {
-    const fields = statFields(pid);
-    return Number(fields[START_TIME]) === startedAt && !/[ZX]/.test(fields[STATE] ?? 'X');
-  } catch {
-    return false; // no process has this number
-  }
+  const { state, started } = statOf(pid);
+  return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
 };

@@ -19,15 +19,20 @@ const orEmpty = (read: () => string): string => {
   }
 };
 
-/** State and start time of a process: fields 3 and 22 of its stat line, counted from after its name. */
-const statOf = (pid: number): { readonly state: string; readonly started: string } => {
+/**
+ * State and start time of a process: fields 3 and 22 of its stat line, counted from after its name. Empty if there is no
+ * such process, or no /proc.
+ */
+export const statOf = (pid: number): { readonly state: string; readonly started: string } => {
   const line = orEmpty(() => readFileSync(`/proc/${pid}/stat`, 'latin1'));
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', started: fields[19] ?? '' };
 };
 
-const bootId = (): string => orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
-const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
+/** Differs after each start of the machine. Empty where it is unknown. */
+export const bootId = (): string => orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
+/** Names the space in which process numbers mean the same. Empty where it is unknown. */
+export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
 
 export const identifyProcess = (pid: number = process.pid): ProcessIdentity => ({
   ...{ pid, started: statOf(pid).started, bootId: bootId(), pids: pidNamespace() },

@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { bootId, pidNamespace } from '../../programs/process-identity.js';
 
 /**
  * Names the session of a folder, in its file `session`. Each process of a session has a folder of its own: so a later
@@ -10,12 +11,8 @@ export type SessionRecord = { readonly sessionId: string; readonly machine: stri
 
 /** This machine since its last start, as far as process numbers mean the same. Null if that is unknown. */
 export const thisMachine = (): string | null => {
-  try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-    return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
-  } catch {
-    return null; // not Linux
-  }
+  const [boot, pids] = [bootId(), pidNamespace()];
+  return boot === '' || pids === '' ? null : `${boot} ${pids}`;
 };
 
 export const sessionFile = (folder: string): string => path.join(folder, 'session');
