@@ -3,6 +3,7 @@ import type { Dimension } from '../agent/settings.js';
 import type { In, State, WaitReason } from '../agent/state.js';
 import type { FailureKind } from '../agent/values/failure-origin.js';
 import type { StopCause } from '../agent/values/stop-cause.js';
+import { reasonText } from '../api/reason-text.js';
 import type { JournalError, JournalErrorKind } from '../journal/journal-error.js';
 
 /** All exit codes of the program. docs/headless.md explains them to users. */
@@ -82,34 +83,12 @@ const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
   sameResults: exitCodes.taskFailed,
 };
 
-/** Message for each limit, with the way to continue where there is one. */
-const limitWords: Readonly<Record<Dimension, string>> = {
-  usd: 'The limit in dollars was reached. Continue with a higher one: pawl --continue --max-usd N -p "go on".',
-  tokens:
-    'The limit in tokens was reached. Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
-  time: 'The time limit was reached. Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
-  rounds:
-    'The limit in rounds was reached. Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
-  truncation: 'The reply was cut off at the output limit of the model several times.',
-  repeats: 'The model repeated the same calls, so the turn was stopped.',
-  errors: 'All calls of the model failed several times in a row, so the turn was stopped.',
-  sameResults: 'The calls of the model gave the same results several times, so the turn was stopped.',
-};
-
-type EndCause = Extract<WaitReason, { readonly kind: 'endOfTurn' }>['cause'];
-
-const endWords: Readonly<Record<EndCause, string>> = {
-  answer: '',
-  empty: 'The model gave an empty reply.',
-  refused: 'The model refused to answer.',
-  truncated: 'The answer was cut off at the output limit of the model.',
-};
-
-const stopWords: Readonly<Record<StopCause, string>> = {
-  user: 'The turn was cancelled.',
-  veto: 'A hook stopped the turn.',
-  approval: 'A call needed approval, but there was no user to ask.',
-  policy: 'The stopping policy ended the turn.',
+/** How to continue after a limit; empty where a higher limit is no help. */
+const continuedWith: Readonly<Partial<Record<Dimension, string>>> = {
+  usd: ' Continue with a higher one: pawl --continue --max-usd N -p "go on".',
+  tokens: ' Continue with a higher one: pawl --continue --max-tokens N -p "go on".',
+  time: ' Continue with a higher one: pawl --continue --max-minutes N -p "go on".',
+  rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
 const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
@@ -120,31 +99,32 @@ const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
 };
 
 const endingOfReason = (reason: WaitReason): ExitEnding => {
+  const message = reasonText(reason);
   switch (reason.kind) {
     case 'endOfTurn':
       return {
         exit: reason.cause === 'answer' ? exitCodes.done : exitCodes.taskFailed,
         reason: reason.cause,
-        message: endWords[reason.cause],
+        message,
       };
     case 'cancelled':
       return {
         exit: exitOfCause[reason.cause],
         reason: reason.cause === 'user' ? 'cancelled' : reason.cause,
-        message: stopWords[reason.cause],
+        message,
       };
     case 'budget':
       return {
         exit: exitOfDimension[reason.dimension],
         reason: `${reason.dimension}Limit`,
-        message: limitWords[reason.dimension],
+        message: `${message}${continuedWith[reason.dimension] ?? ''}`,
       };
     case 'error':
-      return { exit: exitOfFailure[reason.error], reason: reason.error, message: reason.message };
+      return { exit: exitOfFailure[reason.error], reason: reason.error, message };
     case 'start':
     case 'compacted':
     case 'resumed':
-      return { exit: exitCodes.done, reason: reason.kind, message: '' };
+      return { exit: exitCodes.done, reason: reason.kind, message };
     default:
       return reason satisfies never;
   }
