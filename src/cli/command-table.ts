@@ -104,7 +104,17 @@ const addRunners = (program: Command, end: End): void => {
   program
     .command('demo')
     .description('watch the agent repair a small project; needs no key and no network')
-    .action(async () => end(await (await import('./demo.js')).runDemo()));
+    .option(
+      '--crash',
+      'kill Pawl in the middle of a command instead, and resume: the command went on, and its result is found',
+    )
+    .action(async ({ crash }: { readonly crash?: true }) =>
+      end(
+        crash
+          ? await (await import('./demo/crash-demo.js')).runCrashDemo()
+          : await (await import('./demo/demo.js')).runDemo(),
+      ),
+    );
   const ask = program.command('ask [question...]');
   for (const [flag, meaning] of askFlags) ask.option(flag, meaning);
   ask

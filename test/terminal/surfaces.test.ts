@@ -40,7 +40,12 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'src/cli/machine/show-machine.ts': 'prints the table',
   'src/cli/settings/setup-commands.ts': 'prints scripts made from our own flags',
   'src/cli/headless/headless-prompt.ts': 'one constant sentence',
-  'src/cli/demo.ts': 'our own script and project; its story is that of a turn',
+  ...Object.fromEntries(
+    ['demo', 'crash-demo', 'sample-project'].map((name) => [
+      `src/cli/demo/${name}.ts`,
+      'our own script and project; its story is that of a turn',
+    ]),
+  ),
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste'],
