@@ -72,9 +72,13 @@ export const isolationArguments = (
 ];
 
 /** Arguments of the probe: the fence without a workspace and without session folders. */
-export const probeArguments = (features: Features, host: HostView, filtered: boolean): readonly string[] => [
+export const probeArguments = (
+  features: Features,
+  mounts: readonly Mount[],
+  filtered: boolean,
+): readonly string[] => [
   ...isolationArguments(features, { network: false, filtered }),
-  ...argumentsOfMounts(host.mounts),
+  ...argumentsOfMounts(mounts),
   ...systemWords(),
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
 ];

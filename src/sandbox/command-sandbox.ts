@@ -13,7 +13,7 @@ import {
   probeArguments,
 } from './bubblewrap-arguments.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
-import { viewHost } from './host/host-folders.js';
+import { hostMounts } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
 import { closingOthers } from './inherited-descriptors.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
@@ -144,7 +144,7 @@ class Sandbox implements CommandSandbox {
     const filter = commandFilter(process.arch, { local: true });
     const isFiltered = filter !== null;
     return probeBubblewrap(
-      { bwrap, filter, words: (features) => probeArguments(features, viewHost(), isFiltered) },
+      { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
       cacheFolder,
     );
   }
@@ -241,8 +241,15 @@ class Sandbox implements CommandSandbox {
     const probed = await this.#ask();
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();
-    const { workspace, environment, sessionFolder, hidden = [], passEnvironment = [] } = this.#options;
-    this.#view ??= viewSession({ workspace, environment, sessionFolder, hidden });
+    const {
+      workspace,
+      environment,
+      sessionFolder,
+      viewHost,
+      hidden = [],
+      passEnvironment = [],
+    } = this.#options;
+    this.#view ??= viewSession({ workspace, environment, sessionFolder, hidden, viewHost });
     const view = await this.#view;
     this.#refuseIfClosed();
     const bwrap = findFor(this.#options, 'bwrap');

@@ -3,6 +3,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { CommandRecord } from '../launcher/command-record.js';
 import type { TakenCommand } from '../launcher/launcher.js';
 import type { OutputReceiver } from '../launcher/spool-reader.js';
+import type { HostView } from './host/host-folders.js';
 import type { SandboxProbe } from './sandbox-probe.js';
 
 /** The commands of a sandbox: types only. */
@@ -20,6 +21,8 @@ export type CommandSandboxOptions = {
   readonly passEnvironment?: readonly string[];
   /** Files and folders that no fenced command may see: Pawl's own state and configuration. */
   readonly hidden?: readonly string[];
+  /** How the machine is inspected. Sandboxes that share a view give the same function. */
+  readonly viewHost?: (() => HostView) | undefined;
   /** Running commands go on if this process is killed, and are found again by their records. */
   readonly outlives?: boolean;
 };

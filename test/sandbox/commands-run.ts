@@ -1,5 +1,6 @@
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import type { ToolOutcome } from '../../src/ports/tool.js';
+import type { HostView } from '../../src/sandbox/host/host-folders.js';
 import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
@@ -14,6 +15,7 @@ export type Order = {
   readonly level: CommandLevel;
   /** What the agent's own environment would be. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly viewHost?: () => HostView;
 };
 
 const never = new AbortController().signal;
@@ -24,8 +26,9 @@ export const runCommand = async ({
   command,
   level,
   environment = process.env,
+  viewHost,
 }: Order): Promise<ToolOutcome> => {
-  const sandbox = createSessionSandbox({ environment });
+  const sandbox = createSessionSandbox({ environment, viewHost });
   const tool = commandTool({ environment, sandbox });
   try {
     return await tool.run(

@@ -9,6 +9,7 @@ import { runCommand } from './commands-run.js';
 import { type EverydayCommand, everydayCommands } from './everyday/commands.js';
 import { filesOf, withoutNoise } from './everyday/compare.js';
 import { makeProject, type ProjectKind } from './everyday/projects.js';
+import { shareHostView } from './share-host-view.js';
 
 /**
  * Everyday commands in small real repositories do the same inside the sandbox as outside. Every second one runs, or
@@ -38,6 +39,7 @@ const kinds: readonly ProjectKind[] = ['node', 'python', 'c'];
 
 describe('everyday commands', () => {
   let folder = '';
+  const viewHost = shareHostView();
   before(() => {
     folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'pawl-everyday-')));
     mkdirSync(path.join(folder, 'home'));
@@ -58,7 +60,7 @@ describe('everyday commands', () => {
       HOME: path.join(folder, 'home'),
       LANG: 'C.UTF-8',
     };
-    const { text } = await runCommand({ workspace, command, level, environment });
+    const { text } = await runCommand({ workspace, command, level, environment, viewHost });
     const seen = {
       output: withoutNoise(text, [workspace, path.dirname(workspace)]),
       files: filesOf(workspace),

@@ -8,6 +8,7 @@ import {
   type CommandSpec,
   createCommandSandbox,
 } from '../../src/sandbox/command-sandbox.js';
+import { shareHostView } from './share-host-view.js';
 
 /**
  * Runs the commands of scenarios through the sandbox and prints what came of them: as a program of its own, so that an
@@ -128,11 +129,18 @@ const runStep = async (
   return { code, output: running.output(), notes: await running.finish() };
 };
 
-const runScenario = async (scenario: Scenario): Promise<ScenarioEnd> => {
+const viewOnce = shareHostView();
+
+/** Scenarios that prepare nothing outside their own folders share one view of the machine. */
+const changesHost = ({ steps }: Scenario): boolean =>
+  steps.some((step) => 'host' in step && /\/(?:opt|etc|usr)\//.test(step.host));
+
+const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<ScenarioEnd> => {
   const { name, workspace, environment, sessionFolder, hidden, pass = [] } = scenario;
   const sandbox = createCommandSandbox({
     ...{ workspace, environment, sessionFolder, hidden },
-    ...{ passEnvironment: pass, cacheFolder: path.dirname(path.dirname(sessionFolder)) },
+    ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
+    ...{ passEnvironment: pass, cacheFolder },
   });
   const ends: StepEnd[] = [];
   const held: Running[] = [];
@@ -163,7 +171,7 @@ const main = async (): Promise<void> => {
   const servers = await Promise.all([Number(port), ...sockets].map(listen));
   const scenarios: readonly Scenario[] = JSON.parse(readFileSync(file, 'utf8'));
   const results: ScenarioEnd[] = [];
-  for (const scenario of scenarios) results.push(await runScenario(scenario));
+  for (const scenario of scenarios) results.push(await runScenario(scenario, path.dirname(file)));
   console.log(JSON.stringify(results));
   for (const server of servers) server.close();
 };

@@ -1,5 +1,4 @@
-import { accessSync, constants, type Dirent, readdirSync, readlinkSync, type Stats } from 'node:fs';
-import path from 'node:path';
+import { accessSync, constants, type Dirent, readdirSync, readlinkSync } from 'node:fs';
 import { statusOf } from '../../files/entry-status.js';
 import { type Mount, readable } from '../mounts.js';
 
@@ -65,7 +64,8 @@ const SECRET_PLACES = [
 
 /** Lock files: closed to others, but always empty. */
 const LOCKS = new Set(['/etc/.pwd.lock']);
-const SSH_KEY = /^\/etc\/ssh\/ssh_host_.*key$/;
+const SSH_FOLDER = '/etc/ssh';
+const SSH_KEY = /^ssh_host_.*key$/;
 const DEPTH_MAX = 5;
 const ENTRIES_MAX = 20_000;
 const OTHERS_READ = 0o004;
@@ -88,27 +88,29 @@ const entriesOf = (folder: string): readonly Dirent[] => {
   }
 };
 
-const isClosedToOthers = (status: Stats): boolean => {
-  const needed = status.isDirectory() ? OTHERS_ENTER : OTHERS_READ;
-  return (status.mode & needed) !== needed;
+const isClosedToOthers = (mode: number, isFolder: boolean): boolean => {
+  const needed = isFolder ? OTHERS_ENTER : OTHERS_READ;
+  return (mode & needed) !== needed;
 };
 
 /** Folders where people put their own files; packages install the rest. */
 const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
 
-/** Files and folders below `top` that this user may read and others may not. */
+/** Files and folders below `top` that this user may read and others may not. Thousands of entries: each step counts. */
 const privatePlaces = (top: string): readonly string[] => {
   const found: string[] = [];
   let left = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
     for (const entry of entriesOf(folder)) {
       if (entry.isSymbolicLink() || left-- <= 0) continue;
-      const place = path.join(folder, entry.name);
-      if (LOCKS.has(place)) continue;
-      const status = statusOf(place);
-      if (status === null) continue;
-      if ((isClosedToOthers(status) || SSH_KEY.test(place)) && mayRead(place)) found.push(place);
-      else if (status.isDirectory() && depth < DEPTH_MAX) visit(place, depth + 1);
+      const place = `${folder}/${entry.name}`;
+      const mode = statusOf(place)?.mode;
+      if (mode === undefined || LOCKS.has(place)) continue;
+      const isFolder = entry.isDirectory();
+      const isPrivate =
+        isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
+      if (isPrivate && mayRead(place)) found.push(place);
+      else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
     }
   };
   visit(top, 1);
@@ -132,14 +134,17 @@ export type HostView = {
   readonly masked: readonly string[];
 };
 
-/** Inspects the machine, which takes some milliseconds; once per session. */
+/** The system folders of this machine. */
+export const hostMounts = (): readonly Mount[] =>
+  [...FOLDERS, ...INNER_FOLDERS.filter(isWanted)].map(hostFolder).filter((mount) => mount !== null);
+
+/** Inspects the machine, which takes some 30 ms where much is installed by hand; once per session. */
 export const viewHost = (): HostView => {
-  const folders = [...FOLDERS, ...INNER_FOLDERS.filter(isWanted)];
   const secret = SECRET_PLACES.filter((place) => statusOf(place) !== null && mayRead(place));
   const closed = LOOKED_THROUGH.flatMap(privatePlaces).filter((place) => !secret.includes(place));
   const isInside = (place: string): boolean => secret.some((outer) => place.startsWith(`${outer}/`));
   return {
-    mounts: folders.map(hostFolder).filter((mount) => mount !== null),
+    mounts: hostMounts(),
     masked: [...secret, ...closed.filter((place) => !isInside(place))],
   };
 };

@@ -11,6 +11,8 @@ export type SessionSandboxOptions = {
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
   readonly passEnvironment?: readonly string[];
+  /** See CommandSandboxOptions. */
+  readonly viewHost?: CommandSandboxOptions['viewHost'];
   /** The session, whose running commands go on if this process is killed. Without it they are killed, too. */
   readonly sessionId?: string;
 };
@@ -31,7 +33,7 @@ export type SessionSandbox = {
 };
 
 const optionsOf = (
-  { environment, passEnvironment = [], sessionId }: SessionSandboxOptions,
+  { environment, passEnvironment = [], viewHost, sessionId }: SessionSandboxOptions,
   workspace: string,
 ): CommandSandboxOptions => {
   const state = stateFolder(environment);
@@ -40,6 +42,7 @@ const optionsOf = (
     workspace,
     environment,
     passEnvironment,
+    viewHost,
     sessionFolder: path.join(state, 'sandbox', name),
     cacheFolder: state,
     hidden: [state, configFolder(environment)],

@@ -6,7 +6,7 @@ import { isWithin } from '../../files/is-within.js';
 import { findProgram } from '../../programs/find-program.js';
 import { keptGitSettings } from '../host/git-settings.js';
 import { type HomeView, homeOf, SECRET_FOLDERS, viewHome } from '../host/home-folders.js';
-import { type HostView, viewHost } from '../host/host-folders.js';
+import { type HostView, viewHost as viewHostNow } from '../host/host-folders.js';
 import { commandFilter } from '../system-calls/command-system-calls.js';
 import { makeFolders, type SessionFolders } from './session-folders.js';
 import { removeStale } from './stale-folders.js';
@@ -18,6 +18,7 @@ export type SessionPlace = {
   readonly environment: ProcessEnvironment;
   readonly sessionFolder: string;
   readonly hidden: readonly string[];
+  readonly viewHost?: (() => HostView) | undefined;
 };
 
 export type SessionView = {
@@ -90,7 +91,7 @@ const writeFilters = (folder: string): SessionView['filters'] => {
 
 /** Inspects the machine and makes the session's folders. */
 export const viewSession = async (place: SessionPlace): Promise<SessionView> => {
-  const { workspace, environment, sessionFolder, hidden } = place;
+  const { workspace, environment, sessionFolder, hidden, viewHost = viewHostNow } = place;
   const secrets = secretPlaces(place);
   const host = viewHost();
   const home = viewHome({ environment, home: homeOf(environment.HOME ?? homedir()), workspace, hidden });
