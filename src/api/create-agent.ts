@@ -43,6 +43,8 @@ export type AgentOptions = {
   readonly tools?: readonly Tool[];
   /** Tools in addition to `tools` or the built-in ones. */
   readonly moreTools?: readonly Tool[];
+  /** Gives the model the tool `task`: other agents that only read, with sessions of their own. Default: no. */
+  readonly tasks?: boolean;
   /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
   readonly passEnvironment?: readonly string[];
   /**
@@ -159,6 +161,23 @@ const openNew = async (parts: Parts, workspace: string, session: SessionOptions)
   return connect({ runtime, blobs: journals.blobs, models, id, tornTail: null, unpriced, redactor });
 };
 
+/** The tool `task` of a session. */
+const taskToolOf = async (parts: Parts, parentId: string): Promise<Tool> => {
+  const { clock, journals, report, redactor } = parts;
+  const [{ createTaskTool }, { createTaskSessions }, { taskInstructions }] = await Promise.all([
+    import('./tasks/task-tool.js'),
+    import('./tasks/task-sessions.js'),
+    import('../prompt/task.js'),
+  ]);
+  const instructTask = async ({ workspace, sandbox = 'off' }: Settings): Promise<string> => {
+    const place = { workspace, preset: 'plan', clock, sandbox: Promise.resolve(sandbox) } as const;
+    return redactor.clean(`${await instruct(place, report)}\n\n${taskInstructions}`);
+  };
+  return createTaskTool(
+    createTaskSessions({ parentId, clock, journals, runtime: () => parts.runtime, instruct: instructTask }),
+  );
+};
+
 /** Closes the session when the signal is aborted, now or later. */
 const closeOn = (signal: AbortSignal | undefined, session: Session): Session => {
   // an error while closing also rejects `ended`, so it can be ignored here
@@ -181,6 +200,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     clock = systemClock,
     tools,
     moreTools = [],
+    tasks = false,
     passEnvironment = [],
     secrets = {},
   } = options;
@@ -193,8 +213,11 @@ export const createAgent = (options: AgentOptions): Agent => {
     journals,
     clock,
     machine: agentMachine.fingerprint,
-    equip: ({ workspace }, sessionId) =>
-      equip(models, { tools, moreTools, passEnvironment, redactor, sessionId, workspace }),
+    equip: async ({ workspace }, sessionId, startedBy) => {
+      const own = tasks && startedBy === null ? [await taskToolOf(parts, sessionId)] : [];
+      const all = [...moreTools, ...own];
+      return equip(models, { tools, moreTools: all, passEnvironment, redactor, sessionId, workspace });
+    },
     newSessionId: () => newSessionId(clock),
     random: Math.random,
     report,

@@ -49,6 +49,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ].map(flagOf),
   flagOf('pictures'),
   flagOf('explore'),
+  flagOf('tasks'),
   flagOf('auto_commit'),
   ['--no-auto-commit', 'turn auto-commit off again in a resumed session'],
   flagOf('profile'),
@@ -82,6 +83,7 @@ export type RunFlags = {
   readonly autoCommit?: boolean;
   readonly profile?: string;
   readonly explore?: true;
+  readonly tasks?: true;
   readonly continue?: true;
   readonly resume?: string | true;
   readonly takeOver?: true;

@@ -122,6 +122,15 @@ const common: readonly Setting[] = [
     help: 'give the model a tool that answers questions about files too large to read; it uses programs and further model calls (pawl ask), which count toward the limits',
   }),
   row({
+    key: 'tasks',
+    kind: onOrOff,
+    project: 'tighten',
+    flag: '--tasks',
+    builtIn: 'false',
+    tightest: false,
+    help: 'give the model a tool that starts other agents: each has a session of its own, reads the workspace, changes nothing, and counts toward the limits',
+  }),
+  row({
     key: 'pictures',
     kind: words('no', 'auto', 'yes'),
     project: 'tighten',

@@ -10,6 +10,9 @@ export type Blobs = {
   get(sha256: string): Promise<string | undefined>;
 };
 
+/** A call that starts a session: that of a task. The batch and the call together are unique in their session. */
+export type StartedBy = { readonly sessionId: string; readonly batchId: string; readonly callId: string };
+
 /** The first line of a journal. */
 export type Header<M extends MachineTypes = AgentTypes> = {
   readonly version: 1;
@@ -19,6 +22,8 @@ export type Header<M extends MachineTypes = AgentTypes> = {
   readonly createdAt: number;
   readonly workspace: string;
   readonly parent: { readonly sessionId: string; readonly seq: number } | null;
+  /** The call of another session that started this one; absent for a session of a user. */
+  readonly startedBy?: StartedBy;
   /** Fingerprint of the machine: a hash of its edges. */
   readonly machine: string;
   readonly settings: M['settings'];
@@ -82,6 +87,8 @@ export type SessionInfo = {
   readonly createdAt: number;
   readonly changedAt: number;
   readonly parent: Header['parent'];
+  /** As in the header. */
+  readonly startedBy?: StartedBy;
   readonly model: string;
   /** The user's first words, for lists; empty for a session without input. */
   readonly title: string;

@@ -1,6 +1,6 @@
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
-import type { Entry, Header, SessionInfo } from './journal.js';
+import type { Entry, Header, SessionInfo, StartedBy } from './journal.js';
 import type { Input, Watcher } from './session.js';
 
 /** Parameters of a new session. */
@@ -8,6 +8,8 @@ export type NewSession = {
   readonly settings: Settings;
   /** The system prompt; it stays the same for the whole session. */
   readonly instructions: string;
+  /** The call of another session that starts this one; absent for a session of a user. */
+  readonly startedBy?: StartedBy;
 };
 
 /**

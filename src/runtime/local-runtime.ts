@@ -1,7 +1,14 @@
 import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
 import type { Clock } from '../ports/clock.js';
-import type { FrozenPrompt, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
+import type {
+  FrozenPrompt,
+  Header,
+  Journal,
+  JournalStore,
+  OpenJournal,
+  StartedBy,
+} from '../ports/journal.js';
 import type { ToolDeclaration } from '../ports/model.js';
 import type { NewSession, Runtime } from '../ports/runtime.js';
 import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
@@ -19,7 +26,7 @@ export type RuntimeDependencies = {
   /** Hash of the machine's edges, for the headers of new journals. */
   readonly machine: string;
   /** What a session of these settings works with; called once whenever a session is created or opened. */
-  equip(settings: Settings, sessionId: string): Promise<SessionDependencies>;
+  equip(settings: Settings, sessionId: string, startedBy: StartedBy | null): Promise<SessionDependencies>;
   newSessionId(): string;
   /** A number from 0 to 1. */
   random(): number;
@@ -65,11 +72,16 @@ class OpenSessions implements LocalRuntime {
     this.#needs = needs;
   }
 
-  async create({ settings, instructions, stoppingPolicy }: NewSession & Stopping): Promise<string> {
+  async create({
+    settings,
+    instructions,
+    startedBy,
+    stoppingPolicy,
+  }: NewSession & Stopping): Promise<string> {
     const { journals, clock, machine, report } = this.#needs;
     checkSettings(settings);
     const sessionId = this.#needs.newSessionId();
-    const needs = await this.#needs.equip(settings, sessionId);
+    const needs = await this.#needs.equip(settings, sessionId, startedBy ?? null);
     const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
     // first, so that no header is ever durable without what it names
     const [instructionsHash, toolsHash] = await Promise.all([
@@ -82,6 +94,7 @@ class OpenSessions implements LocalRuntime {
       createdAt: clock.now(),
       workspace: settings.workspace,
       parent: null,
+      ...(startedBy === undefined ? {} : { startedBy }),
       machine,
       settings,
       instructions: instructionsHash,
@@ -103,7 +116,8 @@ class OpenSessions implements LocalRuntime {
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);
-      const needs = await this.#needs.equip({ ...state.session.settings, ...changes }, sessionId);
+      const { startedBy = null } = journal.header;
+      const needs = await this.#needs.equip({ ...state.session.settings, ...changes }, sessionId, startedBy);
       return { changes, equipment: this.#gather(needs, await journal.frozen(), stoppingPolicy) };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);

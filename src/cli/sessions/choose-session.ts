@@ -4,7 +4,7 @@ import { type Safe, safe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, usageStop } from '../flags.js';
-import { sessionsOf } from './stored-sessions.js';
+import { userSessions } from './stored-sessions.js';
 
 /** Reads a line in the terminal's own line mode. Ctrl-C ends the program. */
 const ask = async (question: Safe): Promise<string> => {
@@ -26,7 +26,7 @@ const ask = async (question: Safe): Promise<string> => {
 /** `--resume` without an id: lists the sessions and lets the user choose one. */
 export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
   if (flags.resume !== true) return flags;
-  const found = (await sessionsOf('agent')).slice(0, 20);
+  const found = (await userSessions()).slice(0, 20);
   if (found.length === 0) throw usageStop('There is no session to resume yet.');
   for (const [index, info] of found.entries()) {
     const number = safe`${index + 1}`.padStart(3);

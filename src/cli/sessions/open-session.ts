@@ -35,6 +35,7 @@ import {
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { openStateFolder } from './make-state-folder.js';
+import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 
@@ -230,15 +231,10 @@ const openHeld = async (
     onAsk: preset === 'ci' ? 'deny' : onAsk,
   };
   const stateFolder = openStateFolder(process.env);
-  // A session's tools are frozen when it begins: a resumed one may have this one, so it is provided.
-  const explores = flags.explore === true || resume !== null;
-  const moreTools = explores
-    ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
-    : [];
   const session = await openSession({
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),
-    moreTools,
+    ...(await optionalTools(flags, { model, stateFolder, resumes: resume !== null })),
     secrets: keysIn(flags.variables ?? {}),
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),

@@ -4,7 +4,30 @@ import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
 import { allSessions } from './stored-sessions.js';
 
-const lineOf = ({ sessionId, kind, changedAt, workspace, title, parent }: SessionInfo): Safe => {
+type Listed = { readonly info: SessionInfo; readonly tasks: number };
+
+/**
+ * The lines of the list. A task is counted in the line of the session that started it; without that session it has a line
+ * of its own.
+ */
+const foldTasks = (all: readonly SessionInfo[]): readonly Listed[] => {
+  const ids = new Set(all.map(({ sessionId }) => sessionId));
+  const tasks = new Map<string, number>();
+  const lines = all.filter(({ startedBy }) => {
+    if (startedBy === undefined || !ids.has(startedBy.sessionId)) return true;
+    tasks.set(startedBy.sessionId, (tasks.get(startedBy.sessionId) ?? 0) + 1);
+    return false;
+  });
+  return lines.map((info) => ({ info, tasks: tasks.get(info.sessionId) ?? 0 }));
+};
+
+const tasksText = (tasks: number): readonly Safe[] => {
+  if (tasks === 0) return [];
+  return [makeSafe(tasks === 1 ? '(1 task)' : `(${tasks} tasks)`)];
+};
+
+const lineOf = ({ info, tasks }: Listed): Safe => {
+  const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
   const asked = kind === 'ask' ? [safe`(pawl ask)`] : [];
   const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
   const about = [
@@ -13,16 +36,15 @@ const lineOf = ({ sessionId, kind, changedAt, workspace, title, parent }: Sessio
     oneLine(workspace, Number.POSITIVE_INFINITY),
     oneLine(title, 60),
   ];
-  return joinSafe([...about, ...asked, ...fork], safe`  `);
+  const ofSession = startedBy === undefined ? [] : [makeSafe(`(task of ${startedBy.sessionId})`)];
+  return joinSafe([...about, ...asked, ...fork, ...ofSession, ...tasksText(tasks)], safe`  `);
 };
 
-/** `pawl sessions`: one line a session, newest first. */
+/** `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. */
 export const listSessions = async (flags: { readonly json?: true }): Promise<number> => {
   const found = await allSessions();
-  for (const info of found) {
-    if (flags.json) writeJson(info);
-    else writeOut(safe`${lineOf(info)}\n`);
-  }
+  if (flags.json) for (const info of found) writeJson(info);
+  else for (const listed of foldTasks(found)) writeOut(safe`${lineOf(listed)}\n`);
   if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
 };

@@ -21,9 +21,9 @@ export const allSessions = async (): Promise<readonly SessionInfo[]> => {
   return found;
 };
 
-/** The sessions of one kind, newest first. */
-export const sessionsOf = async (kind: SessionInfo['kind']): Promise<readonly SessionInfo[]> =>
-  (await allSessions()).filter((info) => info.kind === kind);
+/** The sessions of the agent that a user has started, newest first: no tasks. */
+export const userSessions = async (): Promise<readonly SessionInfo[]> =>
+  (await allSessions()).filter(({ kind, startedBy }) => kind === 'agent' && startedBy === undefined);
 
 const unreadableText = ({ sessionId, title }: SessionInfo, older: SessionInfo | undefined): string => {
   const path = journalPath(stateFolder(process.env), sessionId);
@@ -34,6 +34,10 @@ const unreadableText = ({ sessionId, title }: SessionInfo, older: SessionInfo | 
   );
 };
 
+/** Tasks are gone on with by the session that started them. */
+const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: string): boolean =>
+  info.kind === kind && info.workspace === workspace && info.startedBy === undefined;
+
 /**
  * The id of the last session of a folder; null if there is none. Throws a `Stop` if the header of a newer session can't be
  * read: it may be the one that the user means.
@@ -42,10 +46,10 @@ export const lastSession = async (kind: SessionInfo['kind'], workspace: string):
   const all = await allSessions();
   for (const info of all) {
     if (info.unreadable !== undefined) {
-      const older = all.find((one) => one.kind === kind && one.workspace === workspace);
+      const older = all.find((one) => isCandidate(one, kind, workspace));
       throw new Stop(exitCodes.badInput, info.unreadable, unreadableText(info, older));
     }
-    if (info.kind === kind && info.workspace === workspace) return info.sessionId;
+    if (isCandidate(info, kind, workspace)) return info.sessionId;
   }
   return null;
 };

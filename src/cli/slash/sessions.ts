@@ -4,7 +4,7 @@ import { isBusy } from '../../terminal/status.js';
 import { cutLine } from '../../terminal/width.js';
 import { readSeq } from '../flags.js';
 import { forkId } from '../sessions/fork-session.js';
-import { findSession, foldStored, sessionsOf, storedJournals } from '../sessions/stored-sessions.js';
+import { findSession, foldStored, storedJournals, userSessions } from '../sessions/stored-sessions.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 
 /** `/resume`, `/fork`, `/clear`, and editing the last input: change to another session in the same terminal. */
@@ -16,7 +16,7 @@ const restOnly = ({ view }: CommandContext): void => {
 };
 
 const othersHere = async ({ session, workspace }: CommandContext): Promise<readonly SessionInfo[]> =>
-  (await sessionsOf('agent'))
+  (await userSessions())
     .filter((info) => info.workspace === workspace && info.sessionId !== session.id)
     .slice(0, SESSIONS_MAX);
 

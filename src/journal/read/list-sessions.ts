@@ -43,6 +43,7 @@ export const summarise = (
   createdAt: header.createdAt,
   changedAt,
   parent: header.parent,
+  ...(header.startedBy === undefined ? {} : { startedBy: header.startedBy }),
   model: header.settings.model,
   title,
 });

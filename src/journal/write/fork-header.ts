@@ -5,9 +5,9 @@ import { encodeHeader, encodeRecord } from '../format/line-codec.js';
 import { cannotRead, outOfRange } from '../journal-error.js';
 import { JournalScan } from '../read/scan.js';
 
-/** The header of a session that is forked from another one at `seq`. */
+/** The header of a session that is forked from another one at `seq`. A fork of a task is a session of the user. */
 export const forkHeader = <M extends MachineTypes>(
-  header: Header<M>,
+  { startedBy: _, ...header }: Header<M>,
   seq: number,
   sessionId: string,
   createdAt: number,

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** Tasks: sessions that a session starts, as users meet them. */
+
+test('with --tasks the model gives a task away; lists fold it, and --continue never means it', async (context) => {
+  const place = await makeServed(context, [
+    message(call('task-1', 'task', { purpose: 'read the note', prompt: 'What does note.txt say?' })),
+    message(call('read-1', 'read', { path: 'note.txt' })),
+    message(text('It says forty-two.')),
+    done,
+    message(text('Going on.')),
+  ]);
+  writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
+  expectCode(await runPawl(place, ['--tasks', '-p', 'find out']), 0);
+  expectValid(place.server);
+  const results = JSON.stringify(place.server.requests[3]?.body.messages.at(-1));
+  assert.match(results, /It says forty-two\.\\n\[task /);
+
+  const listed = await runPawl(place, ['sessions']);
+  assert.match(listed.stdout, /^\S+ .*find out {2}\(1 task\)\n$/);
+  const records = (await runPawl(place, ['sessions', '--json'])).stdout.trim().split('\n');
+  assert.equal(records.length, 2);
+
+  expectCode(await runPawl(place, ['--continue', '-p', 'go on']), 0);
+  assert.match(JSON.stringify(place.server.requests[4]?.body.messages[0]), /find out/);
+});
+
+test('without --tasks the model is not offered the tool', async (context) => {
+  const place = await makeServed(context, [done]);
+  expectCode(await runPawl(place, ['-p', 'hello']), 0);
+  const tools = place.server.requests[0]?.body.tools?.map(({ name }) => name) ?? [];
+  assert.ok(tools.includes('read') && !tools.includes('task'), tools.join(' '));
+});
