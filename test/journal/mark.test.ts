@@ -57,14 +57,56 @@ test('a cut inside an acknowledged line, or zeros over it, are damage and no tor
   }
 });
 
-test('a mark that a power loss mixed with an older one says nothing', async (context) => {
-  const { store, mark } = await stage(context);
+test('a power loss in the middle of a mark leaves the mark before it', async (context) => {
+  const { store, path, mark, bytes } = await stage(context);
+  const size = encodeMark({ seq: 0, crc: 0 }).length;
   const whole = await readFile(mark);
+  assert.equal(whole.length, 2 * size, 'the mark of the opening, and that of the entries');
   const older = encodeMark({ seq: COUNT - 1, crc: 4_000_000_000 });
-  for (let at = 1; at < whole.length; at++) {
-    await writeFile(mark, Buffer.concat([whole.subarray(0, at), older.subarray(at)]));
-    await (await store.open('a')).journal.close();
+  for (let at = 1; at < size; at++) {
+    for (const spoiled of [older.subarray(at), Buffer.alloc(size - at)]) {
+      await writeFile(mark, Buffer.concat([whole.subarray(0, size + at), spoiled]));
+      await writeFile(path, Buffer.concat([bytes, Buffer.alloc(7)]));
+      const { journal, tornTail } = await store.open('a');
+      assert.deepEqual([journal.seq, tornTail?.bytes], [COUNT, 7], 'zeros are no damage: there is a mark');
+      await journal.close();
+    }
   }
+});
+
+test('zeros before lines that were never acknowledged are cut off with them, and kept aside', async (context) => {
+  const { store, path, bytes, mark } = await stage(context);
+  const markThen = await readFile(mark);
+  const first = await store.open('a');
+  await first.journal.append(tell(3, first.state));
+  await first.journal.close();
+  const lines = (await readFile(path)).subarray(bytes.length);
+  const next = lines.indexOf(0x0a) + 1;
+  for (const [from, to] of [
+    [0, 1],
+    [5, 40],
+    [0, next],
+    [next - 1, next + 9],
+  ] as const) {
+    await writeFile(mark, markThen);
+    const tail = Buffer.from(lines).fill(0, from, to);
+    await writeFile(path, Buffer.concat([bytes, tail]));
+    const { journal, tornTail } = await store.open('a');
+    assert.deepEqual([journal.seq, tornTail?.bytes], [COUNT, tail.length]);
+    assert.deepEqual(await readFile(tornTail?.keptAs ?? ''), tail);
+    await journal.close();
+    assert.deepEqual(await readFile(path), bytes);
+  }
+});
+
+test('control: zeros before lines that may have been acknowledged are damage: the mark is old', async (context) => {
+  const { store, path, bytes, mark, lineAt } = await stage(context);
+  const size = encodeMark({ seq: 0, crc: 0 }).length;
+  await truncate(mark, size);
+  const zeroed = Buffer.from(bytes).fill(0, lineAt(5), lineAt(5) + 30);
+  await writeFile(path, zeroed);
+  await assert.rejects(store.open('a'), damagedAfter(3, /overwritten with zeros/));
+  assert.deepEqual(await readFile(path), zeroed);
 });
 
 test('zeros at the end of a journal without a mark are damage', async (context) => {

@@ -1,16 +1,22 @@
-import { readTextOrEmpty } from '../../files/regular-file.js';
+import { readRegular } from '../../files/regular-file.js';
 import { crc32c } from './crc32c.js';
 
 /**
  * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the journal, and is written
  * after each sync, without a sync of its own. A journal that ends before its mark was cut or overwritten. A journal may go
- * on behind its mark: after a power loss the mark can be old. A power loss can also mix an old mark with a new one, so each
- * has a checksum of its own.
+ * on behind its mark: after a power loss the mark can be old.
+ *
+ * A power loss can also spoil the mark that is being written. So the file has two places that are written in turn, and each
+ * mark has a checksum of its own: the other place still holds the mark before.
  */
 export type Mark = { readonly seq: number; readonly crc: number };
 
 /** Every mark has this length, so that a shorter number leaves nothing of a longer one behind. */
 const MARK_BYTES = 64;
+const PLACES = 2;
+
+/** Where the mark stands that is the `count`th to be written, from 0. */
+export const markOffset = (count: number): number => (count % PLACES) * MARK_BYTES;
 
 const sumOf = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
 
@@ -30,12 +36,23 @@ const decodeMark = (text: string): Mark | null => {
     if (seq === null || crc === null) return null;
     return numberIn(value, 'sum') === sumOf({ seq, crc }) ? { seq, crc } : null;
   } catch {
-    return null; // a power loss cut it: nothing is known then, as without a mark
+    return null; // a power loss cut it
   }
 };
 
 export const markPath = (path: string): string => path.replace(/\.jsonl$/, '.mark');
 
+const newer = (one: Mark | null, other: Mark | null): Mark | null =>
+  one === null || (other !== null && other.seq > one.seq) ? other : one;
+
+/** The newest mark in the bytes of a mark file; null if there is none. */
+export const decodeMarks = (bytes: Buffer): Mark | null => {
+  const [first, second] = [bytes.subarray(0, MARK_BYTES), bytes.subarray(MARK_BYTES)];
+  return newer(decodeMark(first.toString('latin1')), decodeMark(second.toString('latin1')));
+};
+
 /** The mark beside the journal `path`; null if there is none, or it is not readable. */
-export const readMark = async (path: string): Promise<Mark | null> =>
-  decodeMark(await readTextOrEmpty(markPath(path), MARK_BYTES));
+export const readMark = async (path: string): Promise<Mark | null> => {
+  const loaded = await readRegular(markPath(path), PLACES * MARK_BYTES);
+  return loaded.kind === 'file' ? decodeMarks(loaded.bytes) : null;
+};

@@ -13,24 +13,26 @@ const LINES_AT_ONCE = 256;
 
 /**
  * How a journal ends. `whole`: as it was written. `unended`: the last entry is complete, only its line feed is missing.
- * `torn`: the last line is incomplete, so its write was never confirmed as durable. `damaged`: a line that was complete
- * has changed; nothing after it can be trusted.
+ * `torn`: the last write was interrupted, so it was never confirmed as durable; `bytes` from the bad line to the end.
+ * `damaged`: a line that was complete has changed; nothing after it can be trusted.
+ *
+ * `zeros`: where a power loss has left zeros in the place of lost sectors, if anywhere. No line ever holds a zero.
  */
 export type ScanEnding =
   | { readonly kind: 'whole' }
   | { readonly kind: 'unended' }
-  | { readonly kind: 'torn'; readonly bytes: number; readonly zeros: 'yes' | 'no' }
+  | { readonly kind: 'torn'; readonly bytes: number; readonly zeros: 'none' | 'atEnd' | 'beforeLines' }
   | { readonly kind: 'damaged'; readonly error: JournalError };
 
-const zerosIn = (ending: ScanEnding): string | null =>
-  ending.kind === 'torn' && ending.zeros === 'yes' ? 'it was overwritten with zeros' : null;
+const ZEROS = 'it was overwritten with zeros';
 
 /**
  * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
  *
  * 1. `records` yields verified entries only: checksums, order and seq are right, from the header on.
- * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is the last one, has
- *    no line feed and is not a complete line with bytes added: a line that was complete is never cut off.
+ * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn in two cases: it is the last one, has
+ *    no line feed and is not a complete line with bytes added; or it holds zeros. `compare` then finds out whether it may
+ *    have been acknowledged: such a line is never cut off.
  */
 export class JournalScan<M extends MachineTypes> {
   readonly header: Header<M>;
@@ -41,16 +43,18 @@ export class JournalScan<M extends MachineTypes> {
   size: number;
   ending: ScanEnding;
   readonly #path: string;
+  readonly #end: number;
   readonly #first: Lines;
   readonly #rest: AsyncGenerator<Lines, undefined>;
 
   private constructor(
-    path: string,
+    { path, end }: { readonly path: string; readonly end: number },
     head: { readonly header: Header<M>; readonly crc: number },
     first: Lines,
     rest: AsyncGenerator<Lines, undefined>,
   ) {
     this.#path = path;
+    this.#end = end;
     this.header = head.header;
     this.crc = head.crc;
     this.#first = first;
@@ -99,7 +103,7 @@ export class JournalScan<M extends MachineTypes> {
       case 'bad':
         throw damaged(path, { line: 1, seq: 0 }, decoded.why);
       case 'header':
-        return new JournalScan(path, decoded, rest, blocks);
+        return new JournalScan({ path, end }, decoded, rest, blocks);
       default:
         return decoded satisfies never;
     }
@@ -112,16 +116,24 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   /**
-   * Compares the end with the mark of the journal, after all records were read. Without a mark, zeros are damage: nobody
-   * knows whether they lie over acknowledged lines.
+   * Compares the end with the mark of the journal, after all records were read. Zeros are damage if they may lie over
+   * acknowledged lines. Without a mark nobody knows. After a power loss the mark can be old: then lines behind zeros may
+   * have been acknowledged, unless the mark says that the last good line was the last one acknowledged.
    */
   compare(mark: Mark | null): void {
     const { ending } = this;
     if (ending.kind === 'damaged') return;
-    const why = mark === null ? zerosIn(ending) : this.#differsFrom(mark);
+    const why = (mark === null ? null : this.#differsFrom(mark)) ?? this.#judgeZeros(mark);
     if (why === null) return;
     const place = { line: this.line + 1, seq: this.seq };
     this.ending = { kind: 'damaged', error: damaged(this.#path, place, why) };
+  }
+
+  #judgeZeros(mark: Mark | null): string | null {
+    const { ending } = this;
+    if (ending.kind !== 'torn' || ending.zeros === 'none') return null;
+    if (mark === null) return ZEROS;
+    return ending.zeros === 'atEnd' || mark.seq === this.seq ? null : ZEROS;
   }
 
   #differsFrom({ seq, crc }: Mark): string | null {
@@ -155,11 +167,13 @@ export class JournalScan<M extends MachineTypes> {
   /** How the journal ends, given that the line at `index` is bad. */
   #judge({ bytes, start, ends, ended }: Lines, index: number, why: string): ScanEnding {
     const place = { line: this.line + 1, seq: this.seq };
-    if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };
     const line = bytes.subarray((ends[index - 1] ?? start - 1) + 1, ends[index]);
+    const bytesLeft = this.#end - this.size;
+    if (line.includes(0))
+      return { kind: 'torn', bytes: bytesLeft, zeros: ended === 'yes' ? 'beforeLines' : 'atEnd' };
+    if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };
     const shorter = decodeRecord(line.subarray(0, -1), this.crc, this.seq + 1);
-    if (shorter.kind === 'bad')
-      return { kind: 'torn', bytes: line.length, zeros: line.includes(0) ? 'yes' : 'no' };
+    if (shorter.kind === 'bad') return { kind: 'torn', bytes: bytesLeft, zeros: 'none' };
     return { kind: 'damaged', error: damaged(this.#path, place, 'the line feed at its end was overwritten') };
   }
 }

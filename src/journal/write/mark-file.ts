@@ -1,6 +1,6 @@
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
-import { encodeMark, type Mark, markPath } from '../format/mark.js';
-import { FILE_MODE } from '../journal-paths.js';
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { encodeMark, type Mark, markOffset, markPath } from '../format/mark.js';
+import { FILE_MODE, syncFolderSync } from '../journal-paths.js';
 
 /** The mark file of an open journal. Its failures stop nothing: an old mark claims less than is there. */
 export type MarkFile = {
@@ -17,17 +17,31 @@ const openNew = (path: string): number | null => {
   }
 };
 
-export const openMark = (path: string, mark: Mark): MarkFile => {
-  const descriptor = openNew(markPath(path));
+/** Makes the first mark durable: after a power loss there is a mark, and so zeros are known as what was never written. */
+const syncFirst = (descriptor: number, path: string): void => {
+  try {
+    fsyncSync(descriptor);
+    syncFolderSync(path);
+  } catch {
+    // without it, zeros at the end of the journal count as damage
+  }
+};
+
+export const openMark = (journal: string, mark: Mark): MarkFile => {
+  const path = markPath(journal);
+  const descriptor = openNew(path);
+  let count = 0;
   const write = (next: Mark): void => {
     if (descriptor === null) return;
     try {
-      writeSync(descriptor, encodeMark(next), 0, null, 0);
+      writeSync(descriptor, encodeMark(next), 0, null, markOffset(count));
+      count += 1;
     } catch {
       // the last mark stays
     }
   };
   write(mark);
+  if (descriptor !== null) syncFirst(descriptor, path);
   return {
     write,
     close: () => {

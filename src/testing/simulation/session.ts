@@ -4,7 +4,7 @@ import type { LocalRuntime } from '../../runtime/local-runtime.js';
 import { meetCrash } from './checks/crash.js';
 import { checkDamage } from './checks/damage.js';
 import { checkEnd } from './checks/end.js';
-import { checkKept, checkListed, SESSION_ID, tornBytes } from './checks/journal.js';
+import { checkKept, checkListed, markOf, SESSION_ID, tornBytes } from './checks/journal.js';
 import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
@@ -148,7 +148,9 @@ export class SimulatedSession {
     if (world.choices.chance(0.5)) {
       if (world.disk.hasPending()) world.meet('power cut with unsynced data');
       world.say('the power is cut');
-      world.hasHole = world.disk.cutPower(world.choices, world.plan.holes) || world.hasHole;
+      const zeros = world.disk.cutPower(world.choices, world.plan.holes);
+      if (zeros !== 'none') world.meet('zeros after a power cut');
+      world.zeros.add(zeros);
       bootAgain();
     }
     if (tornBytes(world) > 0) world.say(`the journal is torn: ${tornBytes(world)} bytes`);
@@ -233,20 +235,25 @@ export class SimulatedSession {
       if (kind === 'locked') life.die('it could not give back its lock');
       return;
     }
-    if (error instanceof JournalError && this.#isHole(error)) {
-      world.meet('damaged after the acknowledged events');
-      this.#isRefused = true;
-    } else
+    if (error instanceof JournalError && this.#mayBeDamage(error)) this.#isRefused = true;
+    else
       world.violate(
         'session-opens',
         `${kind}: ${error instanceof Error ? (error.stack ?? error.message) : error}`,
       );
   }
 
-  /** Zeros among lines that nobody acknowledged. All that was acknowledged is good, and can be forked. */
-  #isHole({ kind, place }: JournalError): boolean {
-    const acknowledged = Math.max(0, ...this.world.acknowledged.keys());
-    return kind === 'damaged' && this.world.hasHole && place !== null && place.seq >= acknowledged;
+  /**
+   * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an old one and lines
+   * behind the zeros. All that was acknowledged is good, and can be forked.
+   */
+  #mayBeDamage({ kind, place }: JournalError): boolean {
+    const { zeros, acknowledged } = this.world;
+    if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys())) return false;
+    const mark = markOf(this.world);
+    return mark === null
+      ? zeros.has('atEnd') || zeros.has('hole')
+      : zeros.has('hole') && mark.seq < place.seq;
   }
 
   /** The user begins to act; the end of the session is judged. */

@@ -14,7 +14,7 @@ export const situations = [
   'power cut with unsynced data',
   'torn tail',
   'acknowledged lines damaged',
-  'damaged after the acknowledged events',
+  'zeros after a power cut',
   'ENOSPC at a result',
   'ENOSPC while opening',
   'EIO at a sync',

@@ -1,7 +1,7 @@
 import type { Event } from '../../agent/event.js';
 import type { State } from '../../agent/state.js';
 import type { Choices } from './choices.js';
-import { Disk } from './disk/disk.js';
+import { Disk, type Zeros } from './disk/disk.js';
 import type { SessionPlan } from './plan.js';
 import type { Situation } from './situations.js';
 import { Timeline } from './timeline.js';
@@ -94,8 +94,8 @@ export class World {
   readonly delays = new Map<string, number>();
   /** The session's creation has been acknowledged. */
   isCreated = false;
-  /** A power cut has left a hole in the journal's last group: the session may refuse to open. */
-  hasHole = false;
+  /** What the power cuts have left in the journal's last group. */
+  readonly zeros = new Set<Zeros>();
   /** Faults have ended: the session must settle. */
   isHealed = false;
   /** The wall clock is ahead of the timeline by this much. */

@@ -2,15 +2,19 @@ import { fileJournals } from '../../../journal/file-store.js';
 import { JournalError } from '../../../journal/journal-error.js';
 import { GrowingBytes } from '../disk/growing-bytes.js';
 import type { World } from '../world.js';
-import { acknowledgedPart, checkListed, SESSION_ID } from './journal.js';
+import { acknowledgedPart, checkListed, markOf, SESSION_ID } from './journal.js';
 
 /**
  * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
  * stay as it is. Then the damage is undone.
+ *
+ * Not while the mark is old after a power cut: then nobody knows what was acknowledged (docs/journal.md).
  */
 export const checkDamage = async (world: World, folder: string): Promise<void> => {
   const part = acknowledgedPart(world);
   if (part === null) return;
+  const mark = markOf(world);
+  if (mark !== null && mark.seq < Math.max(...world.acknowledged.keys())) return;
   const { node, bytes } = part;
   const before = Buffer.from(node.content.view());
   const damaged = Buffer.from(before);

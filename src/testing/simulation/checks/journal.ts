@@ -1,5 +1,6 @@
 import type { Event } from '../../../agent/event.js';
 import type { State } from '../../../agent/state.js';
+import { decodeMarks, type Mark } from '../../../journal/format/mark.js';
 import { createStateCheck } from '../../../journal/read/state-check.js';
 import type { LocalRuntime } from '../../../runtime/local-runtime.js';
 import type { FileNode } from '../disk/disk.js';
@@ -12,6 +13,12 @@ export const SESSION_ID = 'session';
 const journalOf = (world: World): FileNode | undefined => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.jsonl`]);
   return node?.kind === 'file' ? node : undefined;
+};
+
+/** The mark beside the journal; null if there is none. */
+export const markOf = (world: World): Mark | null => {
+  const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.mark`]);
+  return node?.kind === 'file' ? decodeMarks(node.content.view()) : null;
 };
 
 const NEWLINE = 0x0a;

@@ -63,18 +63,23 @@ const applyNames = (entries: Map<string, DiskNode>, changes: readonly NameChange
 
 type Write = Extract<Change, { readonly kind: 'write' }>;
 
-/** What remains of a write that the power cut interrupted. Returns whether zeros stand in the place of some of its bytes. */
-const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): boolean => {
+/** What a power cut left in the place of lost bytes. `hole`: zeros before bytes of the same write. */
+export type Zeros = 'none' | 'atEnd' | 'hole';
+
+/** What remains of a write that the power cut interrupted. */
+const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
   const kept = choices.below(bytes.length + 1);
   file.write(bytes.subarray(0, kept), at);
-  if (!choices.chance(0.3)) return false;
+  if (!choices.chance(0.3)) return 'none';
   // the size was extended, but not every sector got its data
+  let hasHole = false;
   for (let start = kept; start < bytes.length; start += SECTOR_BYTES) {
     const sector = bytes.subarray(start, start + SECTOR_BYTES);
     const isKept = mayHaveHoles && start > kept && choices.chance(0.5);
+    hasHole ||= isKept;
     file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
   }
-  return kept < bytes.length;
+  return hasHole ? 'hole' : 'atEnd';
 };
 
 export class Disk {
@@ -175,18 +180,19 @@ export class Disk {
     return visit(this.root);
   }
 
-  /** Rule 2. Returns whether zeros were left: only file systems that write sizes before data leave some. */
-  cutPower(choices: Choices, mayHaveHoles: boolean): boolean {
-    let hasHole = false;
+  /** Rule 2. Returns the worst that it left: only file systems that write sizes before data leave zeros. */
+  cutPower(choices: Choices, mayHaveHoles: boolean): Zeros {
+    const left: Zeros[] = [];
     const lose = (node: DiskNode): void => {
       const kept = node.pending.length === 0 ? 0 : choices.below(node.pending.length + 1);
       if (node.kind === 'folder') this.#loseNames(node, kept);
-      else hasHole = this.#loseContent(node, kept, choices, mayHaveHoles) || hasHole;
+      else left.push(this.#loseContent(node, kept, choices, mayHaveHoles));
       if (node.kind === 'folder') for (const entry of node.entries.values()) lose(entry);
     };
     lose(this.root);
     this.#countLinks();
-    return hasHole;
+    if (left.includes('hole')) return 'hole';
+    return left.includes('atEnd') ? 'atEnd' : 'none';
   }
 
   #countLinks(): void {
@@ -205,13 +211,13 @@ export class Disk {
     folder.pending = [];
   }
 
-  #loseContent(file: FileNode, kept: number, choices: Choices, mayHaveHoles: boolean): boolean {
-    if (file.pending.length === 0) return false;
+  #loseContent(file: FileNode, kept: number, choices: Choices, mayHaveHoles: boolean): Zeros {
+    if (file.pending.length === 0) return 'none';
     for (const change of file.pending.slice(0, kept)) applyChange(file.durable, change);
     const next = file.pending[kept];
-    const hasHole = next?.kind === 'write' && tear(file.durable, next, choices, mayHaveHoles);
+    const zeros = next?.kind === 'write' ? tear(file.durable, next, choices, mayHaveHoles) : 'none';
     file.content = new GrowingBytes(file.durable.view());
     file.pending = [];
-    return hasHole;
+    return zeros;
   }
 }
