@@ -103,14 +103,20 @@ test('the stream of a session that is gone on with begins with what the opening 
 });
 
 test('a journal with a torn tail is cut and gone on with', async (context) => {
-  const place = await makeServed(context, [done, done]);
+  const place = await makeServed(context, [done, done, done]);
   expectCode(await runPawl(place, ['-p', 'one']), 0);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
   writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
   const ended = await runPawl(place, ['--continue', '-p', 'two']);
   expectCode(ended, 0);
-  assert.match(ended.stderr, /torn/);
+  assert.match(ended.stderr, /torn-1/);
   expectValid(place.server);
+  writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
+  const { ANTHROPIC_API_KEY: _, ...environment } = place.environment;
+  const failed = await runPawl({ ...place, environment }, ['--continue', '-p', 'three']);
+  expectCode(failed, 78);
+  assert.match(failed.stderr, /14 bytes .* incomplete after a crash.*torn-2/, 'the only run that can say so');
+  expectCode(await runPawl(place, ['--continue', '-p', 'three']), 0);
 });
 
 test('a fork goes on from its line with a conversation of its own', async (context) => {

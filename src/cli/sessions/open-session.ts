@@ -38,6 +38,7 @@ import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
+import { tornSentence } from './torn-journal-text.js';
 
 /** Opens a new or resumed session from flags and environment. */
 
@@ -260,6 +261,8 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
   try {
     return await openHeld(given, folder, wanted, held);
   } catch (error) {
+    // The torn end is cut off by now, and only this opening knows of it.
+    if (held !== null && held.tornTail !== null) wanted.warn(tornSentence(held.tornTail));
     // The first failure is reported. A session that had begun has closed its journal already.
     await held?.release().catch(() => undefined);
     throw error;

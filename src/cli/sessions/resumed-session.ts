@@ -1,7 +1,7 @@
 import type { Settings } from '../../agent/settings.js';
 import type { State } from '../../agent/state.js';
 import type { JournalStep } from '../../journal/read/steps.js';
-import type { JournalStore } from '../../ports/journal.js';
+import type { JournalStore, OpenJournal } from '../../ports/journal.js';
 import { storedJournals } from './stored-sessions.js';
 
 /**
@@ -64,6 +64,7 @@ export type HeldSession = {
   /** The current settings. */
   readonly settings: Settings;
   readonly recent: RecentTurns | null;
+  readonly tornTail: OpenJournal['tornTail'];
   /** The store whose `open` hands out the journal that is open already. */
   readonly journals: JournalStore;
   /** Closes the journal. For a failure before a session runs. */
@@ -78,6 +79,7 @@ export const holdSession = async (sessionId: string, takeOver: boolean): Promise
   return {
     settings: opened.state.session.settings,
     recent: past(),
+    tornTail: opened.tornTail,
     journals: { ...store, open: async () => opened },
     release: () => opened.journal.close(),
   };
