@@ -102,6 +102,19 @@ test('whose lock was taken over is told by whom, and leaves the lock of the othe
   });
 });
 
+test('a lock whose file could not be removed is free for the same process', async (context) => {
+  const folder = await makeFolder(context);
+  const path = join(folder, 'a.lock');
+  const lock = await acquireLock(path);
+  const claim = claimOf(path, await readFile(path, 'utf8'));
+  await mkdir(claim); // as a full disk, it takes no claim
+  await lock.release();
+  await access(path);
+  await rm(claim, { recursive: true });
+  await (await acquireLock(path)).release();
+  assert.deepEqual(await readdir(folder), []);
+});
+
 test('a lock that somebody deleted is no longer held', async (context) => {
   const path = join(await makeFolder(context), 'a.lock');
   const lock = await acquireLock(path);

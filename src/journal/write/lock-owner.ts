@@ -84,6 +84,8 @@ const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<b
   const answer = socket === null ? 'unknown' : await answers(socket);
   if (answer !== 'unknown') return answer === 'refused';
   if (holder.pids === '' || holder.pids !== self.pids) return false;
+  // This process has closed the socket, but a full disk kept the file.
+  if (socket !== null && holder.pid === self.pid && holder.started === self.started) return true;
   return !isRunning(holder.pid) || (await startOf(holder.pid)) !== holder.started;
 };
 
