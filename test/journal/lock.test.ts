@@ -8,6 +8,8 @@ import { checkHolder, describeSelf, type Holder } from '../../src/journal/write/
 import { startChild } from './start-child.js';
 import { makeFolder } from './story.js';
 
+const NEVER = 2 ** 30;
+
 for (const platform of ['linux', 'darwin']) {
   test(`on ${platform} a lock is held by one at a time, and free when released`, async (context) => {
     const folder = await makeFolder(context);
@@ -115,6 +117,27 @@ test('a lock whose file could not be removed is free for the same process', asyn
   assert.deepEqual(await readdir(folder), []);
 });
 
+test('who took a lock over and died leaves its duty to renew the journal to the next, and that one to the next', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  const own = await describeSelf();
+  await writeFile(path, JSON.stringify({ ...own, bootId: 'b0', host: 'there' }));
+  const taker = await acquireLock(path, { takeOver: true });
+  assert.equal(taker.predecessor, 'unknown');
+  let text = await readFile(path, 'utf8');
+  await taker.release();
+  for (let count = 0; count < 3; count++) {
+    await writeFile(path, JSON.stringify({ ...JSON.parse(text), pid: NEVER, socket: '' })); // it was killed
+    const next = await acquireLock(path);
+    assert.equal(next.predecessor, 'unknown');
+    text = await readFile(path, 'utf8');
+    await next.release();
+  }
+  await writeFile(path, JSON.stringify({ ...own, pid: NEVER }));
+  const control = await acquireLock(path);
+  assert.equal(control.predecessor, 'gone');
+  await control.release();
+});
+
 test('a lock that somebody deleted is no longer held', async (context) => {
   const path = join(await makeFolder(context), 'a.lock');
   const lock = await acquireLock(path);
@@ -153,7 +176,6 @@ test('who saw an earlier holder does not replace the lock of a later one', async
   assert.deepEqual(await readdir(dirname(path)), ['a.lock']);
 });
 
-const NEVER = 2 ** 30;
 const linux: Partial<Holder> = { host: 'here', system: 's1', bootId: 'b1', pids: 'p1' };
 const other: Partial<Holder> = { host: 'here', system: '', bootId: '', pids: '', started: '' };
 type Row = readonly [

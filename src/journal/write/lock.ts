@@ -76,29 +76,45 @@ const lossOf = (path: string): JournalError => {
   );
 };
 
+/** The lock file of this process. `renews`: the journal is still to be renewed, see `mustRenew`. */
+type OwnText = (renews: boolean) => string;
+
+type Taken = Pick<Lock, 'predecessor'> & { readonly own: string };
+
+/**
+ * True if the dead holder had taken the lock from one that may be alive. It may have died before it gave the journal a new
+ * file, so whoever comes next does that.
+ */
+const mustRenew = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && Reflect.get(value, 'renews') === true;
+  } catch {
+    return true; // unreadable after a power loss
+  }
+};
+
 /** Writes the lock file; replaces that of a dead holder, or of any holder with `takeOver`. */
-const takeFile = async (
-  path: string,
-  self: Holder,
-  own: string,
-  takeOver: boolean,
-): Promise<Lock['predecessor']> => {
+const takeFile = async (path: string, self: Holder, textOf: OwnText, takeOver: boolean): Promise<Taken> => {
   const refuseLiving = async (text: string): Promise<void> => {
     const rival = parseHolder(text);
     if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
     throw locked(path, rival, whereIs(rival, self));
   };
   for (;;) {
-    if (await createFile(path, own)) return 'gone';
+    const plain = textOf(false);
+    if (await createFile(path, plain)) return { predecessor: 'gone', own: plain };
     const text = await readLockText(path);
     if (text === null) continue;
     const holder = parseHolder(text);
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));
+    const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
+    const own = textOf(predecessor === 'unknown');
     if (!(await replaceFile(path, text, own, refuseLiving))) continue;
     const socket = holder === undefined ? null : socketOf(path, holder);
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
-    return check === 'gone' ? 'gone' : 'unknown';
+    return { predecessor, own };
   }
 };
 
@@ -107,9 +123,10 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
   const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
   const self = await describeSelf(platform, socket === null ? '' : name);
   // no two locks have the same text, not even those of one process
-  const own = `${JSON.stringify({ ...self, lockId: randomUUID() })}\n`;
+  const identity = { ...self, lockId: randomUUID() };
+  const textOf: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
   try {
-    const predecessor = await takeFile(path, self, own, takeOver);
+    const { predecessor, own } = await takeFile(path, self, textOf, takeOver);
     let releasing: Promise<void> | undefined;
     const release = async (): Promise<void> => {
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
