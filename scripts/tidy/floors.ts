@@ -38,13 +38,13 @@ const FLOORS: Readonly<Record<string, number>> = {
   'ask/api': 6.5,
   'ask.ts': 6.8,
   testing: 7,
-  acp: 7,
   mcp: 7,
   inspector: 7,
   restate: 7,
   'machine.ts': 8,
   'index.ts': 8,
   terminal: 8.5,
+  acp: 8.7,
   cli: 9,
 };
 /** Parts that know nothing but themselves and what is below them. */

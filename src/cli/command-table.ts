@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { defaultProvider, keylessProvider, providers } from '../providers/provider-table.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError, writeOut } from '../terminal/write.js';
+import { acpFlags } from './acp/acp-flags.js';
 import { type AskFlags, askFlags } from './ask/ask-flags.js';
 import { exitCodes } from './exit-codes.js';
 import { withAdvice } from './flag-advice.js';
@@ -122,6 +123,14 @@ const addRunners = (program: Command, end: End): void => {
     .action(async (words: readonly string[], own: AskFlags, command: Command) => {
       const flags = { ...command.optsWithGlobals<AskFlags>(), ...own };
       end(await (await import('./ask/ask-command.js')).runAsk(flags, words));
+    });
+  const acp = program.command('acp');
+  for (const [flag, meaning] of acpFlags) acp.option(flag, meaning);
+  acp
+    .description('be the agent of an editor that speaks the Agent Client Protocol (docs/editors.md)')
+    .action(async (own: RunFlags, command: Command) => {
+      const flags = { ...command.optsWithGlobals<RunFlags>(), ...own };
+      end(await (await import('./acp/acp-command.js')).runAcp(flags));
     });
   addRunFlags(program.command('fork <id> [prompt...]'))
     .description('start a new session from a line of an old one')

@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { fstatSync, type Stats, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
@@ -12,11 +12,15 @@ import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js'
 
 const STDOUT = 1;
 const STDERR = 2;
+/** Where output goes; stderr while stdout is reserved for a protocol. */
+let output = STDOUT;
 /** Pause between attempts to write to a slow reader. */
 const PAUSE_MS = 5;
 
-const writeWhole = (descriptor: number, text: string): void => {
-  let rest = Buffer.from(text, 'utf8');
+const isPipe = (status: Stats): boolean => status.isFIFO() || status.isSocket();
+
+const writeWhole = (descriptor: number, content: string | Buffer): void => {
+  let rest = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
@@ -28,7 +32,7 @@ const writeWhole = (descriptor: number, text: string): void => {
 };
 
 /** Writes to stdout. Throws EPIPE if the reader is gone. */
-export const writeOut = (text: Safe): void => writeWhole(STDOUT, keepStyles(text));
+export const writeOut = (text: Safe): void => writeWhole(output, keepStyles(text));
 
 /** Writes to stderr. Ignores a reader that is gone. */
 export const writeError = (text: Safe): void => {
@@ -49,7 +53,29 @@ export const writeWindow = (text: Safe): void => {
 };
 
 /** Writes a result to stdout: unchanged to a file or pipe, made safe for a terminal. Throws EPIPE. */
-export const writeResult = (text: string): void => writeWhole(STDOUT, isatty(STDOUT) ? makeSafe(text) : text);
+export const writeResult = (text: string): void => writeWhole(output, isatty(output) ? makeSafe(text) : text);
 
 /** Writes a value to stdout as JSON. Throws EPIPE. */
 export const writeJson = (value: unknown, indent = 0): void => writeOut(safe`${safeJson(value, indent)}\n`);
+
+/** Writes bytes to stdout without waiting for a slow reader: the promise resolves once they are written. */
+const openStdout = async (): Promise<(bytes: Uint8Array) => Promise<void>> => {
+  if (!isPipe(fstatSync(STDOUT))) return async (bytes) => writeWhole(STDOUT, Buffer.from(bytes));
+  const { Socket } = await import('node:net');
+  const socket = new Socket({ fd: STDOUT, readable: false, writable: true });
+  socket.on('error', () => undefined); // each write reports it
+  return (bytes) =>
+    new Promise((resolve, reject) =>
+      socket.write(bytes, (error) => (error instanceof Error ? reject(error) : resolve())),
+    );
+};
+
+/**
+ * Reserves stdout for a protocol: its messages are written to the returned stream, and everything else that would be
+ * printed there goes to stderr from now on. Writing fails once the reader is gone.
+ */
+export const reserveStdout = async (): Promise<WritableStream<Uint8Array>> => {
+  output = STDERR;
+  const write = await openStdout();
+  return new WritableStream({ write: (bytes) => write(bytes) });
+};

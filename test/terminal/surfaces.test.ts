@@ -46,6 +46,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
       'our own script and project; its story is that of a turn',
     ]),
   ),
+  'src/cli/acp/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste'],
@@ -53,7 +54,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };
-const COMMANDS_ELSEWHERE = ['demo', 'machine', 'completion'];
+const COMMANDS_ELSEWHERE = ['acp', 'demo', 'machine', 'completion'];
 
 let folder = '';
 const kept = { folder: process.cwd(), environment: { ...process.env } };

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
-import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '../../agent/settings.js';
+import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
 import { isLimited } from '../../agent/values/limit.js';
 import { openSession, type Session } from '../../api/create-agent.js';
 import { fileJournals } from '../../journal/file-store.js';
@@ -8,7 +8,7 @@ import { journalPath } from '../../journal/journal-paths.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
-import { isBare, oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import {
   afterToolsOf,
@@ -37,6 +37,7 @@ import {
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
+import { defaultLimits, defaultPreset, onAskAt, type Place, queueOnCancelAt } from './session-place.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 import { tornSentence } from './torn-journal-text.js';
 
@@ -50,9 +51,6 @@ export type Opened = {
   /** The turns of a resumed session that are printed again; null for a new session. */
   readonly resumed: { readonly recent: RecentTurns | null } | null;
 };
-
-/** `terminal`: a user can answer questions. */
-export type Place = 'terminal' | 'headless';
 
 const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
   if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
@@ -129,7 +127,7 @@ const writtenFrom = (
   writtenRules.length === 0 && before.length === 0 ? {} : { writtenRules };
 
 /** Checks all flags before configuration and model, so that errors of the command line come first. */
-const refuseBadFlags = (flags: RunFlags): void => {
+export const refuseBadFlags = (flags: RunFlags): void => {
   for (const read of [
     limitsOf,
     onAskOf,
@@ -153,17 +151,6 @@ const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset | null): S
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? sandboxOf(given) : chosen;
 };
-
-/**
- * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
- * high because a model that waits for something repeats a call several times and gets the same result.
- */
-const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
-
-const defaultLimits = (place: Place): Limits => ({
-  ...defaultSettings.limits,
-  ...(place === 'headless' ? headlessLimits : {}),
-});
 
 /** Everything that is settled before a session is opened. */
 type Prepared = {
@@ -215,21 +202,19 @@ const openHeld = async (
   const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
   const afterTools = afterToolsOf(flags);
   const effort = effortOf(flags);
-  const onAsk = place === 'terminal' ? 'ask' : (newOnAsk ?? 'stop');
-  const preset = newPreset ?? (before === null ? (place === 'terminal' ? 'careful' : 'auto') : null);
+  const preset = newPreset ?? (before === null ? defaultPreset(place) : null);
   const sandbox = chosenSandbox(given, flags, preset ?? before?.preset ?? null);
   if (sandbox !== 'off') startProbe(workspace);
   const settings: Partial<Settings> = {
     ...patience(flags),
     ...(effort === null ? {} : { effort }),
-    // Queued input goes back into the input line, which plain output does not have: there it is held.
-    queueOnCancel: place === 'terminal' && !isBare(process.env) && flags.plain !== true ? 'restore' : 'hold',
+    queueOnCancel: queueOnCancelAt(place, flags),
     ...profile,
     ...afterTools,
     ...rulesFrom(flags, preset, before?.rules),
     ...writtenFrom(flags, before?.writtenRules),
     limits,
-    onAsk: preset === 'ci' ? 'deny' : onAsk,
+    onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
   const session = await openSession({

@@ -15,6 +15,9 @@ export type NextSession = {
   readonly text?: string;
 };
 
+/** What commands use of a view. */
+export type CommandView = Pick<InteractiveView, 'state' | 'print' | 'pick' | 'redraw'>;
+
 /** The session, the view and the operations that a slash command can use. */
 export type CommandContext = {
   readonly session: Session;
@@ -22,7 +25,7 @@ export type CommandContext = {
   readonly workspace: string;
   readonly flags: RunFlags;
   readonly look: Look;
-  readonly view: InteractiveView;
+  readonly view: CommandView;
   /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
   move(to: NextSession): Promise<void>;
   /** Attaches the clipboard's picture to the input line; one at a time. */

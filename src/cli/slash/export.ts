@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { emptyConversation, messagesOf } from '../../agent/conversation.js';
 import type { Message } from '../../agent/message.js';
+import { codeFence } from '../../base/code-fence.js';
 import { codeOf } from '../../journal/journal-error.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { foldStored } from '../sessions/stored-sessions.js';
@@ -10,13 +11,6 @@ import { type Command, NotNow } from './command-context.js';
 /** `/export`: writes the conversation to a Markdown file. */
 
 type Part = Message['parts'][number];
-
-/** A code block whose fence is longer than any run of backticks in the text. */
-const fenced = (text: string, language = ''): string => {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
-  const fence = '`'.repeat(longest + 1);
-  return `${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`;
-};
 
 const partText = (part: Part): string => {
   switch (part.type) {
@@ -28,9 +22,9 @@ const partText = (part: Part): string => {
         .map((line) => `> ${line}`)
         .join('\n');
     case 'call':
-      return `**${part.tool}**\n\n${fenced(part.rawInput ?? JSON.stringify(part.input, null, 2), 'json')}`;
+      return `**${part.tool}**\n\n${codeFence(part.rawInput ?? JSON.stringify(part.input, null, 2), 'json')}`;
     case 'result':
-      return `**${part.tool}** ${part.failed ? 'failed' : 'answered'}\n\n${fenced(part.text)}`;
+      return `**${part.tool}** ${part.failed ? 'failed' : 'answered'}\n\n${codeFence(part.text)}`;
     default:
       return part satisfies never;
   }

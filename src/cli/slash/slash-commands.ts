@@ -12,7 +12,7 @@ export type TypedInput =
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Name, arguments, description. Help, completion and documentation are made from this table. */
-const commands = [
+export const slashCommands = [
   ['help', '', 'show this list'],
   ['model', '[NAME]', 'choose the model for the next calls'],
   ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium or high'],
@@ -45,15 +45,15 @@ const commands = [
   ['quit', '', 'leave; the session can be resumed'],
 ] as const;
 
-export type CommandName = Exclude<(typeof commands)[number][0], 'later'>;
+export type CommandName = Exclude<(typeof slashCommands)[number][0], 'later'>;
 
-export const slashHelp: readonly (readonly [string, string])[] = commands.map(([name, words, about]) => [
+export const slashHelp: readonly (readonly [string, string])[] = slashCommands.map(([name, words, about]) => [
   `/${name} ${words}`.trim(),
   about,
 ]);
 
 /** Command names with descriptions, for completion. */
-export const commandChoices: readonly { readonly text: string; readonly about: string }[] = commands.map(
+export const commandChoices: readonly { readonly text: string; readonly about: string }[] = slashCommands.map(
   ([name, words, about]) => ({ text: name, about: words === '' ? about : `${words}  ${about}` }),
 );
 
@@ -78,7 +78,7 @@ const refused = (why: string): TypedInput => ({ kind: 'refused', why });
 const noCommand = (name: string): TypedInput => {
   const close = closestTo(
     name,
-    commands.map(([known]) => known),
+    slashCommands.map(([known]) => known),
   );
   if (close !== undefined)
     return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
@@ -88,7 +88,7 @@ const noCommand = (name: string): TypedInput => {
 const readCommand = (written: string, words: string): TypedInput => {
   const lower = written.toLowerCase();
   const wanted = lower === 'exit' ? 'quit' : lower;
-  const known = commands.find(([name]) => name === wanted);
+  const known = slashCommands.find(([name]) => name === wanted);
   if (known === undefined) return noCommand(written);
   const [name, usage] = known;
   if (name === 'later') {

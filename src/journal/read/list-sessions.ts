@@ -18,15 +18,20 @@ const TITLE_ENTRIES_MAX = 100;
 const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
+/** A text as the title of a session: one line, shortened; empty for a blank text. */
+export const titleFrom = (text: string): string => {
+  const words = text.trim().replace(/\s+/g, ' ');
+  return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
+};
+
 /** The title: the question of a run, or the first input among the first entries; undefined if there is none. */
 export const titleOf = (
   { settings }: Header<MachineTypes>,
   records: readonly Recorded<MachineTypes>[],
 ): string | undefined => {
   for (const text of [settings.question ?? '', ...records.map(inputOf)]) {
-    const words = text.trim().replace(/\s+/g, ' ');
-    if (words === '') continue;
-    return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
+    const title = titleFrom(text);
+    if (title !== '') return title;
   }
   return undefined;
 };

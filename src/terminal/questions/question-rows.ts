@@ -97,7 +97,7 @@ const near = (path: string, folder: string): string =>
   path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
 /** Facts about the call, one line each. */
-const factLines = (description: ApprovalDescription): readonly string[] => {
+export const factLines = (description: ApprovalDescription): readonly string[] => {
   const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } = description;
   const isCommand = subject.kind === 'command';
   const files = isCommand ? [] : paths.map((path) => `file: ${near(path, folder)}`);

@@ -1,0 +1,174 @@
+import {
+  type AgentApp,
+  type AgentContext,
+  agent,
+  type InitializeRequest,
+  type InitializeResponse,
+  type JsonRpcId,
+  type McpServer,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+} from '@agentclientprotocol/sdk';
+import type { AcpSession, Client } from './acp-session.js';
+import { AcpSessions } from './acp-sessions.js';
+import type { AcpHost } from './host.js';
+import { answering, type Request } from './request-errors.js';
+import type { ClientFeatures } from './session-updates.js';
+import { hookAnswers } from './wire.js';
+
+/** The agent's side of the Agent Client Protocol, version 1: its requests, on one connection. */
+
+const initialized = (version: string): InitializeResponse => ({
+  protocolVersion: PROTOCOL_VERSION,
+  agentInfo: { name: 'pawl', title: 'Pawl', version },
+  agentCapabilities: {
+    loadSession: true,
+    promptCapabilities: { image: true, embeddedContext: true },
+    mcpCapabilities: { http: false, sse: false },
+    sessionCapabilities: { list: {}, resume: {}, close: {} },
+  },
+  authMethods: [],
+});
+
+const featuresOf = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
+  const session = clientCapabilities?.session;
+  return {
+    notices: session?.notices !== undefined && session.notices !== null,
+    compaction: session?.compaction !== undefined && session.compaction !== null,
+  };
+};
+
+type Opening = {
+  readonly mcpServers?: readonly McpServer[] | undefined;
+  readonly additionalDirectories?: readonly string[] | undefined;
+};
+
+/** Says which wishes of the client are not fulfilled. */
+const tellIgnored = (session: AcpSession, { mcpServers = [], additionalDirectories = [] }: Opening): void => {
+  if (mcpServers.length > 0)
+    session.tell(
+      `Pawl does not use the editor's MCP servers yet: ${mcpServers.map(({ name }) => name).join(', ')}.`,
+    );
+  if (additionalDirectories.length > 0)
+    session.tell(
+      `Pawl works in one folder, ${session.workspace}. Not added: ${additionalDirectories.join(', ')}.`,
+    );
+};
+
+export type AcpConnection = {
+  /** Resolves when the client has gone, with the reason. */
+  readonly closed: Promise<unknown>;
+  /** Resolves when the client has gone and all sessions are closed. */
+  readonly ended: Promise<void>;
+  /** Ends the connection, as if the client had gone. */
+  close(): void;
+};
+
+/** What the handlers of one connection share. */
+type Connected = {
+  readonly host: AcpHost;
+  readonly sessions: AcpSessions;
+  features: ClientFeatures;
+  afterAnswer(id: JsonRpcId, then: () => void): void;
+};
+
+/** Opens a session for a client; what follows the answer is sent after it. */
+const answerWith = (
+  connected: Connected,
+  session: AcpSession,
+  { params, requestId }: Request<Opening>,
+): AcpSession['settings'] => {
+  tellIgnored(session, params);
+  connected.afterAnswer(requestId, () => session.announce());
+  return session.settings;
+};
+
+const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
+  const { host, sessions } = connected;
+  const clientOf = ({ client }: { readonly client: AgentContext }): Client => ({
+    context: client,
+    features: connected.features,
+  });
+  return app
+    .onRequest('initialize', ({ params }) => {
+      connected.features = featuresOf(params);
+      return initialized(host.version);
+    })
+    .onRequest(
+      'session/new',
+      answering(host, async (request) => {
+        const session = await sessions.create(clientOf(request), request.params.cwd);
+        return { sessionId: session.id, ...answerWith(connected, session, request) };
+      }),
+    )
+    .onRequest(
+      'session/load',
+      answering(host, async (request) => {
+        const { cwd, sessionId } = request.params;
+        const session = await sessions.find(clientOf(request), cwd, sessionId);
+        await session.replay();
+        return answerWith(connected, session, request);
+      }),
+    )
+    .onRequest(
+      'session/resume',
+      answering(host, async (request) => {
+        const { cwd, sessionId } = request.params;
+        const session = await sessions.find(clientOf(request), cwd, sessionId);
+        return answerWith(connected, session, request);
+      }),
+    );
+};
+
+const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
+  app
+    .onRequest(
+      'session/list',
+      answering(host, ({ params }) => sessions.list(params.cwd ?? null, params.cursor ?? null)),
+    )
+    .onRequest(
+      'session/close',
+      answering(host, async ({ params }) => {
+        await sessions.close(params.sessionId);
+        return {};
+      }),
+    )
+    .onRequest(
+      'session/set_mode',
+      answering(host, async ({ params }) => {
+        await sessions.get(params.sessionId).changePreset(params.modeId);
+        return {};
+      }),
+    )
+    .onRequest(
+      'session/set_config_option',
+      answering(host, async ({ params }) => {
+        const session = sessions.get(params.sessionId);
+        await session.changeOption(params.configId, String(params.value));
+        return { configOptions: session.settings.configOptions ?? [] };
+      }),
+    )
+    .onRequest(
+      'session/prompt',
+      answering(host, async ({ params, signal }) => ({
+        stopReason: await sessions.get(params.sessionId).prompt(params.prompt, signal),
+      })),
+    )
+    .onNotification('session/cancel', ({ params }) => sessions.get(params.sessionId).cancel());
+
+export type AcpStreams = {
+  readonly output: WritableStream<Uint8Array>;
+  readonly input: ReadableStream<Uint8Array>;
+};
+
+/** Serves one client until it goes. */
+export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpConnection => {
+  const sessions = new AcpSessions(host);
+  const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
+  const features = { notices: false, compaction: false };
+  const connected: Connected = { host, sessions, features, afterAnswer };
+  const app = addOthers(addOpenings(agent({ name: 'pawl' }), connected), connected);
+  const connection = app.connect(stream);
+  const closed = connection.closed.then((): unknown => connection.signal.reason);
+  return { closed, ended: closed.then(() => sessions.closeAll()), close: () => connection.close() };
+};

@@ -1,0 +1,297 @@
+import type {
+  AgentContext,
+  ContentBlock,
+  LoadSessionResponse,
+  SessionUpdate,
+  StopReason,
+} from '@agentclientprotocol/sdk';
+import type { Settings } from '../agent/settings.js';
+import type { State } from '../agent/state.js';
+import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
+import type { Session } from '../api/create-agent.js';
+import { codeFence } from '../base/code-fence.js';
+import type { Stepped, Watcher } from '../ports/session.js';
+import { attempt } from '../runtime/attempt.js';
+import { changeOption, changePreset, configOptionsOf, modesOf } from './config-options.js';
+import type { AcpHost } from './host.js';
+import { Outbox } from './outbox.js';
+import { permissionRequest, readAnswer } from './permission-request.js';
+import { keepPictures, readPrompt } from './prompt-blocks.js';
+import {
+  type ClientFeatures,
+  noticeUpdate,
+  SessionUpdates,
+  textUpdate,
+  usageUpdate,
+} from './session-updates.js';
+import { answerOf } from './turn-answer.js';
+
+/** One client: how to reach it, and what it can show. */
+export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
+
+/** A turn that ended with an error. `error` is its kind. */
+export class TurnFailed extends Error {
+  readonly error: string;
+
+  constructor(error: string, message: string) {
+    super(message);
+    this.error = error;
+  }
+}
+
+type Parts = {
+  readonly host: AcpHost;
+  readonly client: Client;
+  readonly session: Session;
+  readonly state: State;
+  /** Steps since the session was opened. More are added until the session shows them. */
+  readonly held: Stepped[];
+  readonly resumed: boolean;
+};
+
+type Request = { readonly workspace: string; readonly resume: string | null };
+
+/** The parts of the settings that a client shows. */
+const shownSettings = ({ preset, model, effort }: Settings): string =>
+  JSON.stringify([preset, model, effort]);
+
+/** `/name words` in the first block; null for any other prompt. */
+const commandIn = ([first]: readonly ContentBlock[]): {
+  readonly name: string;
+  readonly words: string;
+} | null => {
+  const found = first?.type === 'text' ? /^\/([\w-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
+};
+
+/**
+ * A session that is open for the client.
+ *
+ * 1. Steps that come before the session is shown to the client wait; so do updates until the answer that names it.
+ * 2. A prompt that is sent while a turn runs steers that turn. Both are answered when it ends.
+ * 3. All updates of a turn are written before its prompt is answered.
+ */
+export class AcpSession {
+  readonly #host: AcpHost;
+  readonly #client: Client;
+  readonly #session: Session;
+  readonly #workspace: string;
+  readonly #outbox: Outbox;
+  readonly #approvals: Watcher;
+  #updates: SessionUpdates;
+  #state: State;
+  /** The last entry of the journal that was shown. */
+  #seq = 0;
+  /** Steps that wait to be shown; null once they are shown as they come. */
+  #held: Stepped[] | null;
+  #cancels = 0;
+
+  private constructor({ host, client, session, state, held, resumed }: Parts) {
+    this.#host = host;
+    this.#client = client;
+    this.#session = session;
+    this.#state = state;
+    this.#held = held;
+    this.#workspace = state.session.settings.workspace;
+    this.#outbox = new Outbox((update) => this.#notify(update));
+    this.#updates = this.#createUpdates(resumed ? 'known' : 'unknown');
+    this.#approvals = createApprovals({
+      onApproval: (question, signal) => this.#ask(question, signal),
+      send: (input) => session.send(input),
+      report: (fault) => this.tell(fault.message),
+    });
+  }
+
+  static async open(host: AcpHost, client: Client, { workspace, resume }: Request): Promise<AcpSession> {
+    const held: Stepped[] = [];
+    const warnings: string[] = [];
+    let watcher: Watcher = (stepped) => void held.push(stepped);
+    let warn = (text: string): void => void warnings.push(text);
+    const session = await host.open({
+      ...{ workspace, resume },
+      watcher: (stepped) => watcher(stepped),
+      warn: (text) => warn(text),
+    });
+    const state = await session.state();
+    const opened = new AcpSession({ host, client, session, state, held, resumed: resume !== null });
+    watcher = (stepped) => opened.#see(stepped);
+    warn = (text) => opened.tell(text);
+    for (const warning of warnings) opened.tell(warning);
+    return opened;
+  }
+
+  get id(): string {
+    return this.#session.id;
+  }
+
+  get workspace(): string {
+    return this.#workspace;
+  }
+
+  /** Resolves when the session has ended, also by a fault. */
+  get ended(): Promise<void> {
+    return this.#session.ended.catch(() => undefined); // whoever waits for a turn gets the fault
+  }
+
+  /** What the client gets to know when it opens the session. */
+  get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
+    const { settings } = this.#state.session;
+    return { modes: modesOf(settings), configOptions: configOptionsOf(settings, this.#host.models()) };
+  }
+
+  /** Shows a line that is no part of the conversation. */
+  tell(text: string): void {
+    this.#outbox.push(noticeUpdate(text, 'warning', this.#client.features));
+  }
+
+  /** Call after the answer that names the session: from now on updates are sent. */
+  announce(): void {
+    this.#showHeld();
+    const availableCommands = this.#host.commands.map(({ name, description, hint }) => ({
+      ...{ name, description },
+      ...(hint === null ? {} : { input: { hint } }),
+    }));
+    this.#outbox.push({ sessionUpdate: 'available_commands_update', availableCommands });
+    this.#outbox.push(usageUpdate(this.#state));
+    this.#outbox.open();
+  }
+
+  /** Sends the whole conversation so far. What happens meanwhile follows it. */
+  async replay(): Promise<void> {
+    this.#outbox.open();
+    const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
+    /** What is shown already of a session that was open: the end of its replay. */
+    const shown = this.#held === null ? this.#state : null;
+    const at = first === null ? this.#seq : first - 1;
+    this.#held ??= [];
+    this.#updates.stop();
+    this.#updates = this.#createUpdates('unknown');
+    try {
+      if (at > 0)
+        await this.#host.journals.replay(this.id, { at, visit: (step) => this.#updates.replay(step) });
+      this.#updates.endReplay(shown);
+    } finally {
+      this.#showHeld();
+    }
+    await this.#outbox.flushed();
+  }
+
+  /** Runs a turn; resolves with the reason why it ended. Throws a BadPrompt or a TurnFailed. */
+  async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<StopReason> {
+    const cancels = this.#cancels;
+    const cancel = (): void => this.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      const state = await this.#runTurn(blocks, cancels);
+      await this.#outbox.flushed();
+      if (this.#cancels !== cancels) return 'cancelled';
+      const answer = answerOf(state);
+      if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
+      return answer.stopReason;
+    } catch (fault) {
+      // A turn that was cancelled is answered so, whatever its end threw.
+      if (this.#cancels !== cancels) return 'cancelled';
+      throw fault;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  cancel(): void {
+    this.#cancels += 1;
+    // It rejects if the session has ended: then there is nothing to cancel.
+    void attempt(() => this.#session.send({ type: 'CancelTurn' }));
+  }
+
+  changePreset(preset: string): Promise<void> {
+    return changePreset(this.#session, preset);
+  }
+
+  changeOption(id: string, value: string): Promise<void> {
+    return changeOption(this.#session, id, value);
+  }
+
+  async close(): Promise<void> {
+    this.#cancels += 1;
+    this.#updates.stop();
+    await this.#session.close();
+  }
+
+  #createUpdates(title: 'known' | 'unknown'): SessionUpdates {
+    return new SessionUpdates({
+      ...{ workspace: this.#workspace, title },
+      features: this.#client.features,
+      blobs: this.#host.journals.blobs,
+      push: (item) => this.#outbox.push(item),
+    });
+  }
+
+  #notify(update: SessionUpdate): Promise<void> {
+    return this.#client.context.notify('session/update', { sessionId: this.id, update });
+  }
+
+  #see(stepped: Stepped): void {
+    if (this.#held === null) this.#show(stepped);
+    else this.#held.push(stepped);
+  }
+
+  #showHeld(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const stepped of held) this.#show(stepped);
+  }
+
+  #show(stepped: Stepped): void {
+    const before = this.#state.session.settings;
+    const { settings } = stepped.state.session;
+    this.#state = stepped.state;
+    this.#seq = stepped.seq ?? this.#seq;
+    this.#updates.see(stepped);
+    this.#approvals(stepped);
+    if (before !== settings && shownSettings(before) !== shownSettings(settings))
+      this.#showSettings(before, settings);
+  }
+
+  #showSettings(before: Settings, settings: Settings): void {
+    const { modes, configOptions } = this.settings;
+    if (before.preset !== settings.preset && modes !== null)
+      this.#outbox.push({ sessionUpdate: 'current_mode_update', currentModeId: modes.currentModeId });
+    if (configOptions !== null) this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
+  }
+
+  async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
+    const command = commandIn(blocks);
+    if (command !== null) return this.#runCommand(command.name, command.words);
+    const { text, pictures } = readPrompt(blocks, this.#workspace);
+    const images = await keepPictures(pictures, this.#session.keepPicture);
+    if (this.#cancels !== cancels) return this.#state;
+    await this.#session.send({
+      ...{ type: 'UserInput', text, mode: 'steer' },
+      ...(images.length === 0 ? {} : { images }),
+    });
+    return this.#session.idle();
+  }
+
+  async #runCommand(name: string, words: string): Promise<State> {
+    const { commands } = this.#host;
+    const isKnown = commands.some((command) => command.name === name);
+    const printed = isKnown
+      ? await this.#host.runCommand(this.#session, name, words)
+      : `There is no /${name} here. There are ${commands.map((one) => `/${one.name}`).join(', ')}.`;
+    if (printed.trim() !== '') this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
+    return this.#session.idle();
+  }
+
+  async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {
+    const request = await permissionRequest(this.id, question);
+    await this.#outbox.flushed();
+    const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
+    signal.throwIfAborted();
+    const response = await this.#client.context.request('session/request_permission', request, options);
+    const reply = readAnswer(response, question);
+    if (reply !== null) return reply;
+    await this.#session.send({ type: 'CancelTurn' });
+    this.#cancels += 1;
+    return { deny: 'the turn was cancelled' };
+  }
+}

@@ -1,0 +1,148 @@
+import { realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentclientprotocol/sdk';
+import type { SessionInfo } from '../ports/journal.js';
+import { attempt } from '../runtime/attempt.js';
+import { AcpSession, type Client } from './acp-session.js';
+import type { AcpHost } from './host.js';
+
+/** Parameters that can't be used. The message is for the user. */
+export class BadParameters extends Error {}
+
+/** No session has this id. */
+export class UnknownSession extends Error {
+  readonly sessionId: string;
+
+  constructor(sessionId: string) {
+    super(`There is no session ${sessionId}.`);
+    this.sessionId = sessionId;
+  }
+}
+
+const PAGE = 50;
+
+/** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
+const realWorkspace = async (folder: string): Promise<string> => {
+  if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
+  const found = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
+  if (found.kind === 'fault') throw new BadParameters(`cwd can't be opened: ${found.fault.message}.`);
+  if (!found.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
+  return found.value.real;
+};
+
+/** A session without a title has never had a prompt: there is nothing to open. */
+const isListed = (info: SessionInfo, workspace: string | null): boolean =>
+  info.kind === 'agent' &&
+  info.unreadable === undefined &&
+  info.title !== '' &&
+  (workspace === null || info.workspace === workspace);
+
+const listed = ({ sessionId, workspace, title, changedAt }: SessionInfo): ListedSession => ({
+  ...{ sessionId, cwd: workspace, title },
+  updatedAt: new Date(changedAt).toISOString(),
+});
+
+/** The sessions that are open for one client. */
+export class AcpSessions {
+  readonly #host: AcpHost;
+  readonly #open = new Map<string, AcpSession>();
+  /** Openings of stored sessions that are under way: a second one joins the first. */
+  readonly #opening = new Map<string, Promise<AcpSession>>();
+  /** Openings of any kind, so that none outlives `closeAll`. */
+  readonly #begun = new Set<Promise<AcpSession>>();
+
+  constructor(host: AcpHost) {
+    this.#host = host;
+  }
+
+  /** Throws an UnknownSession if it is not open here. */
+  get(sessionId: string): AcpSession {
+    const session = this.#open.get(sessionId);
+    if (session === undefined) throw new UnknownSession(sessionId);
+    return session;
+  }
+
+  async create(client: Client, cwd: string): Promise<AcpSession> {
+    const workspace = await realWorkspace(cwd);
+    return this.#begin(AcpSession.open(this.#host, client, { workspace, resume: null }));
+  }
+
+  /** Opens a stored session; one that is open here already is the same. */
+  async find(client: Client, cwd: string, sessionId: string): Promise<AcpSession> {
+    const workspace = await realWorkspace(cwd);
+    const session = await this.#findOpen(client, sessionId, workspace);
+    if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
+    return session;
+  }
+
+  /** Closes a session. One that is not open is closed already. */
+  async close(sessionId: string): Promise<void> {
+    const session = this.#open.get(sessionId);
+    this.#open.delete(sessionId);
+    await session?.close();
+  }
+
+  /** Closes all sessions, also those that are still being opened. Never rejects. */
+  async closeAll(): Promise<void> {
+    const late = [...this.#begun].map((begun) => begun.then(({ id }) => this.close(id)));
+    const open = [...this.#open.keys()].map((sessionId) => this.close(sessionId));
+    await Promise.allSettled([...late, ...open]);
+  }
+
+  /** A page of the stored sessions, newest first. The cursor is the last session of the page before. */
+  async list(cwd: string | null, cursor: string | null): Promise<ListSessionsResponse> {
+    const workspace = cwd === null ? null : await realWorkspace(cwd);
+    const sessions: ListedSession[] = [];
+    let isPast = cursor === null;
+    for await (const info of this.#host.journals.list()) {
+      if (isPast && isListed(info, workspace)) {
+        const last = sessions.at(-1);
+        if (last !== undefined && sessions.length === PAGE) return { sessions, nextCursor: last.sessionId };
+        sessions.push(listed(info));
+      }
+      if (info.sessionId === cursor) isPast = true;
+    }
+    if (isPast) return { sessions };
+    throw new BadParameters('The cursor is of another list. List the sessions again from the start.');
+  }
+
+  async #findOpen(client: Client, sessionId: string, workspace: string): Promise<AcpSession> {
+    const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
+    if (known !== undefined) return known;
+    const opening = this.#begin(this.#openStored(client, sessionId, workspace));
+    this.#opening.set(sessionId, opening);
+    try {
+      return await opening;
+    } finally {
+      this.#opening.delete(sessionId);
+    }
+  }
+
+  async #openStored(client: Client, sessionId: string, workspace: string): Promise<AcpSession> {
+    const { state } = await this.#host.journals.peek(sessionId);
+    const recorded = state.session.settings.workspace;
+    const real = await attempt(() => realpath(recorded));
+    if (real.kind === 'fault' || real.value !== workspace) throw wrongFolder(sessionId, recorded, workspace);
+    return AcpSession.open(this.#host, client, { workspace, resume: sessionId });
+  }
+
+  async #begin(opening: Promise<AcpSession>): Promise<AcpSession> {
+    this.#begun.add(opening);
+    try {
+      const session = await opening;
+      this.#open.set(session.id, session);
+      void session.ended.then(() => {
+        if (this.#open.get(session.id) === session) this.#open.delete(session.id);
+      });
+      return session;
+    } finally {
+      this.#begun.delete(opening);
+    }
+  }
+}
+
+const wrongFolder = (sessionId: string, recorded: string, cwd: string): BadParameters =>
+  new BadParameters(
+    `The session ${sessionId} works in ${recorded}, not in ${cwd}. Open that folder in the editor. ` +
+      `If it has moved: pawl --resume ${sessionId} --workspace ${cwd}`,
+  );

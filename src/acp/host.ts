@@ -1,0 +1,42 @@
+import type { Session } from '../api/create-agent.js';
+import type { InspectableStore } from '../journal/read/inspect.js';
+import type { Watcher } from '../ports/session.js';
+
+/** What the ACP agent needs of the program around it. */
+
+export type SessionRequest = {
+  /** Real absolute path of the workspace. */
+  readonly workspace: string;
+  /** Id of the session to open again; null for a new one. */
+  readonly resume: string | null;
+  /** Called with every step, beginning with the first. */
+  readonly watcher: Watcher;
+  /** Receives warnings for the user, one line each. */
+  warn(text: string): void;
+};
+
+/** A slash command that the editor offers. `hint` describes its argument; null if it takes none. */
+export type EditorCommand = {
+  readonly name: string;
+  readonly description: string;
+  readonly hint: string | null;
+};
+
+/** An error for the user. `configuration`: the user has to set something up, for example a key. */
+export type DescribedError = {
+  readonly kind: 'configuration' | 'other';
+  readonly reason: string;
+  readonly message: string;
+};
+
+export type AcpHost = {
+  readonly version: string;
+  readonly journals: InspectableStore;
+  open(request: SessionRequest): Promise<Session>;
+  readonly commands: readonly EditorCommand[];
+  /** Runs one of the commands; resolves with what it prints. Never rejects. */
+  runCommand(session: Session, name: string, words: string): Promise<string>;
+  /** Ids of the models that can be chosen now, besides the session's own. */
+  models(): readonly string[];
+  describeError(error: unknown): DescribedError;
+};

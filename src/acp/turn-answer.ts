@@ -1,0 +1,34 @@
+import type { StopReason } from '@agentclientprotocol/sdk';
+import type { State, WaitReason } from '../agent/state.js';
+
+/** How a turn ended, as the answer to its prompt. */
+
+export type TurnAnswer =
+  | { readonly kind: 'stopped'; readonly stopReason: StopReason }
+  | { readonly kind: 'failed'; readonly error: string; readonly message: string };
+
+const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
+
+const answerOfReason = (reason: WaitReason): TurnAnswer => {
+  switch (reason.kind) {
+    // A client drops a prompt that was refused from its history. The session keeps it, so it is no `refusal`: the text says it.
+    case 'endOfTurn':
+      return stopped(reason.cause === 'truncated' ? 'max_tokens' : 'end_turn');
+    case 'budget':
+      return stopped(reason.dimension === 'rounds' ? 'max_turn_requests' : 'end_turn');
+    case 'cancelled':
+      return stopped('cancelled');
+    case 'error':
+      return { kind: 'failed', error: reason.error, message: reason.message };
+    case 'start':
+    case 'compacted':
+    case 'resumed':
+      return stopped('end_turn');
+    default:
+      return reason satisfies never;
+  }
+};
+
+/** The answer for a session that came to rest. One that shuts down was closed by the client. */
+export const answerOf = (state: State): TurnAnswer =>
+  state.name === 'WaitingForUserInput' ? answerOfReason(state.reason) : stopped('cancelled');

@@ -1,0 +1,27 @@
+import { type RunFlags, runFlags } from '../flags.js';
+
+/** The flags of `pawl acp`: settings of the sessions that the editor opens. */
+
+/** The editor decides about folder, prompt and session, and there is no screen. */
+const OTHERS =
+  /^(-p, --print|--json|--workspace|--on-ask|--continue|--resume|--take-over|--plain|--verbose)\b/;
+
+export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
+
+/** The flags that count for a new session. Others, which stand before `acp`, are left out. */
+export const newSessionFlags = (given: RunFlags): RunFlags => {
+  const { print, json, workspace, onAsk, continue: last, resume, takeOver, plain, verbose, ...flags } = given;
+  return flags;
+};
+
+const providerOf = (model: string): string => model.slice(0, model.indexOf('/'));
+
+/**
+ * The flags that count for a session that is opened again: it keeps its model, effort, preset and sandbox. An address
+ * holds only for the provider that it was given for.
+ */
+export const storedSessionFlags = (given: RunFlags, recordedModel: string): RunFlags => {
+  const { model, effort, preset, sandbox, profile, baseUrl, ...flags } = newSessionFlags(given);
+  const isElsewhere = model !== undefined && providerOf(model) !== providerOf(recordedModel);
+  return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };
+};

@@ -1,0 +1,29 @@
+import type { Preset } from '../../agent/policy/rules.js';
+import { defaultSettings, type Limits, type Settings } from '../../agent/settings.js';
+import { isBare } from '../../terminal/print.js';
+import type { RunFlags } from '../flags.js';
+
+/** Where the user of a session is: at a terminal, in an editor, or nowhere. */
+export type Place = 'terminal' | 'editor' | 'headless';
+
+/**
+ * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
+ * high because a model that waits for something repeats a call several times and gets the same result.
+ */
+const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
+
+export const defaultLimits = (place: Place): Limits => ({
+  ...defaultSettings.limits,
+  ...(place === 'headless' ? headlessLimits : {}),
+});
+
+/** The preset of a new session. */
+export const defaultPreset = (place: Place): Preset => (place === 'headless' ? 'auto' : 'careful');
+
+/** Whether a user can be asked there; `chosen` is the user's wish for a place without one. */
+export const onAskAt = (place: Place, chosen: 'stop' | 'deny' | null): Settings['onAsk'] =>
+  place === 'headless' ? (chosen ?? 'stop') : 'ask';
+
+/** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
+export const queueOnCancelAt = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
+  place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';

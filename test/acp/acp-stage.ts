@@ -1,0 +1,90 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { TestContext } from 'node:test';
+import { type AcpConnection, serveClient } from '../../src/acp/acp-agent.js';
+import { createHost } from '../../src/cli/acp/acp-host.js';
+import type { RunFlags } from '../../src/cli/flags.js';
+import { atEnd, temporaryFolder } from '../temporary-folder.js';
+import { StrictClient } from './strict-client.js';
+
+/** The agent in this process, with a strict client: real sessions, tools and journals, and a scripted model. */
+
+export type Stage = {
+  readonly client: StrictClient;
+  readonly connection: AcpConnection;
+  readonly workspace: string;
+  /** Ends the agent's input, as an editor does that goes away. */
+  leave(): Promise<void>;
+  /** Another client of an agent with the same sessions on disk. */
+  again(): Stage;
+};
+
+/** A workspace and a state folder for this test. The environment of the process names the state folder meanwhile. */
+const makeFolders = (context: TestContext): { readonly workspace: string; readonly folder: string } => {
+  const folder = temporaryFolder(context, 'acp');
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const before = { XDG_STATE_HOME: process.env.XDG_STATE_HOME, XDG_CONFIG_HOME: process.env.XDG_CONFIG_HOME };
+  Object.assign(process.env, {
+    XDG_STATE_HOME: path.join(folder, 'state'),
+    XDG_CONFIG_HOME: path.join(folder, 'config'),
+  });
+  atEnd(context, () => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+  return { workspace, folder };
+};
+
+const writeScript = (folder: string, replies: readonly object[]): string => {
+  const file = path.join(folder, 'script.json');
+  writeFileSync(file, JSON.stringify({ replies }));
+  return `scripted/${file}`;
+};
+
+const splitLines = (take: (line: string) => void): ((bytes: Uint8Array) => void) => {
+  const decoder = new TextDecoder();
+  let rest = '';
+  return (bytes) => {
+    const lines = `${rest}${decoder.decode(bytes, { stream: true })}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) take(line);
+  };
+};
+
+const serve = (context: TestContext, workspace: string, flags: RunFlags): Stage => {
+  const input = new TransformStream<Uint8Array, Uint8Array>(undefined, {
+    highWaterMark: Number.POSITIVE_INFINITY,
+  });
+  const writer = input.writable.getWriter();
+  let take: (line: string) => void = () => undefined;
+  const split = splitLines((line) => take(line));
+  const output = new WritableStream<Uint8Array>({ write: (bytes) => split(bytes) });
+  const connection = serveClient(createHost(flags), { output, input: input.readable });
+  const leave = async (): Promise<void> => {
+    await writer.close().catch(() => undefined); // it has left already
+    await connection.ended;
+  };
+  atEnd(context, leave);
+  const client = new StrictClient({
+    write: (text) => void writer.write(new TextEncoder().encode(text)).catch(() => undefined),
+    listen(listener) {
+      take = listener;
+    },
+  });
+  return { client, connection, workspace, leave, again: () => serve(context, workspace, flags) };
+};
+
+/** An initialized client of an agent whose model gives these replies. */
+export const makeStage = async (
+  context: TestContext,
+  replies: readonly object[],
+  more: { readonly flags?: RunFlags; readonly capabilities?: object } = {},
+): Promise<Stage> => {
+  const { workspace, folder } = makeFolders(context);
+  const stage = serve(context, workspace, { model: writeScript(folder, replies), ...more.flags });
+  await stage.client.initialize(more.capabilities);
+  return stage;
+};
