@@ -32,7 +32,8 @@ const CACHE = 'node_modules/.cache/pawl-tests';
 const PROGRAM_FILE = path.normalize('src/ask/environments/sandboxed/program-file.ts');
 const REPORTER = fileURLToPath(new URL('reporter.ts', import.meta.url));
 
-const sourceAddress = (root: string): Plugin => ({
+/** Compiled code finds its own files beside its source. */
+export const sourceAddress = (root: string): Plugin => ({
   name: 'source-address',
   setup(builder) {
     builder.onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path: file }) => {

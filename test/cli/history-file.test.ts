@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openHistory } from '../../src/cli/interactive/input/history-file.js';
+import { bundleProgram } from '../bundled-program.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const folderOf = (context: TestContext): string => {
@@ -51,18 +52,15 @@ test('it does not grow for ever, and the newest stay', (context) => {
 
 test('several programs may write at once', async (context) => {
   const folder = folderOf(context);
-  const program = join(folder, 'writer.ts');
   const source = fileURLToPath(new URL('../../src/cli/interactive/input/history-file.ts', import.meta.url));
-  writeFileSync(
-    program,
-    `import { openHistory } from ${JSON.stringify(source)};
+  const code = `import { openHistory } from ${JSON.stringify(source)};
      const history = openHistory(${JSON.stringify(folder)}, '/work');
-     for (let count = 0; count < 50; count += 1) history.add(process.argv[2] + '-' + count);`,
-  );
+     for (let count = 0; count < 50; count += 1) history.add(process.argv[2] + '-' + count);`;
+  const program = await bundleProgram(context, { code });
   const ends = ['a', 'b', 'c'].map(
     (name) =>
       new Promise((resolve) => {
-        fork(program, [name], { execArgv: ['--import', 'tsx'] }).on('exit', resolve);
+        fork(program, [name], { execArgv: [] }).on('exit', resolve);
       }),
   );
   assert.deepEqual(await Promise.all(ends), [0, 0, 0]);

@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { removeFolderSync } from '../temporary-folder.js';
+import { build } from 'esbuild';
+import { removeFolderSync, temporaryFolder } from '../temporary-folder.js';
 
-/** Each example runs as its reader would run it, against the package as it is built (`npm run build`). `UPDATE=1` writes what they print anew; the diff is the review. */
+/**
+ * Each example runs as its reader would run it, against the package as it is built (`npm run build`): only their types
+ * are taken away before, for all at once. `UPDATE=1` writes what they print anew; the diff is the review.
+ */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = path.join(root, 'examples');
@@ -18,22 +30,35 @@ const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
 const expectedOf = (file: string): string => path.join(folder, 'expected', `${file.slice(0, 2)}.txt`);
 const textOf = (file: string): string => readFileSync(path.join(folder, file), 'utf8');
 
-/** Without the paths of tsconfig.json, so that the names of the package lead to dist, as for its readers. */
-const BUILT = { TSX_TSCONFIG_PATH: path.join(root, 'tsconfig.types.json') };
+/** A project that has installed the package, with the examples as JavaScript. */
+const project = temporaryFolder({ after }, 'examples-project');
+before(async () => {
+  await build({
+    absWorkingDir: root,
+    entryPoints: files.map((file) => path.join('examples', file)),
+    outdir: project,
+    outExtension: { '.js': '.mjs' },
+    target: 'node20',
+    logLevel: 'silent',
+  });
+  mkdirSync(path.join(project, 'node_modules'));
+  for (const [name, to] of [
+    ['pawl', '.'],
+    ['zod', 'node_modules/zod'],
+  ] as const)
+    symlinkSync(path.join(root, to), path.join(project, 'node_modules', name));
+});
 
 /** Runs an example with a temporary folder of its own; says what it printed and what it left there. */
 const run = (file: string) => {
   const temporary = mkdtempSync(path.join(tmpdir(), 'pawl-examples-'));
   try {
     const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // its output would become a report
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ['--import', 'tsx', path.join('examples', file)],
-      { cwd: root, encoding: 'utf8', env: { ...environment, ...BUILT, TMPDIR: temporary } },
-    );
-    // tsx keeps what it compiled in a folder of its own
-    const left = readdirSync(temporary).filter((name) => !name.startsWith('tsx-'));
-    return { status, stdout, stderr, left };
+    const program = path.join(project, file.replace(/\.ts$/, '.mjs'));
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program], {
+      ...{ cwd: root, encoding: 'utf8', env: { ...environment, TMPDIR: temporary } },
+    });
+    return { status, stdout, stderr, left: readdirSync(temporary) };
   } finally {
     removeFolderSync(temporary);
   }

@@ -1,10 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import type { TestContext } from 'node:test';
+import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { bundleProgram } from '../bundled-program.js';
 
-const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
+const CHILD = await bundleProgram(
+  { after },
+  {
+    file: fileURLToPath(new URL('child.ts', import.meta.url)),
+  },
+);
 
 export type Child = {
   readonly pid: number | undefined;
@@ -22,7 +28,7 @@ export const startChild = (
   words: readonly string[],
   wrapper: readonly string[] = [],
 ): Child => {
-  const [program = '', ...rest] = [...wrapper, process.execPath, '--import', 'tsx', CHILD, ...words];
+  const [program = '', ...rest] = [...wrapper, process.execPath, CHILD, ...words];
   const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { bundleProgram } from '../bundled-program.js';
 
 /** What another process of the same user reads in /proc/PID/environ. */
 
 const source = fileURLToPath(new URL('../../src/secrets/erase-process-environment.ts', import.meta.url));
 
 /** A process that hides, or not; its own view of its variables, and that of a child that inherits none of them. */
-const look = (call: string): Record<string, string> => {
-  const script = `
+const look = async (context: TestContext, call: string): Promise<Record<string, string>> => {
+  const code = `
     import { spawnSync } from 'node:child_process';
     import { hideEnvironment } from ${JSON.stringify(source)};
     ${call}
@@ -19,11 +20,9 @@ const look = (call: string): Record<string, string> => {
     const { ANTHROPIC_API_KEY, PLAIN, NPM_TOKEN, HTTPS_PROXY } = process.env;
     console.log(JSON.stringify({ seen, copy: copy.trim(), ANTHROPIC_API_KEY, PLAIN, NPM_TOKEN, HTTPS_PROXY }));
   `;
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--import', 'tsx', '--input-type=module', '-e', script],
-    { encoding: 'utf8', env: { ...variables, PATH: process.env.PATH } },
-  );
+  const program = await bundleProgram(context, { code });
+  const environment = { ...variables, PATH: process.env.PATH };
+  const { stdout, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8', env: environment });
   assert.notEqual(stdout, '', stderr);
   return JSON.parse(stdout);
 };
@@ -35,8 +34,8 @@ const variables = {
   HTTPS_PROXY: 'http://user:hidden-password@proxy.example:3128',
 };
 
-test('secrets are gone from /proc/PID/environ, and the program still has them', () => {
-  const { seen = '', copy, ...own } = look('hideEnvironment(); hideEnvironment();');
+test('secrets are gone from /proc/PID/environ, and the program still has them', async (context) => {
+  const { seen = '', copy, ...own } = await look(context, 'hideEnvironment(); hideEnvironment();');
   assert.deepEqual(own, variables);
   assert.equal(copy, variables.ANTHROPIC_API_KEY, 'what it passes on on purpose arrives');
   if (process.platform === 'linux') {
@@ -45,8 +44,9 @@ test('secrets are gone from /proc/PID/environ, and the program still has them', 
   }
 });
 
-test('control: without it they are there', () => {
-  const { seen = '' } = look(
+test('control: without it they are there', async (context) => {
+  const { seen = '' } = await look(
+    context,
     'for (const name of Object.keys(process.env)) if (/KEY|TOKEN/.test(name)) process.env[name] = String(process.env[name]);',
   );
   if (process.platform === 'linux')

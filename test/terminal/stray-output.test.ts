@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { bundleProgram } from '../bundled-program.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 /** What libraries and Node itself print past our own code, in a process of its own. */
@@ -25,13 +26,13 @@ const printed = (words: readonly string[], environment: Readonly<Record<string, 
   return stdout + stderr;
 };
 
-test('output of console, streams and warnings is made safe; without the guard it is not', () => {
+test('output of console, streams and warnings is made safe; without the guard it is not', async (context) => {
   const guard = `import { routeStrayOutput } from './src/terminal/stray-output.ts'; routeStrayOutput();`;
-  const run = (code: string) => printed(['--import', 'tsx', '--input-type=module', '-e', code]);
-  const guarded = run(`${guard}\n${STRAY}`);
+  const run = async (code: string) => printed([await bundleProgram(context, { code })]);
+  const guarded = await run(`${guard}\n${STRAY}`);
   assert.doesNotMatch(guarded, /[\u001b\u0007\u009b\u202e]/);
   assert.equal(guarded.split('␛]52;c;eA==␇⟨U+009B⟩2J⟨U+202E⟩').length - 1, 5);
-  assert.match(run(STRAY), /\u001b\]52/);
+  assert.match(await run(STRAY), /\u001b\]52/);
 });
 
 test('a fault that nobody caught is told without its control sequences', async () => {

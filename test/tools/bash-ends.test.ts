@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { bundleProgram } from '../bundled-program.js';
 import { makePlace, type Place } from './context.js';
 import { processesWith, until } from './processes.js';
 
@@ -131,7 +132,7 @@ for (const level of levels)
   test(`bash: a program that ends while commands and jobs run takes them along (sandbox: ${level})`, async (t) => {
     const place = await makePlace(t, process.env, level);
     const seconds = `2${process.pid}${levels.indexOf(level)}`;
-    const source = `
+    const code = `
     import { builtinTools } from ${JSON.stringify(path.resolve('src/tools/builtin-tools.ts'))};
     import { createJobs } from ${JSON.stringify(path.resolve('src/tools/jobs.ts'))};
     const tool = builtinTools().find((each) => each.name === 'bash');
@@ -142,13 +143,12 @@ for (const level of levels)
     await tool.run({ command: 'setsid sleep ${seconds} </dev/null >/dev/null 2>&1', background: true }, context);
     await tool.run({ command: 'sleep ${seconds} & echo up; sleep ${seconds}' }, context);
   `;
-    await writeFile(place.path('program.mts'), source);
-    const loader = import.meta.resolve('tsx');
-    const child = spawn(process.execPath, ['--import', loader, 'program.mts'], {
+    const program = await bundleProgram(t, { code });
+    const child = spawn(process.execPath, [program], {
       cwd: place.workspace,
       stdio: 'inherit',
     });
-    const code = await new Promise((resolve) => child.once('exit', resolve));
-    assert.equal(code, 7);
+    const exit = await new Promise((resolve) => child.once('exit', resolve));
+    assert.equal(exit, 7);
     await until('all are gone', () => processesWith(seconds).length === 0);
   });

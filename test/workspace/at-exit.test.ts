@@ -4,12 +4,9 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { bundleProgram } from '../bundled-program.js';
 import { makeRepository, wrapGit } from './place.js';
 import { assertGone } from './processes.js';
-
-const GIT = new URL('../../src/workspace/git/git.ts', import.meta.url).href;
-const CLAIM = new URL('../../src/workspace/git/commit-claim.ts', import.meta.url).href;
-const LOCK = new URL('../../src/workspace/git/lock-index.ts', import.meta.url).href;
 
 test('a program that exits in the middle of it leaves no git, no folder and no lock', async (t) => {
   const place = await makeRepository(t);
@@ -19,11 +16,11 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
   );
   const temporary = path.join(place.root, 'tmp');
   await mkdir(temporary);
-  const program = `
+  const code = `
     import { existsSync } from 'node:fs';
-    import { useRepository } from '${GIT}';
-    import { CommitClaim, newClaimName } from '${CLAIM}';
-    import { lockIndex } from '${LOCK}';
+    import { useRepository } from './src/workspace/git/git.ts';
+    import { CommitClaim, newClaimName } from './src/workspace/git/commit-claim.ts';
+    import { lockIndex } from './src/workspace/git/lock-index.ts';
     const signal = new AbortController().signal;
     const place = { workspace: ${JSON.stringify(place.workspace)}, environment: process.env, signal };
     await useRepository(place, async (repository) => {
@@ -34,8 +31,8 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
       setInterval(() => existsSync('${place.root}/pid') && process.exit(0), 10);
       await repository.run(['status']);
     });`;
-  const words = ['--import', 'tsx', '--input-type=module', '--eval', program];
-  await promisify(execFile)(process.execPath, words, { env: { ...environment, TMPDIR: temporary } });
+  const program = await bundleProgram(t, { code });
+  await promisify(execFile)(process.execPath, [program], { env: { ...environment, TMPDIR: temporary } });
   await assertGone([Number(await readFile(path.join(place.root, 'pid'), 'utf8'))]);
   assert.deepEqual(
     (await readdir(temporary)).filter((name) => name.startsWith('pawl-')),

@@ -1,22 +1,27 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, it, type TestContext } from 'node:test';
+import { after, describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { python } from '../../../src/ask/environments/python.js';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
+import { bundleProgram } from '../../bundled-program.js';
 import { until } from '../../tools/processes.js';
 import { runCell, withEnvironment } from './conformance.js';
 import { familyOf, isAlive, ownProcesses } from './family.js';
 
 /** No process outlives its environment, nor the program that started it. */
 
-const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
+const CHILD = await bundleProgram(
+  { after },
+  {
+    file: fileURLToPath(new URL('child.ts', import.meta.url)),
+  },
+);
 
 /** A program with an environment; resolves when it says that it is up. */
 const startChild = async (t: TestContext, how: string, language: string) => {
-  const words = ['--import', 'tsx', CHILD, how, language];
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [CHILD, how, language], { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
   await once(child.stdout, 'data');

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
 import type { DoctorWorld } from '../../../src/cli/doctor/doctor-types.js';
+import { bundleProgram } from '../../bundled-program.js';
 import { fakeProgram, makePlace, namesIn, type Place, realGit, write } from './world.js';
 
 /** Makes the world ill; what it gives back is the world that the doctor sees. */
@@ -255,21 +256,20 @@ test('folders of other users are told: above the workspace, and in PATH', async 
   if (group !== '0') assert.equal(whatOf('searchPathShared').includes(`${folder}/bin`), true);
 });
 
-test('a disk without room is found', (context) => {
+test('a disk without room is found', async (context) => {
   const { folder } = makePlace(context);
   const disk = path.join(folder, 'disk');
   mkdirSync(disk);
   const code = `
-    import { placeChecks } from ${JSON.stringify(path.resolve('src/cli/doctor/filesystem.ts'))};
+    import { placeChecks } from './src/cli/doctor/filesystem.ts';
     const check = placeChecks.find(({ name }) => name === 'diskFull');
     const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
     console.log(found.what);
   `;
-  const script = write(path.join(folder, 'look.mts'), code);
-  const mounted = `mount -t tmpfs -o size=1m none ${disk} && exec ${process.execPath} --import ${path.resolve('node_modules/tsx/dist/esm/index.mjs')} ${script}`;
-  const said = execFileSync('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', mounted], {
-    encoding: 'utf8',
-  });
+  const script = await bundleProgram(context, { code });
+  const mounted = `mount -t tmpfs -o size=1m none ${disk} && exec ${process.execPath} ${script}`;
+  const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', mounted];
+  const said = execFileSync('unshare', words, { encoding: 'utf8' });
   assert.match(said, /^[01] MB are free/);
 });
 
