@@ -24,6 +24,7 @@ import { agentMachine } from './read/replay.js';
 import { copyEntries } from './write/fork-header.js';
 import { acquireLock, type Lock } from './write/lock.js';
 import { recover } from './write/recover-file.js';
+import { removeLeftovers } from './write/remove-leftovers.js';
 
 type Place<M extends MachineTypes> = {
   readonly folder: string;
@@ -107,6 +108,7 @@ const create = async <M extends MachineTypes>(
   { folder, checkEvery, machine }: Place<M>,
   header: Header<M>,
 ): Promise<Journal<M>> => {
+  await removeLeftovers(folder);
   const { path, lock } = await claim(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);

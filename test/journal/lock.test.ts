@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
+import { fileJournals } from '../../src/journal/file-store.js';
 import { acquireLock } from '../../src/journal/write/lock.js';
 import { claimOf, createFile, readLockText, replaceFile } from '../../src/journal/write/lock-file.js';
 import { checkHolder, describeSelf, type Holder } from '../../src/journal/write/lock-owner.js';
 import { startChild } from './start-child.js';
-import { makeFolder } from './story.js';
+import { headerOf, makeFolder } from './story.js';
 
 const NEVER = 2 ** 30;
 
@@ -115,6 +116,44 @@ test('a lock whose file could not be removed is free for the same process', asyn
   await rm(claim, { recursive: true });
   await (await acquireLock(path)).release();
   assert.deepEqual(await readdir(folder), []);
+});
+
+test('a new session removes what killed processes left of theirs, and nothing else', async (context) => {
+  const folder = await makeFolder(context);
+  const sessions = join(folder, 'sessions');
+  const store = fileJournals({ folder });
+  await (await store.create(headerOf('whole'))).close();
+  const own = await describeSelf();
+  const dead = JSON.stringify({ ...own, pid: NEVER, socket: 'killed.lock.1' });
+  for (const [name, text] of [
+    ...[
+      ['killed.lock', dead] as const,
+      ['killed.lock.1', ''] as const,
+      ['killed.jsonl.new', '{"ver'] as const,
+    ],
+    ...[
+      ['whole.lock', dead] as const,
+      ['elsewhere.lock', JSON.stringify({ ...own, host: 'there' })] as const,
+    ],
+    ...[['elsewhere.jsonl.new', '{'] as const, ['notes.txt', ''] as const],
+  ])
+    await writeFile(join(sessions, name), text);
+  const alive = await acquireLock(join(sessions, 'alive.lock'));
+  await writeFile(join(sessions, 'alive.jsonl.new'), '{');
+  await (await store.create(headerOf('new'))).close();
+  await alive.release();
+  const kept = [
+    'alive.jsonl.new',
+    'elsewhere.jsonl.new',
+    'elsewhere.lock',
+    'new.jsonl',
+    'new.mark',
+    'notes.txt',
+  ];
+  assert.deepEqual(
+    (await readdir(sessions)).sort(),
+    [...kept, 'whole.jsonl', 'whole.lock', 'whole.mark'].sort(),
+  );
 });
 
 test('who took a lock over and died leaves its duty to renew the journal to the next, and that one to the next', async (context) => {
