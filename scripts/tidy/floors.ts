@@ -23,6 +23,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   shell: 4.5,
   net: 4.5,
   trust: 4.6,
+  skills: 4.6,
   runtime: 5,
   journal: 5,
   models: 5,

@@ -45,6 +45,8 @@ export type AgentOptions = {
   readonly moreTools?: readonly Tool[];
   /** Gives the model the tool `task`: other agents that only read, with sessions of their own. Default: no. */
   readonly tasks?: boolean;
+  /** Added at the end of the instructions of each new session. Default: nothing. */
+  readonly moreInstructions?: string;
   /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
   readonly passEnvironment?: readonly string[];
   /**
@@ -96,7 +98,7 @@ export type Agent = {
 };
 
 /** The parts that all sessions of an agent share. */
-type Parts = Required<Pick<AgentOptions, 'model' | 'journals' | 'clock' | 'report'>> & {
+type Parts = Required<Pick<AgentOptions, 'model' | 'journals' | 'clock' | 'report' | 'moreInstructions'>> & {
   readonly runtime: LocalRuntime;
   readonly models: Models;
   readonly redactor: Redactor;
@@ -143,12 +145,13 @@ const openAgain = async (
 };
 
 const openNew = async (parts: Parts, workspace: string, session: SessionOptions): Promise<Session> => {
-  const { runtime, models, model, journals, clock, report, redactor } = parts;
+  const { runtime, models, model, journals, clock, report, redactor, moreInstructions } = parts;
   const { preset = 'auto', stoppingPolicy, unpriced } = session;
   const probing = probeFor(session.sandbox, workspace);
   const deciding = probing.then((fenced) => newSettings(model, workspace, session, fenced));
   const sandbox = deciding.then((settings) => settings.sandbox ?? 'off');
-  const instructions = await instruct({ workspace, preset, clock, sandbox }, report);
+  const own = await instruct({ workspace, preset, clock, sandbox }, report);
+  const instructions = moreInstructions === '' ? own : `${own}\n\n${moreInstructions}`;
   const [settings, fenced] = await Promise.all([deciding, probing]);
   tellMissing(settings.sandbox, fenced, report);
   const id = await runtime.create({
@@ -201,6 +204,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     tools,
     moreTools = [],
     tasks = false,
+    moreInstructions = '',
     passEnvironment = [],
     secrets = {},
   } = options;
@@ -222,7 +226,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     random: Math.random,
     report,
   });
-  const parts: Parts = { model, journals, clock, report, runtime, models, redactor };
+  const parts: Parts = { model, journals, clock, report, runtime, models, redactor, moreInstructions };
   return {
     runtime,
     open: async (session) => {

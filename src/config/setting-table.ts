@@ -70,6 +70,16 @@ const common: readonly Setting[] = [
     help: 'what commands can reach: workspace (default: they write only there, and have no network, no keys and no home folder), workspace+net, read-only (default with the preset plan) or off',
   }),
   row({
+    key: 'claude_files',
+    kind: words('off', 'on'),
+    project: 'tighten',
+    flag: null,
+    builtIn: 'on',
+    tightest: 'on',
+    frozen: false,
+    help: 'also read skills and commands from .claude folders: on or off',
+  }),
+  row({
     key: 'pass_env',
     kind: { type: 'names' },
     project: 'no',

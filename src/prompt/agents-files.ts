@@ -4,9 +4,12 @@ import { isWithin } from '../files/is-within.js';
 import { openRegular, readUpTo, systemFault } from '../files/regular-file.js';
 import { foreignFolder, isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
 
-/** Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's root, nearest first. */
+/**
+ * Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's root, nearest first.
+ * A folder without AGENTS.md may have CLAUDE.md instead.
+ */
 
-const NAME = 'AGENTS.md';
+const NAMES = ['AGENTS.md', 'CLAUDE.md'];
 const BYTES_MAX = 32 * 1024;
 
 export type AgentsFile = {
@@ -51,6 +54,19 @@ const load = async ({ file, workspace, top }: Place, room: number): Promise<Load
   }
 };
 
+/** The first of the names that exists in the folder, even if it can't be used. */
+const loadFirst = async (
+  folder: string,
+  within: Omit<Place, 'file'>,
+  room: number,
+): Promise<{ readonly name: string; readonly loaded: Loaded }> => {
+  for (const name of NAMES) {
+    const loaded = await load({ ...within, file: path.join(folder, name) }, room);
+    if (loaded.kind !== 'absent') return { name, loaded };
+  }
+  return { name: '', loaded: { kind: 'absent' } };
+};
+
 /** The text without a byte order mark and without a cut character at its end. */
 const textOf = (bytes: Buffer): string =>
   bytes
@@ -67,9 +83,8 @@ export const loadAgentsFiles = async (workspace: string): Promise<AgentsFiles> =
   const seen = new Set<string>();
   let room = BYTES_MAX;
   for (const folder of folders) {
-    const place = path.join(folder, NAME);
-    const shown = path.relative(workspace, place);
-    const loaded = await load({ file: place, workspace, top }, room);
+    const { name, loaded } = await loadFirst(folder, { workspace, top }, room);
+    const shown = path.relative(workspace, path.join(folder, name));
     if (loaded.kind === 'unusable') warnings.push(`${shown} is not used: ${loaded.why}`);
     if (loaded.kind !== 'loaded' || seen.has(loaded.real)) continue;
     seen.add(loaded.real);

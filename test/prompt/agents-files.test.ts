@@ -70,3 +70,14 @@ test('a symlink out of the repository is not followed, one inside it counts once
   await symlink('../AGENTS.md', path.join(workspace, 'AGENTS.md'));
   assert.deepEqual((await loadAgentsFiles(workspace)).files, [{ path: 'AGENTS.md', text: 'far' }]);
 });
+
+test('CLAUDE.md counts only in a folder without AGENTS.md', async (t) => {
+  const { repository, workspace } = await makeFolders(t);
+  await writeFile(path.join(workspace, 'CLAUDE.md'), 'not read');
+  await writeFile(path.join(workspace, 'AGENTS.md'), 'near');
+  await writeFile(path.join(repository, 'CLAUDE.md'), 'far');
+  assert.deepEqual((await loadAgentsFiles(workspace)).files, [
+    { path: 'AGENTS.md', text: 'near' },
+    { path: '../CLAUDE.md', text: 'far' },
+  ]);
+});

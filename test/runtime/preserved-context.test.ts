@@ -37,6 +37,14 @@ const listed = (items: string, failed = false, steer = ''): readonly Message[] =
   },
 ];
 
+const skill = (name: string, body: string): string =>
+  `<skill name="${name}">\nFolder of the skill: /s/${name}\n\n${body}\n</skill>`;
+
+const loaded = (name: string, body: string, failed = false): Message => ({
+  role: 'user',
+  parts: [{ type: 'result', callId: name + body, tool: 'skill', failed, text: skill(name, body) }],
+});
+
 const REQUEST = '[kept: what the user asked for, word for word]';
 
 const rows: readonly {
@@ -99,6 +107,48 @@ const rows: readonly {
     turn: 'running',
     limitBytes: 20,
     then: `S\n\n${REQUEST}\nhead xxxxx\n… 490 bytes left out …\nxxxxx tail`,
+  },
+  {
+    title: 'skills that the model loaded stay, the newest text of each',
+    given: [
+      user('a'),
+      loaded('one', 'old'),
+      loaded('two', '2'),
+      loaded('one', 'new'),
+      loaded('three', '3', true),
+    ],
+    then: `S\n\n[kept: skill two]\n${skill('two', '2')}\n\n[kept: skill one]\n${skill('one', 'new')}`,
+  },
+  {
+    title: 'a skill that the user named stays, once',
+    given: [user(`/one please\n\n${skill('one', 'body')}`), said('b')],
+    turn: 'running',
+    then: `S\n\n${REQUEST}\n/one please\n\n(the skill one stands below)\n\n[kept: skill one]\n${skill('one', 'body')}`,
+  },
+  {
+    title: 'skills that an earlier summary has kept are kept again, also beside other kept texts',
+    given: [
+      summary(
+        `old\n\n[kept: skill one]\n${skill('one', 'a </skill> in it')}\n\n[kept: skill two]\n${skill('two', '2')}\n\n[kept: list]\nitems: one`,
+      ),
+      loaded('three', '3'),
+    ],
+    then: `S\n\n[kept: skill one]\n${skill('one', 'a </skill> in it')}\n\n[kept: skill two]\n${skill('two', '2')}\n\n[kept: skill three]\n${skill('three', '3')}\n\n[kept: list]\nitems: one`,
+  },
+  {
+    title: 'a file that looks like a skill is not kept',
+    given: [
+      {
+        role: 'user',
+        parts: [{ type: 'result', callId: 'r', tool: 'read', failed: false, text: skill('one', 'x') }],
+      },
+    ],
+    then: 'S',
+  },
+  {
+    title: 'of skills that are too long together the newest stay',
+    given: [loaded('one', 'x'.repeat(900)), loaded('two', 'y'.repeat(800))],
+    then: `S\n\n[kept: skill two]\n${skill('two', 'y'.repeat(800))}`,
   },
 ];
 

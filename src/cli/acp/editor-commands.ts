@@ -4,6 +4,7 @@ import type { Session } from '../../api/create-agent.js';
 import type { Look } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { RunFlags } from '../flags.js';
+import { NO_PROMPTS } from '../skills/session-prompts.js';
 import { type CommandContext, type CommandView, NotNow } from '../slash/command-context.js';
 import { runCommand } from '../slash/run-command.js';
 import { type CommandName, readTypedInput, slashCommands } from '../slash/slash-commands.js';
@@ -71,7 +72,7 @@ export const runEditorCommand = async (
   const { view, printed } = collectingView(() => state);
   const { workspace } = state.session.settings;
   const context: CommandContext = {
-    ...{ session, workspace, flags, look, view },
+    ...{ session, workspace, flags, look, view, prompts: NO_PROMPTS },
     ...{ move: elsewhere, paste: elsewhere, quit: () => undefined },
   };
   try {

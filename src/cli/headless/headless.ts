@@ -105,9 +105,16 @@ type Turn = { readonly ending: ExitEnding; readonly state: State };
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 
-/** The prompt with the pictures that it names. Warns of each picture that can't be attached. */
-const inputFrom = async ({ session, settings }: Opened, { text, typed }: Prompt): Promise<UserInput> => {
-  const input = { type: 'UserInput', text, mode: 'steer' } as const;
+/** The prompt with the skill or command and the pictures that it names. Warns of what can't be attached. */
+const inputFrom = async (
+  { session, settings, prompts }: Opened,
+  { text, typed }: Prompt,
+): Promise<UserInput> => {
+  const expanded = await prompts.expand(typed);
+  if (expanded.fault !== null) say(warningText(expanded.fault));
+  // Piped text follows the typed one.
+  const whole = expanded.text === typed ? text : `${expanded.text}${text.slice(typed.length)}`;
+  const input = { type: 'UserInput', text: whole, mode: 'steer' } as const;
   const names = picturesNamed(typed);
   if (names.length === 0) return input;
   const { images, faults } = await attachPictures(names, settings.workspace, session);

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import type { Clock } from '../../ports/clock.js';
 import { systemClock } from '../../runtime/clock.js';
+import type { Choice } from '../../terminal/input/completion.js';
 import { Composer } from '../../terminal/input/composer.js';
 import type { Pressed } from '../../terminal/input/key.js';
 import { type Look, lookOf, windowSize } from '../../terminal/print.js';
@@ -34,6 +35,8 @@ export type TerminalSession = {
   readonly clock: Clock;
   readonly composer: Composer;
   readonly history: HistoryFile;
+  /** Names to complete after `/` in addition to the built-in ones. */
+  offer(choices: readonly Choice[]): void;
   attach(listener: TerminalListener): void;
   detach(): void;
   suspend(): void;
@@ -100,7 +103,13 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   const files = createWorkspaceFiles(workspace);
   // In a plain terminal every line arrives as a paste, so a paste means nothing special.
   const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
-  const completer = { commands: commandChoices, files };
+  let commands = commandChoices;
+  const completer = {
+    get commands() {
+      return commands;
+    },
+    files,
+  };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
   const history = openHistory(openStateFolder(process.env), workspace);
   composer.addEarlier(history.read());
@@ -108,6 +117,9 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   if (look.colour === 'yes') background.ask();
   return {
     ...{ screen, look, clock: systemClock, composer, history },
+    offer(choices) {
+      commands = [...commandChoices, ...choices];
+    },
     attach(next) {
       listener = next;
       for (const notification of early.splice(0)) notification(next);

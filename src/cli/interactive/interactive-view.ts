@@ -215,7 +215,8 @@ export class InteractiveView {
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind !== 'submit') return;
-    const wish = readTypedInput(composed.text, composed.mode === 'now' ? 'steer' : 'followUp');
+    const mode = composed.mode === 'now' ? 'steer' : 'followUp';
+    const wish = readTypedInput(composed.text, mode, this.#composer.commandNames);
     if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
     // Enter on an empty line during the wait before a retry.
     const retriesNow = wish.kind === 'nothing' && this.#state.name === 'Error';

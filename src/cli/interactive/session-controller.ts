@@ -130,15 +130,19 @@ const createPaste = (context: () => CommandContext, { composer }: TerminalSessio
   };
 };
 
+/** Prints why a part of a message could not be used. */
+const tellFault = ({ view, look }: CommandContext, fault: string): void =>
+  view.print(paint(look, 'yellow', indentWords(makeSafe(fault), look.columns)));
+
 const createViewHandlers = (
   context: CommandContext,
   closer: SessionCloser,
   { terminal }: ControllerOptions,
 ): ViewHandlers => {
-  const { session } = context;
+  const { session, prompts } = context;
   const shellOutputs = new ShellOutputs();
   const userCommands = createUserCommands(context, shellOutputs);
-  /** Sends texts in the order of typing, even if the pictures of one are still being read. */
+  /** Sends texts in the order of typing, even if the pictures or the skill of one are still being read. */
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const send = (input: Input): void => {
@@ -148,19 +152,20 @@ const createViewHandlers = (
   return {
     say(text, mode) {
       terminal.history.add(text);
-      const input = { type: 'UserInput', text: shellOutputs.attach(text), mode } as const;
       const names = picturesNamed(text);
-      if (names.length === 0 && attaching === 0) return send(input);
+      const isPrompt = text.startsWith('/') && prompts.choices.length > 0;
+      if (names.length === 0 && !isPrompt && attaching === 0)
+        return send({ type: 'UserInput', text: shellOutputs.attach(text), mode });
       attaching += 1;
-      sending = sending.then(async () => {
+      const prepare = async (): Promise<void> => {
+        const expanded = isPrompt ? await prompts.expand(text) : { text, fault: null };
         const { images, faults } = await attachPictures(names, context.workspace, session);
-        for (const fault of faults)
-          context.view.print(
-            paint(context.look, 'yellow', indentWords(makeSafe(fault), context.look.columns)),
-          );
+        for (const fault of [expanded.fault, ...faults]) if (fault !== null) tellFault(context, fault);
         attaching -= 1;
+        const input = { type: 'UserInput', text: shellOutputs.attach(text, expanded.text), mode } as const;
         send(images.length === 0 ? input : { ...input, images });
-      });
+      };
+      sending = sending.then(prepare);
     },
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, given) => send({ type: 'ApprovalAnswered', batchId, callId, ...given }),
@@ -224,7 +229,7 @@ export const runSession = async (
   const leaving = new AbortController();
   const state = await session.state();
   const context: CommandContext = {
-    ...{ session, workspace: opened.settings.workspace, flags, look },
+    ...{ session, workspace: opened.settings.workspace, flags, look, prompts: opened.prompts },
     get view() {
       return view;
     },
@@ -240,6 +245,7 @@ export const runSession = async (
   );
   const ticking = createTicker(() => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
+  terminal.offer(opened.prompts.choices);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   warnings.subscribe((warning) =>

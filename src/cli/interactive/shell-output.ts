@@ -32,16 +32,16 @@ export class ShellOutputs {
     this.#waiting = [...this.#waiting, aside];
   }
 
-  /** The text to send: the pending outputs, then the typed text. */
-  attach(text: string): string {
-    if (this.#waiting.length === 0) return text;
-    const whole = [...this.#waiting.map(tell), text].join('\n');
+  /** The text to send: the pending outputs, then `message`, which was made from the typed text. */
+  attach(text: string, message = text): string {
+    if (this.#waiting.length === 0 && message === text) return text;
+    const whole = [...this.#waiting.map(tell), message].join('\n');
     this.#sent.set(whole, { text, shellOutputs: this.#waiting });
     this.#waiting = [];
     return whole;
   }
 
-  /** The typed text without the outputs that were attached to it. */
+  /** The typed text, without the outputs and the skill that were attached to it. */
   detach(whole: string): string {
     const sent = this.#sent.get(whole);
     if (sent === undefined) return whole;

@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
-import { isLimited } from '../../agent/values/limit.js';
 import { openSession, type Session } from '../../api/create-agent.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
@@ -34,6 +33,8 @@ import {
   warnOfEffort,
   warnOfUnknown,
 } from '../settings/connect-model.js';
+import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
+import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
@@ -48,39 +49,15 @@ export type Opened = {
   readonly settings: Settings;
   /** Path of the journal. */
   readonly journal: string;
+  /** Skills and commands that the user can name. */
+  readonly prompts: SessionPrompts;
   /** The turns of a resumed session that are printed again; null for a new session. */
   readonly resumed: { readonly recent: RecentTurns | null } | null;
-};
-
-const refuseUnpriced = (model: Model, limits: Limits, flags: RunFlags): void => {
-  if (!isLimited(limits.usd) || model.facts.prices !== null || flags.allowUnknownPrice) return;
-  const message = [
-    `The price of ${model.id} is unknown, so --max-usd has no effect.`,
-    'Limit the session with --max-tokens, --max-rounds or --max-minutes,',
-    'or start it with --allow-unknown-price: calls of unknown price then count as free.',
-  ].join('\n');
-  throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
   const name = profileOf(flags);
   return name === null ? {} : (await import('../../agent/projections/settings-profiles.js')).profiles[name];
-};
-
-/** Limits of a profile. If the model's price is unknown, the dollar limit is dropped with a warning: the user did not set it. */
-const limitsOfProfile = (
-  profile: Partial<Settings>,
-  model: Model,
-  flags: RunFlags,
-  warn: Warn,
-): Partial<Limits> => {
-  const { limits } = profile;
-  if (limits === undefined || !isLimited(limits.usd) || flags.maxUsd !== undefined) return limits ?? {};
-  if (model.facts.prices !== null || flags.allowUnknownPrice) return limits;
-  warn(
-    `the profile ${flags.profile} stops at $${limits.usd}, but the price of ${model.id} is unknown: the limit has no effect. Limit the session with --max-tokens, --max-rounds or --max-minutes.`,
-  );
-  return { ...limits, usd: 'unlimited' };
 };
 
 /** Id of the session to resume; null for a new session. */
@@ -217,10 +194,14 @@ const openHeld = async (
     onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
+  const optional = await optionalTools(flags, { model, stateFolder, resumes: resume !== null });
+  const prompts = await openSessionPrompts({ workspace, flags, isResumed: resume !== null, warn });
   const session = await openSession({
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),
-    ...(await optionalTools(flags, { model, stateFolder, resumes: resume !== null })),
+    ...optional,
+    moreTools: [...optional.moreTools, ...prompts.tools],
+    moreInstructions: prompts.section,
     secrets: keysIn(flags.variables ?? {}),
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),
@@ -237,7 +218,7 @@ const openHeld = async (
   const state = await session.state();
   stopGrowing();
   const journal = journalPath(stateFolder, session.id);
-  return { session, settings: state.session.settings, journal, resumed: held };
+  return { session, settings: state.session.settings, journal, prompts, resumed: held };
 };
 
 const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {

@@ -23,6 +23,7 @@ export type Configured = {
   readonly firstByteMs?: string;
   readonly silenceMs?: string;
   readonly cellMs?: string;
+  readonly claudeFiles?: string;
   /** Names of variables, separated by commas. */
   readonly passEnv?: string;
   readonly variables?: Readonly<Record<string, string>>;

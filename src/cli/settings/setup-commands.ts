@@ -3,10 +3,29 @@ import { writeResult } from '../../terminal/write.js';
 import type { DoctorFlags } from '../doctor/doctor.js';
 import { exitCodes } from '../exit-codes.js';
 import type { End } from '../sessions/reading-commands.js';
+import type { SkillsFlags } from '../skills/skills-command.js';
 import { type ConfigFlags, configFlags } from './config-command-flags.js';
 import type { PolicyFlags } from './explain-policy.js';
 
-/** Adds the commands for the setup: `config`, `doctor`, `policy`, `completion`. */
+const addSkills = (program: Command, end: End): void => {
+  program
+    .command('skills [what] [folder]')
+    .description(
+      'list the skills and commands of this folder and of yours (list); check a skill strictly (check)',
+    )
+    .option('--workspace <folder>', 'the folder to list (default: this one)')
+    .action(
+      async (what: string | undefined, folder: string | undefined, own: SkillsFlags, command: Command) =>
+        end(
+          await (await import('../skills/skills-command.js')).runSkills(what, folder, {
+            ...command.optsWithGlobals<SkillsFlags>(),
+            ...own,
+          }),
+        ),
+    );
+};
+
+/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `completion`. */
 export const addSurroundings = (program: Command, end: End): void => {
   const config = program.command('config').description('print every setting and its source');
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
@@ -49,6 +68,7 @@ export const addSurroundings = (program: Command, end: End): void => {
         }),
       ),
     );
+  addSkills(program, end);
   program
     .command('completion <shell>')
     .description('print a script that completes commands and flags in bash, zsh or fish')

@@ -2,6 +2,7 @@ import type { Session } from '../../api/create-agent.js';
 import type { Look } from '../../terminal/print.js';
 import type { RunFlags } from '../flags.js';
 import type { InteractiveView } from '../interactive/interactive-view.js';
+import type { SessionPrompts } from '../skills/session-prompts.js';
 
 /** The session to open next in this terminal. */
 export type NextSession = {
@@ -26,6 +27,7 @@ export type CommandContext = {
   readonly flags: RunFlags;
   readonly look: Look;
   readonly view: CommandView;
+  readonly prompts: SessionPrompts;
   /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
   move(to: NextSession): Promise<void>;
   /** Attaches the clipboard's picture to the input line; one at a time. */

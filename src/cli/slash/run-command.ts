@@ -1,3 +1,4 @@
+import type { Choice } from '../../terminal/input/completion.js';
 import { type Look, paint } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { indentWords, wrapWords } from '../../terminal/width.js';
@@ -15,6 +16,9 @@ import { clear, fork, resume } from './sessions.js';
 import { type CommandName, keyHelp, slashHelp } from './slash-commands.js';
 
 /** Runs slash commands by name. */
+
+/** Characters that /help shows of the description of a skill. */
+const ABOUT_MAX = 100;
 
 /** A heading, then names with their descriptions beside them, or below them in a narrow window. */
 const groupRows = (
@@ -38,13 +42,24 @@ const groupRows = (
   return [paint(look, 'heading', heading), ...rows];
 };
 
-const helpRows = (look: Look): readonly Safe[] => [
+const helpRows = (look: Look, own: readonly Choice[]): readonly Safe[] => [
   ...groupRows(look, safe`Commands`, slashHelp),
   safe``,
+  ...(own.length === 0
+    ? []
+    : [
+        ...groupRows(
+          look,
+          safe`Skills and commands of your own`,
+          own.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
+        ),
+        safe``,
+      ]),
   ...groupRows(look, safe`Keys`, keyHelp),
 ];
 
-const help: Command = ({ view, look }) => view.print(joinSafe(helpRows(look), safe`\n`));
+const help: Command = ({ view, look, prompts }) =>
+  view.print(joinSafe(helpRows(look, prompts.choices), safe`\n`));
 
 const compact: Command = async ({ session }, words) =>
   void (await session.send({ type: 'CompactRequested', ...(words === '' ? {} : { instructions: words }) }));

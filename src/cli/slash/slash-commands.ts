@@ -47,6 +47,9 @@ export const slashCommands = [
 
 export type CommandName = Exclude<(typeof slashCommands)[number][0], 'later'>;
 
+/** Names that no skill or command of the user can have. */
+export const builtInNames: readonly string[] = [...slashCommands.map(([name]) => name), 'exit'];
+
 export const slashHelp: readonly (readonly [string, string])[] = slashCommands.map(([name, words, about]) => [
   `/${name} ${words}`.trim(),
   about,
@@ -75,21 +78,18 @@ export const keyHelp: readonly (readonly [string, string])[] = [
 
 const refused = (why: string): TypedInput => ({ kind: 'refused', why });
 
-const noCommand = (name: string): TypedInput => {
-  const close = closestTo(
-    name,
-    slashCommands.map(([known]) => known),
-  );
+const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
+  const close = closestTo(name, [...slashCommands.map(([known]) => known), ...prompts]);
   if (close !== undefined)
     return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
   return refused(`There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`);
 };
 
-const readCommand = (written: string, words: string): TypedInput => {
+const readCommand = (written: string, words: string, prompts: readonly string[]): TypedInput => {
   const lower = written.toLowerCase();
   const wanted = lower === 'exit' ? 'quit' : lower;
   const known = slashCommands.find(([name]) => name === wanted);
-  if (known === undefined) return noCommand(written);
+  if (known === undefined) return noCommand(written, prompts);
   const [name, usage] = known;
   if (name === 'later') {
     return words === ''
@@ -110,8 +110,15 @@ const ALONE: Readonly<Record<string, CommandName>> = {
   quit: 'quit',
 };
 
-/** Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text. */
-export const readTypedInput = (typed: string, mode: InputMode): TypedInput => {
+/**
+ * Parses a submitted line. `/word` is a command for the terminal; a path like /etc/hosts is text. `prompts`: names of
+ * skills and commands of the user, whose lines are messages that are expanded when they are sent.
+ */
+export const readTypedInput = (
+  typed: string,
+  mode: InputMode,
+  prompts: readonly string[] = [],
+): TypedInput => {
   const text = typed.trim();
   if (text === '') return { kind: 'nothing' };
   const alone = Object.hasOwn(ALONE, text) ? ALONE[text] : undefined;
@@ -122,7 +129,9 @@ export const readTypedInput = (typed: string, mode: InputMode): TypedInput => {
     const command = shell[1] ?? '';
     return command === '' ? refused('There is no command: !COMMAND') : { kind: 'shell', command };
   }
-  const found = /^\/([\w-]*)(?:\s+(.*))?$/s.exec(text);
+  const found = /^\/([\w:-]*)(?:\s+(.*))?$/s.exec(text);
   if (found === null) return { kind: 'say', text, mode };
-  return readCommand(found[1] ?? '', (found[2] ?? '').trim());
+  const name = found[1] ?? '';
+  if (prompts.includes(name) && !builtInNames.includes(name)) return { kind: 'say', text, mode };
+  return readCommand(name, (found[2] ?? '').trim(), prompts);
 };

@@ -2,11 +2,12 @@ import type { CallPart, Message } from '../../agent/message.js';
 import type { Tool } from '../../ports/tool.js';
 import { attemptNow } from '../attempt.js';
 import { cutText } from '../tools/truncate-output.js';
+import { keptSkills, withoutSkill } from './preserved-skills.js';
 
 /**
  * Text that is kept verbatim when a summary replaces messages.
  *
- * 1. During a turn: the user's request. At any time: the text that tools want to keep (`Tool.keep`).
+ * 1. During a turn: the user's request. At any time: skills in use, and the text that tools want to keep (`Tool.keep`).
  * 2. It stands below the summary, each piece under its own heading line, so that the next summary finds it again.
  */
 
@@ -50,7 +51,7 @@ const requestIn = (messages: readonly Message[], limitBytes: number): string => 
   const said: string[] = [];
   for (const message of messages.toReversed()) {
     if (message.role === 'assistant') continue;
-    said.unshift(...message.parts.filter(isText('user')).map(textOf));
+    said.unshift(...message.parts.filter(isText('user')).map((part) => withoutSkill(textOf(part))));
     if (message.parts[0]?.type === 'result') continue;
     said.unshift(keptBefore(message, REQUEST) ?? '');
     break;
@@ -97,7 +98,7 @@ export const withKept = (
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: keptOf(messages, tool, done) }));
-  const kept = [...request, ...lists]
+  const kept = [...request, ...keptSkills(messages, limitBytes), ...lists]
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => `${headingOf(name)}\n${text.trim()}`);
   return [summary, ...kept].join('\n\n');

@@ -17,7 +17,7 @@ export type CompletionStem = {
 /** The word before the cursor, if it can be completed. */
 export const stemAt = (text: string, cursor: number): CompletionStem | null => {
   const before = text.slice(0, cursor);
-  const command = /^\/([\w-]*)$/.exec(before)?.[1];
+  const command = /^\/([\w:-]*)$/.exec(before)?.[1];
   if (command !== undefined) return { kind: 'command', start: 0, words: command, quoted: false };
   const quoted = /(?:^|\s)@"([^"\n]*)$/.exec(before)?.[1];
   if (quoted !== undefined)
@@ -28,7 +28,7 @@ export const stemAt = (text: string, cursor: number): CompletionStem | null => {
     : { kind: 'file', start: cursor - bare.length - 1, words: bare, quoted: false };
 };
 
-const BOUNDARY = /[/\-_. ]/;
+const BOUNDARY = /[/\-_. :]/;
 
 /**
  * Score of `text` for a fuzzy search; null if `text` lacks the letters of `words` in this order. Higher for letters in a

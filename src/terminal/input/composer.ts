@@ -86,6 +86,11 @@ export class Composer {
     return wholeText(this.#editor);
   }
 
+  /** Names that can be typed after `/`. */
+  get commandNames(): readonly string[] {
+    return this.#completer.commands.map(({ text }) => text);
+  }
+
   get isEmpty(): boolean {
     return this.#editor.text === '';
   }

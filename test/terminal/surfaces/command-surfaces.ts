@@ -115,6 +115,27 @@ const explained: Surface['show'] = async (hostile, _out, size) => {
   await run('policy', 'explain', command, '--json');
 };
 
+const skills: Surface['show'] = async (hostile, _out, size) => {
+  const text = (length: number): string => JSON.stringify(wellFormed(hostile.text(length)));
+  const folders = [hostile.name(), hostile.name(), hostile.name()].map((name) =>
+    path.join('.pawl/skills', name),
+  );
+  const matters = [
+    `name: ${text(40)}\ndescription: ${text(Math.min(size, 2_000))}\nargument-hint: ${text(40)}`,
+    `name: ${text(9)}\n${text(40)}: ${text(40)}`,
+    hostile.text(200),
+  ];
+  for (const [index, folder] of folders.entries()) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path.join(folder, 'SKILL.md'), `---\n${matters[index]}\n---\n${hostile.text(200)}`);
+  }
+  await run('skills');
+  await run('skills', hostile.text(40), hostile.text(40));
+  for (const folder of folders) await run('skills', 'check', folder);
+  await turn(hostile, size);
+  rmSync('.pawl', { recursive: true });
+};
+
 const READERS = [
   'src/cli/sessions/show-session.ts',
   'src/cli/ask/ask-show.ts',
@@ -132,6 +153,12 @@ export const commandSurfaces: readonly Surface[] = [
     name: 'the JSON stream of a turn',
     covers: ['src/cli/headless/headless.ts'],
     show: (hostile, _out, size) => turn(hostile, size, '--json'),
+  },
+  {
+    name: 'skills with hostile names and texts',
+    covers: ['src/cli/skills/skills-command.ts'],
+    commands: ['skills'],
+    show: skills,
   },
   {
     name: 'sessions',

@@ -50,6 +50,10 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     ...{ session, workspace: settings.workspace, flags, look: out.look, view, paste: async () => undefined },
     move: async () => undefined,
     quit: nothing,
+    prompts: {
+      ...{ tools: [], section: '', expand: async (text: string) => ({ text, fault: null }) },
+      choices: [{ text: hostile.name(), about: hostile.text(300) }],
+    },
   };
   view.print(banner(out.look, { ...opened, resumed: { recent: null } }));
   view.print(resumedNotes(out.look, state));
