@@ -24,6 +24,7 @@ export const inOwnProcess = async <T>(file: string, ...words: readonly string[])
       platform: 'node',
       format: 'esm',
       target: 'node20',
+      keepNames: true, // the fingerprint of the machine holds names
       banner: { js: banner },
       logLevel: 'error',
       external: ['esbuild', '@vscode/ripgrep'],

@@ -15,11 +15,13 @@ export type PastFiles = {
 
 export type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
 
-/** Collects them from all events in order. */
-export const collectPastFiles = (): PastFilesCollector => {
-  const hashes = new Map<string, RecordedHashes>();
-  const seen = new Map<string, string>();
-  let batchId: string | null = null;
+const nothing: PastFiles = { hashes: new Map(), batchId: null, seen: new Map() };
+
+/** Collects them from all events in order, or from those that follow `begun`. */
+export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector => {
+  const hashes = new Map(begun.hashes);
+  const seen = new Map(begun.seen);
+  let { batchId } = begun;
   return {
     see(event) {
       if (event.type === 'ToolStarted') {

@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
+import type { PastFiles } from '../agent/past-files.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
@@ -7,6 +8,13 @@ import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
 import { checkOf, type Fold } from './read/fold.js';
 import { readFrozen } from './read/prompt-blobs.js';
 import { JournalScan } from './read/scan.js';
+import type { WrittenSnapshots } from './snapshot/load-snapshot.js';
+import {
+  type SnapshotPlan,
+  type SnapshotPoint,
+  type SnapshotWriter,
+  writeSnapshots,
+} from './snapshot/write-snapshots.js';
 import { GroupWriter, targetOf } from './write/group-writer.js';
 import type { Lock } from './write/lock.js';
 import { openMark } from './write/mark-file.js';
@@ -48,24 +56,52 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly size: number;
   /** The fold of the file's entries. */
   readonly fold: Fold<M>;
+  readonly plan: SnapshotPlan;
+  readonly past?: PastFiles;
+  /** The snapshots that are there already. */
+  readonly written: WrittenSnapshots | null;
 };
 
-/** The lines of the drafts that follow the last line, and seq and checksum of the last of them. */
+/** The last line: its entry, its checksum and its end. */
+type LastLine = { readonly seq: number; readonly crc: number; readonly size: number };
+
+/** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
-  last: { readonly seq: number; readonly crc: number },
+  last: LastLine,
   drafts: readonly EntryDraft<M>[],
-): { readonly bytes: Buffer; readonly seq: number; readonly crc: number } => {
+  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
+): { readonly bytes: Buffer; readonly last: LastLine; readonly point: SnapshotPoint<M> | null } => {
   const lines: Buffer[] = [];
-  let { seq, crc } = last;
-  for (const { event, state } of drafts) {
+  let [{ seq, crc, size }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
+  for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
-    const recorded = { entry: { seq, event }, check: checkOf(fold, seq, state, checkEvery) };
-    const line = encodeRecord(recorded, crc);
+    const isWanted = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
+    const check = checkOf(fold, seq, state, checkEvery) ?? (isWanted ? fold.check(state) : null);
+    const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
-    crc = line.crc;
+    ({ crc } = line);
+    size += line.bytes.length;
+    if (check !== null && fold.summed !== undefined)
+      point = { seq, crc, size, state, check, summed: fold.summed() };
   }
-  return { bytes: Buffer.concat(lines), seq, crc };
+  return { bytes: Buffer.concat(lines), last: { seq, crc, size }, point };
+};
+
+const snapshotsOf = <M extends MachineTypes>(
+  { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
+  look: () => Promise<void>,
+): SnapshotWriter<M> | null => {
+  const isOwn = (): Promise<boolean> =>
+    look().then(
+      () => true,
+      () => false, // the next write, or the close, reports why
+    );
+  const { sessionId } = header;
+  return writeSnapshots({
+    ...{ ...plan, path, sessionId, fd: handle.fd, machine: fold.machine },
+    ...{ isOwn, past, written },
+  });
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
@@ -81,22 +117,26 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     parts.size,
   );
   // seq and checksum of the last line handed to the writer, and of the last durable one
-  let issued = { seq: parts.fold.seq, crc: parts.crc };
+  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size };
   let durable = parts.fold.seq;
   const mark = openMark(path, issued);
+  const snapshots = snapshotsOf(parts, () => ownership.before(writer.size));
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
-    const { bytes, seq, crc } = encodeDrafts(parts, issued, drafts);
-    issued = { seq, crc };
+    const { bytes, last, point } = encodeDrafts(parts, issued, drafts, snapshots);
+    issued = last;
     await writer.write(bytes);
-    durable = seq;
-    mark.write({ seq, crc });
+    durable = last.seq;
+    mark.write(last);
+    snapshots?.see(drafts.map(({ event }) => event));
+    if (point !== null) snapshots?.offer(point);
   };
 
   const close = async (): Promise<void> => {
     try {
+      await snapshots?.close();
       await writer.close();
     } catch (error) {
       throw cannotWrite(path, error);

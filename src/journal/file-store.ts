@@ -17,10 +17,11 @@ import {
   writeWhole,
 } from './journal-paths.js';
 import type { JournaledMachine } from './journaled-machine.js';
-import { beginFold, CHECK_EVERY, refuseMismatch, visitPast } from './read/fold.js';
+import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
 import { type InspectableStore, inspectFile, replayFile, type VisitedOpening } from './read/inspect.js';
 import { listSessions } from './read/list-sessions.js';
 import { agentMachine } from './read/replay.js';
+import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
 import { copyEntries } from './write/fork-header.js';
 import { acquireLock, type Lock } from './write/lock.js';
 import { recover } from './write/recover-file.js';
@@ -29,6 +30,7 @@ import { removeLeftovers } from './write/remove-leftovers.js';
 type Place<M extends MachineTypes> = {
   readonly folder: string;
   readonly checkEvery: number;
+  readonly plan: SnapshotPlan;
   readonly machine: JournaledMachine<M>;
 };
 
@@ -105,7 +107,7 @@ const closingOnFailure = async <T>(handle: FileHandle, work: () => Promise<T>): 
 };
 
 const create = async <M extends MachineTypes>(
-  { folder, checkEvery, machine }: Place<M>,
+  { folder, checkEvery, plan, machine }: Place<M>,
   header: Header<M>,
 ): Promise<Journal<M>> => {
   await removeLeftovers(folder);
@@ -116,7 +118,8 @@ const create = async <M extends MachineTypes>(
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine);
     const blobs = fileBlobs(folder);
-    return openFileJournal({ path, handle, lock, header, blobs, checkEvery, crc, size: bytes.length, fold });
+    const begun = { crc, size: bytes.length, fold, written: null };
+    return openFileJournal({ path, handle, lock, header, blobs, checkEvery, plan, ...begun });
   });
 };
 
@@ -136,11 +139,12 @@ const renewFile = async (path: string): Promise<void> => {
 };
 
 const openSession = async <M extends MachineTypes>(
-  { folder, checkEvery, machine }: Place<M>,
+  { folder, checkEvery, plan, machine }: Place<M>,
   sessionId: string,
-  { takeOver = false, visit: wanted }: VisitedOpening<M> = {},
+  { takeOver = false, visit, visitLast }: VisitedOpening<M> = {},
 ): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
+  const foldLast = visit === undefined ? 0 : (visitLast ?? Number.POSITIVE_INFINITY);
   await refuseOddFile(path);
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
@@ -149,13 +153,13 @@ const openSession = async <M extends MachineTypes>(
     await makeFolder(dirname(path));
     await syncFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { visit, past } = visitPast(machine, wanted);
     const { tornTail, ...found } = await closingOnFailure(handle, () =>
-      recover(handle, path, sessionId, machine, visit),
+      recover({ handle, path, sessionId, machine, visit, foldLast }),
     );
+    const { past } = found;
     const blobs = fileBlobs(folder);
-    const journal = openFileJournal({ path, handle, lock, blobs, checkEvery, ...found });
-    return { journal, state: found.fold.state, tornTail, ...past() };
+    const journal = openFileJournal({ path, handle, lock, blobs, checkEvery, plan, ...found });
+    return { journal, state: found.fold.state, tornTail, ...(past === undefined ? {} : { past }) };
   });
 };
 
@@ -193,7 +197,12 @@ async function* read<M extends MachineTypes>(
   yield* readEntries<M>(machine.kind, await findJournal(folder, sessionId), from);
 }
 
-export type FileJournalOptions = { readonly folder: string; readonly checkEvery?: number };
+export type FileJournalOptions = {
+  readonly folder: string;
+  readonly checkEvery?: number;
+  /** When snapshots are written. */
+  readonly snapshots?: SnapshotPlan;
+};
 
 /**
  * Stores the sessions of one machine as files under `folder`, which is created on first use (see journal-paths.ts).
@@ -202,9 +211,9 @@ export type FileJournalOptions = { readonly folder: string; readonly checkEvery?
  */
 export const fileJournalsOf = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
-  { folder, checkEvery = CHECK_EVERY }: FileJournalOptions,
+  { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
 ): InspectableStore<M> => {
-  const place = { folder, checkEvery, machine };
+  const place = { folder, checkEvery, plan, machine };
   return {
     blobs: fileBlobs(folder),
     create: (header) => create(place, header),

@@ -9,6 +9,7 @@ import { codeOf } from './journal-error.js';
  * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
  * sessions/ID.lock          the process that has it open; ID.lock.* its socket, and claims to the lock
  * sessions/ID.mark          the last entry that was acknowledged
+ * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
  * sessions/ID.reserve       space for the end of an open session, should the disk be full
  * sessions/ID/              pictures that the user pasted into the session, as files
  * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Message } from '../agent/message.js';
 import type { PastFiles } from '../agent/past-files.js';
+import type { AppendList } from '../machine-kit/kernel/append-list.js';
 import type { Edge } from '../machine-kit/kernel/step.js';
 import type { Header } from '../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
@@ -20,10 +22,26 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
    */
   growing?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
-  collectPast?(): { see(event: M['event']): void; past(): PastFiles };
+  collectPast?(begun?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
+  /** How states are stored in snapshots. Without it the machine has none. */
+  readonly snapshots?: StateParts<M>;
 };
+
+/** A state in two parts: its closed messages, of which there are many, and the rest. */
+export type StateParts<M extends MachineTypes = AgentTypes> = {
+  /** The rest of the state, as JSON stores it. */
+  restOf(state: M['state']): unknown;
+  messagesOf(state: M['state']): AppendList<Message>;
+  /** `rest` is what `restOf` gave, after a way through JSON. */
+  join(rest: unknown, messages: AppendList<Message>): M['state'];
+  /** Like `createCheck`; also tells which messages it has hashed. */
+  createCheck(begun?: SummedMessages): ((state: M['state']) => string) & { summed(): SummedMessages };
+};
+
+/** Closed messages that are hashed, and the chain of their hashes. */
+export type SummedMessages = { readonly messages: AppendList<Message>; readonly chain: string };
 
 /** The machine's fingerprint for headers: a hash of its edges. */
 export const fingerprintOf = (arrows: readonly Edge[]): string =>

@@ -54,3 +54,12 @@ test('a very long turn shows its end, without a gap', () => {
   assert.deepEqual([past.steps.at(-1)?.seq, past.left], [last, 'some']);
   assert.ok(past.steps.every(({ seq }, index) => seq === last - past.steps.length + 1 + index));
 });
+
+test('a fold that begins in the middle has left earlier turns out, and one that begins again counts alone', () => {
+  const kept = collectRecentTurns();
+  kept.see(stepOf(7, 301));
+  kept.see(stepOf(8, 302, 7));
+  assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[301, 302], 'some']);
+  for (let seq = 1; seq <= 4; seq++) kept.see(stepOf(seq - 1, seq, Math.max(0, seq - 2)));
+  assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[2, 3, 4], 'none']);
+});

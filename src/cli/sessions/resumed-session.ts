@@ -19,6 +19,8 @@ export type RecentTurns = {
 /** Limits on what is kept. While reading, up to twice as many steps are kept. */
 const TURNS_MAX = 4;
 const STEPS_MAX = 1_000;
+/** Steps that are folded at least where a snapshot saves folding more. */
+const STEPS_MIN = 500;
 
 type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
 
@@ -29,6 +31,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
   let turns: Turn[] = [];
   let left: RecentTurns['left'] = 'none';
   let turn = 0;
+  let seq = 0;
   const stepsIn = (): number => turns.reduce((sum, one) => sum + one.steps.length, 0);
   /** Drops the first turn if there are too many, and the first steps of a turn that is too long. */
   const shorten = (): void => {
@@ -43,7 +46,10 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
   };
   return {
     see(stepped: JournalStep): void {
-      const { seq, before, state } = stepped;
+      const { before, state } = stepped;
+      if (stepped.seq <= seq) turns = []; // the fold has begun again
+      if (seq === 0 || stepped.seq <= seq) left = stepped.seq > 1 ? 'some' : 'none';
+      ({ seq } = stepped);
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
       turn = state.session.counters.turn;
       if (seq === 1) return; // the session is new
@@ -75,7 +81,7 @@ export type HeldSession = {
 export const holdSession = async (sessionId: string, takeOver: boolean): Promise<HeldSession> => {
   const store = storedJournals();
   const { see, past } = collectRecentTurns();
-  const opened = await store.open(sessionId, { takeOver, visit: see });
+  const opened = await store.open(sessionId, { takeOver, visit: see, visitLast: STEPS_MIN });
   return {
     settings: opened.state.session.settings,
     recent: past(),

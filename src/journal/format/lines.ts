@@ -44,7 +44,7 @@ export function* piecesOf(lines: Lines, count: number): Generator<Lines, undefin
 }
 
 /**
- * Splits a file into lines, block by block, up to byte `end`. Memory is bounded by about one block and one line.
+ * Splits a file into lines, block by block, from byte `start` up to byte `end`. Memory is bounded by about one block and one line.
  *
  * A line longer than a block is read in growing pieces, so that its beginning is not copied for every block.
  */
@@ -52,9 +52,10 @@ export async function* readLines(
   handle: ByteSource,
   end: number,
   blockBytes: number,
+  start = 0,
 ): AsyncGenerator<Lines, undefined> {
   let begun: Buffer = Buffer.alloc(0);
-  for (let position = 0; position < end; ) {
+  for (let position = start; position < end; ) {
     const wanted = Math.min(Math.max(blockBytes, begun.length), end - position);
     const bytes = Buffer.allocUnsafe(begun.length + wanted);
     begun.copy(bytes);

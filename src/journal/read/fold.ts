@@ -1,8 +1,9 @@
+import type { PastFiles } from '../../agent/past-files.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { JournalError } from '../journal-error.js';
-import type { JournaledMachine } from '../journaled-machine.js';
+import type { JournaledMachine, SummedMessages } from '../journaled-machine.js';
 import { type JournalStep, stepEntry } from './steps.js';
 
 /** A state check is written every CHECK_EVERY entries, and at rest. */
@@ -21,6 +22,16 @@ export type Fold<M extends MachineTypes> = {
   readonly mismatches: Mismatch[];
   /** Hashes states incrementally; the journal's writer continues with the same function. */
   readonly check: (state: M['state']) => string;
+  /** The messages that `check` has hashed, for snapshots. */
+  readonly summed?: () => SummedMessages;
+};
+
+const checkFrom = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  begun?: SummedMessages,
+): Pick<Fold<M>, 'check' | 'summed'> => {
+  const check = machine.snapshots?.createCheck(begun);
+  return check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
 };
 
 export const beginFold = <M extends MachineTypes>(
@@ -32,8 +43,15 @@ export const beginFold = <M extends MachineTypes>(
   seq: 0,
   checks: 0,
   mismatches: [],
-  check: machine.createCheck(),
+  ...checkFrom(machine),
 });
+
+/** A fold that goes on after entries that were folded before. */
+export const continueFold = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  { state, seq }: Pick<Fold<M>, 'state' | 'seq'>,
+  begun: SummedMessages,
+): Fold<M> => ({ machine, state, seq, checks: 0, mismatches: [], ...checkFrom(machine, begun) });
 
 /**
  * Entries between two state checks of such a state, a multiple of `every`: as many as the state has parts that grow
@@ -94,8 +112,9 @@ export type Visit<M extends MachineTypes> = (step: JournalStep<M>) => void;
 export const visitPast = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   visit: Visit<M> = () => undefined,
+  begun?: PastFiles,
 ): { readonly visit: Visit<M>; past(): Pick<OpenJournal<M>, 'past'> } => {
-  const collector = machine.collectPast?.();
+  const collector = machine.collectPast?.(begun);
   if (collector === undefined) return { visit, past: () => ({}) };
   return {
     visit: (step) => {

@@ -26,11 +26,18 @@ export type Inspection<M extends MachineTypes = AgentTypes> = Look<M> & {
 /** A journal with the fold of its entries, up to the end, the damage or the requested seq. */
 export type StoredReplay<M extends MachineTypes = AgentTypes> = Look<M> & Replay<M>;
 
-export type VisitedOpening<M extends MachineTypes> = OpenJournalOptions & Pick<ReplayOptions<M>, 'visit'>;
+export type VisitedOpening<M extends MachineTypes> = OpenJournalOptions &
+  Pick<ReplayOptions<M>, 'visit'> & {
+    /** Visit at least so many of the last steps, or all there are. Without it, all steps are visited. */
+    readonly visitLast?: number;
+  };
 
 /** A store that can also read a journal as it is on disk, for replay and verification. */
 export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<JournalStore<M>, 'open'> & {
-  /** Also calls `visit` with every step of the session, in order, while it is folded. */
+  /**
+   * Also calls `visit` with the steps of the session, in order, while it is folded. If a snapshot proves wrong in the middle,
+   * it begins again with the first step.
+   */
   open(sessionId: string, options?: VisitedOpening<M>): Promise<OpenJournal<M>>;
   inspect(sessionId: string): Promise<Inspection<M>>;
   /** Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any size. */

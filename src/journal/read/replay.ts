@@ -1,5 +1,6 @@
 import { agent, initialState } from '../../agent/machine.js';
 import { collectPastFiles } from '../../agent/past-files.js';
+import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
@@ -17,7 +18,19 @@ export const agentMachine: JournaledMachine = {
   growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
   collectPast: collectPastFiles,
   createCheck: createStateCheck,
+  snapshots: {
+    restOf: (state) => ({ ...state, session: { ...state.session, conversation: openOf(state) } }),
+    messagesOf: (state) => state.session.conversation.closed,
+    join: (rest, closed) => {
+      const state = rest as State; // Safe: restOf has made it, but for the closed messages
+      const conversation = { closed, open: state.session.conversation.open };
+      return { ...state, session: { ...state.session, conversation } };
+    },
+    createCheck: createStateCheck,
+  },
 };
+
+const openOf = ({ session }: State) => ({ open: session.conversation.open });
 
 /** Folds an agent session's entries without performing any action; returns the state and the result of its checks. */
 export const replay = (

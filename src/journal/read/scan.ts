@@ -26,6 +26,14 @@ export type ScanEnding =
 
 const ZEROS = 'it was overwritten with zeros';
 
+/** A good entry, the checksum of its line, and the end of that line. */
+export type ScanPoint<M extends MachineTypes> = {
+  readonly header: Header<M>;
+  readonly seq: number;
+  readonly crc: number;
+  readonly size: number;
+};
+
 /**
  * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
  *
@@ -37,9 +45,9 @@ const ZEROS = 'it was overwritten with zeros';
 export class JournalScan<M extends MachineTypes> {
   readonly header: Header<M>;
   /** seq, checksum, line number and end offset of the last good line. */
-  seq = 0;
+  seq: number;
   crc: number;
-  line = 1;
+  line: number;
   size: number;
   ending: ScanEnding;
   readonly #path: string;
@@ -49,17 +57,20 @@ export class JournalScan<M extends MachineTypes> {
 
   private constructor(
     { path, end }: { readonly path: string; readonly end: number },
-    head: { readonly header: Header<M>; readonly crc: number },
+    { header, crc, seq = 0 }: { readonly header: Header<M>; readonly crc: number; readonly seq?: number },
     first: Lines,
     rest: AsyncGenerator<Lines, undefined>,
+    size = first.start - (first.ended === 'yes' ? 0 : 1),
   ) {
     this.#path = path;
     this.#end = end;
-    this.header = head.header;
-    this.crc = head.crc;
+    this.header = header;
+    this.crc = crc;
+    this.seq = seq;
+    this.line = seq + 1;
     this.#first = first;
     this.#rest = rest;
-    this.size = first.start - (first.ended === 'yes' ? 0 : 1);
+    this.size = size;
     this.ending = { kind: first.ended === 'yes' ? 'whole' : 'unended' };
   }
 
@@ -84,6 +95,18 @@ export class JournalScan<M extends MachineTypes> {
     const found = kindOf(scan.header);
     if (found !== kind) throw otherMachine(path, scan.header.sessionId, found);
     return scan;
+  }
+
+  /** Starts a scan after an entry that is known to be good, as all before it are. */
+  static after<M extends MachineTypes>(
+    handle: ByteSource,
+    path: string,
+    end: number,
+    { header, seq, crc, size }: ScanPoint<M>,
+  ): JournalScan<M> {
+    const none: Lines = { bytes: Buffer.alloc(0), start: 0, ends: [], ended: 'yes' };
+    const rest = readLines(handle, end, BLOCK_BYTES, size);
+    return new JournalScan({ path, end }, { header, seq, crc }, none, rest, size);
   }
 
   static async #begin<M extends MachineTypes>(

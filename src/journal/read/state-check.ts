@@ -3,6 +3,7 @@ import type { Message } from '../../agent/message.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData, State } from '../../agent/state.js';
 import { AppendList } from '../../machine-kit/kernel/append-list.js';
+import type { SummedMessages } from '../journaled-machine.js';
 
 /**
  * Hashes the agent's states for state checks.
@@ -125,10 +126,19 @@ const deepJson = (root: object): string => {
   return pieces.join('');
 };
 
-/** Creates the hash function for one session's states; it remembers which messages are already hashed. */
-export const createStateCheck = (): ((state: State) => string) => {
-  let summed: AppendList<Message> = AppendList.empty();
-  let chain = '';
+export type StateCheck = ((state: State) => string) & {
+  /** The closed messages of the last state that was hashed. */
+  summed(): SummedMessages;
+};
+
+/**
+ * Creates the hash function for one session's states; it remembers which messages are already hashed. With `begun`, some
+ * are hashed already.
+ */
+export const createStateCheck = (
+  begun: SummedMessages = { messages: AppendList.empty(), chain: '' },
+): StateCheck => {
+  let { messages: summed, chain } = begun;
   const sumMessages = (messages: AppendList<Message>): string => {
     const goesOn = messages.continues(summed);
     if (!goesOn) chain = '';
@@ -139,11 +149,12 @@ export const createStateCheck = (): ((state: State) => string) => {
   };
   let written: Settings | undefined;
   let settingsText = '';
-  return (state) => {
+  const check = (state: State): string => {
     const { settings, conversation } = state.session;
     if (settings !== written) settingsText = append('', settings);
     written = settings;
     const before = sumMessages(conversation.closed) + settingsText;
     return sha256(append(before, state, 0, { settings, closed: conversation.closed }));
   };
+  return Object.assign(check, { summed: () => ({ messages: summed, chain }) });
 };

@@ -1,11 +1,18 @@
 import type { FileHandle } from 'node:fs/promises';
+import type { PastFiles } from '../../agent/past-files.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/mark.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
-import { beginFold, type Fold, foldOn, refuseMismatch, type Visit } from '../read/fold.js';
+import { beginFold, type Fold, foldOn, refuseMismatch, type Visit, visitPast } from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
+import {
+  type LoadedSnapshot,
+  loadSnapshot,
+  type WantedSnapshot,
+  type WrittenSnapshots,
+} from '../snapshot/load-snapshot.js';
 import { cutTail } from './cut-tail.js';
 
 /** Result of opening a journal for writing; the file is ready for the next line. */
@@ -16,7 +23,12 @@ type Recovered<M extends MachineTypes> = {
   readonly crc: number;
   readonly size: number;
   readonly tornTail: OpenJournal['tornTail'];
+  readonly past?: PastFiles;
+  /** The snapshots beside the journal, if they are good. */
+  readonly written: WrittenSnapshots | null;
 };
+
+type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & { readonly visit: Visit<M> | undefined };
 
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
@@ -39,20 +51,58 @@ const repairEnd = async <M extends MachineTypes>(
   }
 };
 
-/** Reads, verifies and folds a whole journal and repairs a torn end. Throws on any other damage, never repairs it. */
-export const recover = async <M extends MachineTypes>(
-  handle: FileHandle,
-  path: string,
-  sessionId: string,
-  machine: JournaledMachine<M>,
-  visit: Visit<M>,
+const recoverFrom = async <M extends MachineTypes>(
+  { handle, path, sessionId, machine, visit: wanted }: RecoveryParts<M>,
+  loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
-  const scan = await JournalScan.beginOf<M>(machine.kind, handle, path, (await handle.stat()).size);
+  const { size: end } = await handle.stat();
+  const scan =
+    loaded === null
+      ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
+      : JournalScan.after(handle, path, end, loaded.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
-  const fold = beginFold(scan.header, machine);
-  for await (const records of scan.records()) foldOn(fold, records, { visit });
+  const fold = loaded?.fold ?? beginFold(scan.header, machine);
+  const { visit, past } = visitPast(machine, wanted, loaded?.past);
+  const written = rememberMessages(loaded, machine);
+  for await (const records of scan.records())
+    foldOn(fold, records, {
+      visit: (step) => {
+        written.see(step.seq, step.state);
+        visit(step);
+      },
+    });
   refuseMismatch(path, fold, scan.header);
   scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
-  return { header: scan.header, fold, crc: scan.crc, ...repaired };
+  return { header: scan.header, fold, crc: scan.crc, ...repaired, ...past(), written: written.found() };
+};
+
+/** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */
+const rememberMessages = <M extends MachineTypes>(
+  loaded: LoadedSnapshot<M> | null,
+  { snapshots }: JournaledMachine<M>,
+): { see(seq: number, state: M['state']): void; found(): WrittenSnapshots | null } => {
+  let messages: WrittenSnapshots['messages'] | undefined;
+  const see = (seq: number, state: M['state']): void => {
+    if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
+  };
+  if (loaded !== null) see(loaded.fold.seq, loaded.fold.state);
+  return {
+    see,
+    found: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
+  };
+};
+
+/**
+ * Reads, verifies and folds a journal from its last snapshot on, or whole, and repairs a torn end. Throws on any other
+ * damage, never repairs it. If the journal does not go on from the snapshot, the journal alone counts.
+ */
+export const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
+  const loaded = await loadSnapshot(parts);
+  if (loaded === null) return recoverFrom(parts, null);
+  try {
+    return await recoverFrom(parts, loaded);
+  } catch {
+    return recoverFrom(parts, null);
+  }
 };

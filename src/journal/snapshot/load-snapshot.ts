@@ -1,0 +1,148 @@
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import type { Message } from '../../agent/message.js';
+import type { PastFiles } from '../../agent/past-files.js';
+import { readRegular } from '../../files/regular-file.js';
+import { AppendList } from '../../machine-kit/kernel/append-list.js';
+import type { Header } from '../../ports/journal.js';
+import type { MachineTypes } from '../../ports/machine-types.js';
+import { decodeHeader, parse } from '../format/line-codec.js';
+import { NEWLINE } from '../format/lines.js';
+import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine.js';
+import { continueFold, type Fold } from '../read/fold.js';
+import type { ScanPoint } from '../read/scan.js';
+import { decodeSnapshots, type SnapshotBody, type SnapshotLine, snapshotPath } from './snapshot-format.js';
+import { resolveReferences } from './text-in-journal.js';
+
+/** The last good snapshot of a file, to which the next one is appended. */
+export type WrittenSnapshots = Pick<SnapshotLine, 'seq' | 'size' | 'sum' | 'next'> & {
+  /** Size of the file of snapshots up to it, and its checksum. */
+  readonly fileSize: number;
+  readonly crc: number;
+  readonly messages: AppendList<Message>;
+  readonly seen: ReadonlyMap<string, string>;
+};
+
+/** A state from a snapshot, and where the journal goes on after it. */
+export type LoadedSnapshot<M extends MachineTypes> = {
+  readonly point: ScanPoint<M>;
+  readonly fold: Fold<M>;
+  readonly past: PastFiles;
+  /** `messages` are known once the fold has reached its `seq`. */
+  readonly written: Omit<WrittenSnapshots, 'messages'>;
+};
+
+export type WantedSnapshot<M extends MachineTypes> = {
+  readonly handle: FileHandle;
+  /** The journal. */
+  readonly path: string;
+  readonly sessionId: string;
+  readonly machine: JournaledMachine<M>;
+  /** So many entries are to be folded at least. */
+  readonly foldLast: number;
+};
+
+/** Larger files are folded instead: their bytes are held in memory while a snapshot is loaded. */
+export const JOURNAL_BYTES_MAX = 512 * 1024 * 1024;
+const FILE_BYTES_MAX = JOURNAL_BYTES_MAX;
+
+const readPrefix = async (handle: FileHandle, size: number): Promise<Buffer | null> => {
+  const bytes = Buffer.allocUnsafe(size);
+  for (let filled = 0; filled < size; ) {
+    const { bytesRead } = await handle.read(bytes, filled, size - filled, filled);
+    if (bytesRead === 0) return null;
+    filled += bytesRead;
+  }
+  return bytes;
+};
+
+/** The header, if the journal is one of this session and machine. */
+const headerIn = <M extends MachineTypes>(
+  journal: Buffer,
+  { sessionId, machine }: WantedSnapshot<M>,
+): Header<M> | null => {
+  const decoded = decodeHeader<M>(journal.subarray(0, journal.indexOf(NEWLINE)));
+  if (decoded.kind !== 'header') return null;
+  const { header } = decoded;
+  return header.sessionId === sessionId && kindOf(header) === machine.kind ? header : null;
+};
+
+/** Whether the journal's line that ends at the snapshot records the same seq and state check. */
+const isRecorded = (journal: Buffer, { seq, check, size }: SnapshotLine): boolean => {
+  const line = parse(journal.toString('utf8', journal.lastIndexOf(NEWLINE, size - 2) + 1, size));
+  if (typeof line !== 'object' || line === null) return false;
+  return Reflect.get(line, 'seq') === seq && Reflect.get(line, 'check') === check;
+};
+
+/** The last snapshot that leaves enough to fold. */
+const choose = (lines: readonly SnapshotLine[], foldLast: number): number => {
+  const last = lines.at(-1)?.seq ?? 0;
+  return lines.findLastIndex(({ seq }) => foldLast === 0 || seq <= last - foldLast);
+};
+
+const readBodies = (
+  lines: readonly SnapshotLine[],
+  journal: Buffer,
+): { readonly messages: Message[]; readonly rest: unknown; readonly past: PastFiles } | null => {
+  const messages: Message[] = [];
+  const seen = new Map<string, string>();
+  let body: SnapshotBody | undefined;
+  const first = lines.findLastIndex(({ from }) => from === 0);
+  for (const line of lines.slice(first)) {
+    if (line.from !== messages.length) return null;
+    // Safe: the checksums of the line and of the journal's bytes prove that this is what was written.
+    body = resolveReferences(line.body, journal) as SnapshotBody;
+    for (const message of body.messages) messages.push(message as Message); // safe for the same reason
+    for (const [path, sha256] of body.past.seen) seen.set(path, sha256);
+  }
+  if (body === undefined) return null;
+  const { hashes, batchId } = body.past;
+  return { messages, rest: body.rest, past: { hashes: new Map(hashes), batchId, seen } };
+};
+
+const load = async <M extends MachineTypes>(
+  wanted: WantedSnapshot<M>,
+  parts: StateParts<M>,
+): Promise<LoadedSnapshot<M> | null> => {
+  const { handle, path, machine, sessionId, foldLast } = wanted;
+  const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
+  if (file.kind !== 'file') return null;
+  const { lines, ...end } = decodeSnapshots(file.bytes, { session: sessionId, machine: machine.fingerprint });
+  const index = choose(lines, foldLast);
+  const [chosen, last] = [lines[index], lines.at(-1)];
+  if (chosen === undefined || last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
+  const journal = await readPrefix(handle, last.size);
+  if (journal === null || crc32(journal) !== last.sum) return null;
+  const header = headerIn(journal, wanted);
+  if (header === null || !isRecorded(journal, chosen)) return null;
+  const bodies = readBodies(lines.slice(0, index + 1), journal);
+  if (bodies === null) return null;
+  const messages = AppendList.from(bodies.messages);
+  const state = parts.join(bodies.rest, messages);
+  const fold = continueFold(machine, { state, seq: chosen.seq }, { messages, chain: chosen.chain });
+  if (fold.check(state) !== chosen.check) return null;
+  const { seq, size, sum, next } = last;
+  const seen = chosen === last ? bodies.past.seen : new Map(); // then the next snapshot names all of them again
+  return {
+    point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size },
+    fold,
+    past: bodies.past,
+    written: { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen },
+  };
+};
+
+/**
+ * Loads the state of a session from its snapshots. Null if there is none that fits the journal exactly: then the journal
+ * is folded.
+ */
+export const loadSnapshot = async <M extends MachineTypes>(
+  wanted: WantedSnapshot<M>,
+): Promise<LoadedSnapshot<M> | null> => {
+  const { snapshots } = wanted.machine;
+  if (snapshots === undefined) return null;
+  try {
+    return await load(wanted, snapshots);
+  } catch {
+    return null; // nothing is lost: the journal holds everything
+  }
+};
