@@ -69,7 +69,12 @@ export type CallFacts = {
   readonly secret?: readonly string[];
   /** The command goes on after the call has ended. */
   readonly background?: 'yes';
+  /** Present for a call to a tool of an MCP server. */
+  readonly mcp?: McpToolName;
 };
+
+/** A tool of an MCP server: the server's name in the configuration, and the tool's name at the server. */
+export type McpToolName = { readonly server: string; readonly tool: string };
 
 export type CallVerdict =
   | { readonly kind: 'ok' }

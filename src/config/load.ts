@@ -5,6 +5,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import { configFolder } from '../base/state-folder.js';
 import { readRegular } from '../files/regular-file.js';
 import { isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
+import type { McpServer } from './mcp-servers.js';
 import { type Fault, type ParsedConfig, parseConfig } from './parse.js';
 import type { Given, Layers, Origin } from './resolve.js';
 import { settings } from './setting-table.js';
@@ -23,6 +24,10 @@ export type Loaded = {
   readonly rules: readonly WrittenRule[];
   /** Rules of a project that allow something. A project may not do that. */
   readonly refused: readonly WrittenRule[];
+  /** MCP servers of the user's file. */
+  readonly mcpServers: readonly McpServer[];
+  /** Project files that name MCP servers, which only `.mcp.json` may do. */
+  readonly mcpRefused: readonly string[];
 };
 
 const BYTES_MAX = 16 * 1024;
@@ -59,22 +64,26 @@ const readContent = async (file: string): Promise<Content> => {
 type Read = {
   readonly given: readonly Given[];
   readonly rules: readonly WrittenRule[];
+  readonly mcpServers: readonly McpServer[];
   readonly faults: readonly PlacedFault[];
   readonly there: boolean;
 };
 
+const NOTHING = { given: [], rules: [], mcpServers: [], faults: [], there: false } satisfies Read;
+
 const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> => {
   const content = await readContent(file);
-  if (content.kind === 'absent') return { given: [], rules: [], faults: [], there: false };
+  if (content.kind === 'absent') return NOTHING;
   if (content.kind === 'unusable')
     return {
-      given: [],
-      rules: [],
+      ...NOTHING,
       faults: [{ where: file, text: `it can't be used: ${content.why}.` }],
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, faults }: ParsedConfig = parseConfig(content.text, (text) => parse(text));
+  const { values, rules, mcpServers, faults }: ParsedConfig = parseConfig(content.text, (text) =>
+    parse(text),
+  );
   const given = values.map(({ setting, value, line }) => ({
     setting,
     value,
@@ -82,11 +91,11 @@ const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> 
   }));
   const place = ({ line, text }: Fault): PlacedFault => ({ where: `${file}:${line}`, text });
   const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
-  return { given, rules: placed, faults: faults.map(place), there: true };
+  return { given, rules: placed, mcpServers, faults: faults.map(place), there: true };
 };
 
 /** Reads Pawl's own variables. Those of providers are read together with the keys. */
-const readVariables = (environment: ProcessEnvironment): Omit<Read, 'there' | 'rules'> => {
+const readVariables = (environment: ProcessEnvironment): Pick<Read, 'given' | 'faults'> => {
   const given: Given[] = [];
   const faults: PlacedFault[] = [];
   for (const setting of settings.filter(({ variable }) => variable.startsWith('PAWL_'))) {
@@ -132,6 +141,8 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
     },
     files: present,
     rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
+    mcpServers: user.mcpServers,
+    mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),
     faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
   };

@@ -1,5 +1,6 @@
 import { closestTo } from '../base/nearest-word.js';
 import { defaultProvider } from '../providers/provider-table.js';
+import { type McpServer, readMcpTable } from './mcp-servers.js';
 import { type ReadRule, readRules } from './rules.js';
 import type { Setting, Value } from './setting.js';
 import { settings } from './setting-table.js';
@@ -13,6 +14,7 @@ export type Fault = { readonly line: number; readonly text: string };
 export type ParsedConfig = {
   readonly values: readonly { readonly setting: Setting; readonly value: Value; readonly line: number }[];
   readonly rules: readonly ReadRule[];
+  readonly mcpServers: readonly McpServer[];
   readonly faults: readonly Fault[];
 };
 
@@ -41,7 +43,7 @@ const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0
 
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;
-  const names = [...settings.map((setting) => setting.key), ...tables, 'rules'];
+  const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp'];
   const close = key.length > NAME_MAX ? undefined : closestTo(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
   if (looksLikeSecret(name)) {
@@ -84,14 +86,16 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   try {
     table = parse(text);
   } catch (error) {
-    return { values: [], rules: [], faults: [syntaxFault(error)] };
+    return { values: [], rules: [], mcpServers: [], faults: [syntaxFault(error)] };
   }
   const values: ParsedConfig['values'][number][] = [];
   const wrong: Wrong[] = [];
   const lineOf = findLines(text, parse);
-  const { rules: written, ...others } = table;
+  const { rules: written, mcp, ...others } = table;
   const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
   for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
+  const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
+  for (const { keys, text: why } of connected.faults) wrong.push({ line: lineOf(keys), tell: () => why });
   for (const { key, keys, raw } of flatten(others)) {
     const line = lineOf(keys);
     const setting = settings.find((known) => known.key === key);
@@ -103,5 +107,5 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
     if (checked.kind === 'ok') values.push({ setting, value: checked.value, line });
     else wrong.push({ line, tell: () => `${key} ${checked.why}.` });
   }
-  return { values, rules: ruled.rules, faults: firstFaults(wrong) };
+  return { values, rules: ruled.rules, mcpServers: connected.servers, faults: firstFaults(wrong) };
 };

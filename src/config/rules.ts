@@ -1,11 +1,13 @@
 import type { Needs } from '../agent/call.js';
+import { isMcpPattern } from '../agent/policy/mcp-pattern.js';
 import { patternFault } from '../agent/policy/paths/path-pattern.js';
 import type { Decision, RuleSubject } from '../agent/policy/rules.js';
 import { closestTo } from '../base/nearest-word.js';
 import { checkValue } from './value.js';
 
 /**
- * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path or by host.
+ * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path, by host
+ * or by the tool of an MCP server.
  *
  * A project's file may only ask and deny. Its `allow` is ignored with a warning.
  */
@@ -46,6 +48,14 @@ const host = (text: string): Made => {
     : { fault: 'is a host without scheme and path: "example.com" or "*.example.org"' };
 };
 
+const mcp = (text: string): Made =>
+  isMcpPattern(text)
+    ? { subject: { kind: 'mcp', pattern: text } }
+    : {
+        fault:
+          'is an MCP server, one of its tools, or the beginning of their names: "github", "github/get_issue" or "github/get_*"',
+      };
+
 const lists: readonly List[] = [
   { keys: ['allow'], decision: 'allow', make: command() },
   { keys: ['allow_network'], decision: 'allow', make: command('network') },
@@ -59,6 +69,9 @@ const lists: readonly List[] = [
   { keys: ['hosts', 'allow'], decision: 'allow', make: host },
   { keys: ['hosts', 'ask'], decision: 'ask', make: host },
   { keys: ['hosts', 'deny'], decision: 'deny', make: host },
+  { keys: ['mcp', 'allow'], decision: 'allow', make: mcp },
+  { keys: ['mcp', 'ask'], decision: 'ask', make: mcp },
+  { keys: ['mcp', 'deny'], decision: 'deny', make: mcp },
 ];
 
 const NAMES = lists.map(({ keys }) => `rules.${keys.join('.')}`);
@@ -74,9 +87,11 @@ const isTable = (value: unknown): value is Table =>
 
 type Entry = readonly [keys: readonly string[], raw: unknown];
 
+const INNER_TABLES = new Set(['paths', 'hosts', 'mcp']);
+
 const entriesOf = (table: Table): readonly Entry[] =>
   Object.entries(table).flatMap(([name, raw]): readonly Entry[] =>
-    (name === 'paths' || name === 'hosts') && isTable(raw)
+    INNER_TABLES.has(name) && isTable(raw)
       ? Object.entries(raw).map(([inner, value]) => [[name, inner], value])
       : [[[name], raw]],
   );

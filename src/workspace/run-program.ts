@@ -1,8 +1,8 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { atExit } from '../programs/at-exit.js';
 import type { ProgramPath } from '../programs/find-program.js';
 import { startProgram } from '../programs/start-program.js';
-import { atExit } from './at-exit.js';
 
 /**
  * Runs one process of an external program: git or a formatter.

@@ -10,7 +10,8 @@ import { decideByWrittenRules, describeRule, type WrittenDecision } from './user
  * Decides from the facts of a call whether it is allowed, asked about or denied.
  *
  * 1. The first matching rule of the preset is the default. A written `deny` or `ask` makes it stricter. A written `allow`
- *    turns a question into a yes, but never a denial, except for hosts, which presets deny until they are named.
+ *    turns a question into a yes, but never a denial, except for hosts and, with the preset `ci`, MCP tools: they are denied
+ *    until they are named.
  * 2. deny > ask > allow. A grant of the session turns a question into a yes.
  * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
  * 4. Unclear shell texts and destructive git commands ask in every preset. Only a grant for exactly this command covers
@@ -45,12 +46,13 @@ const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
   return fitting.length > 0;
 };
 
-/** Where the shell command of a call runs; null for a call without one. */
+/** Where the shell command or MCP tool of a call runs; null for a call without one. */
 export const placeOf = (
   { sandbox = 'off' }: Pick<PolicySettings, 'sandbox'>,
   { facts }: Pick<JudgedCall, 'facts'>,
 ): CommandPlace | null => {
-  const { shell, needs } = facts;
+  const { shell, needs, mcp } = facts;
+  if (mcp !== undefined) return 'mcpServer';
   if (shell === undefined) return null;
   const runsNothing = shell.commands.length === 0 && shell.unclear === null && shell.indirect === undefined;
   if (runsNothing) return 'sandboxed';
@@ -69,6 +71,9 @@ const fits = (
 ): boolean => {
   if (rule.tool !== '*' && rule.tool !== call.tool) return false;
   if (rule.runs !== undefined && rule.runs !== place) return false;
+  const isGeneral = rule.runs === undefined && rule.tool === '*';
+  // The rules of an older session are silent about MCP servers. They must not allow their tools by accident.
+  if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
   const inside = call.facts.paths.every((path) => liesIn(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
   if (!fitsHosts(rule, call)) return false;
@@ -138,7 +143,8 @@ const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDe
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
   if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision, why, unattended } = rule;
-  const isOpen = decision === 'ask' || (decision === 'deny' && rule.hosts !== undefined);
+  const isNamed = rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
+  const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
   if (written.decision === 'allow' && isOpen) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');
     return { decision: 'allow', why: `a rule of yours allows it: ${rules}`, by: rules, grantable: 'any' };

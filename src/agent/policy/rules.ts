@@ -6,9 +6,9 @@ export type Decision = 'allow' | 'ask' | 'deny';
 
 /**
  * Where a shell command runs: in the sandbox, outside because the command needs that, without a sandbox because the user
- * switched it off, or because none works here.
+ * switched it off, or because none works here. A call to a tool of an MCP server runs in that server.
  */
-export type CommandPlace = 'sandboxed' | 'leaving' | 'unfenced' | 'missing';
+export type CommandPlace = 'sandboxed' | 'leaving' | 'unfenced' | 'missing' | 'mcpServer';
 
 /** One rule of a preset. The first that matches decides. */
 export type PolicyRule = {
@@ -20,7 +20,7 @@ export type PolicyRule = {
   readonly touches: 'reads' | 'mutates' | 'anything';
   /** Host patterns (`host-patterns.ts`) of the call; absent: the call reaches no host, or the rule denies. */
   readonly hosts?: readonly string[];
-  /** The rule applies to shell commands in these places. */
+  /** The rule applies to commands in this place. Only such a rule, or one with the tool's name, allows an MCP call. */
   readonly runs?: CommandPlace;
   readonly why: string;
   /** For a rule that asks: the text for the model if no user can be asked and the call is denied. */
@@ -33,7 +33,9 @@ export type RuleSubject =
   | { readonly kind: 'command'; readonly words: readonly string[]; readonly needs?: Needs }
   /** Paths that match the pattern (`path-pattern.ts`). `reads`: only calls that change nothing. */
   | { readonly kind: 'path'; readonly pattern: string; readonly touches: 'reads' | 'anything' }
-  | { readonly kind: 'host'; readonly pattern: string };
+  | { readonly kind: 'host'; readonly pattern: string }
+  /** Tools of MCP servers (`mcp-pattern.ts`). */
+  | { readonly kind: 'mcp'; readonly pattern: string };
 
 /** A rule from a configuration file. deny > ask > allow, regardless of their order. */
 export type WrittenRule = RuleSubject & {
@@ -59,8 +61,11 @@ const NO_HOST = `the host was not allowed by name, ${NOBODY}. Do without it; the
 const NO_SANDBOX =
   'commands run in a sandbox, and none works here: the user has to install bubblewrap (pawl doctor says how), or to decide for --sandbox off. Go on with the tools for files.';
 
+const NO_MCP = `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow it with a rule: [rules.mcp] allow.`;
+
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
 const LEAVES = 'it leaves the sandbox';
+const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
 
 const outside = (decision: 'ask' | 'deny', unattended?: string): PolicyRule =>
@@ -99,6 +104,7 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
       why: 'the preset plan only reads, and without a sandbox nothing keeps a command from writing',
     }),
     rule('ask', { runs: 'missing', why: MISSING, unattended: NO_SANDBOX }),
+    rule('deny', { runs: 'mcpServer', why: `${MCP}, and the preset plan only reads` }),
     outside('deny'),
     READS,
     rule('deny', { touches: 'mutates', why: 'the preset plan only reads' }),
@@ -109,6 +115,7 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     rule('ask', { runs: 'leaving', why: LEAVES }),
     rule('ask', { runs: 'unfenced', why: 'the preset careful asks before a command without a sandbox' }),
     rule('ask', { runs: 'missing', why: MISSING, unattended: NO_SANDBOX }),
+    rule('ask', { runs: 'mcpServer', why: MCP, unattended: NO_MCP }),
     outside('ask'),
     READS,
     rule('ask', { where: 'inside', touches: 'mutates', why: 'the preset careful asks before changes' }),
@@ -119,6 +126,7 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     rule('ask', { runs: 'leaving', why: LEAVES, unattended: STAY }),
     rule('allow', { runs: 'unfenced', why: 'the preset auto allows commands, and the sandbox is off' }),
     rule('ask', { runs: 'missing', why: MISSING, unattended: NO_SANDBOX }),
+    rule('ask', { runs: 'mcpServer', why: MCP, unattended: NO_MCP }),
     outside('ask', STAY_INSIDE),
     allowsInside('auto'),
     rule('ask', { hosts: ['*'], why: 'the host was not allowed by name', unattended: NO_HOST }),
@@ -128,6 +136,10 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     rule('deny', { runs: 'leaving', why: `${LEAVES}, and the preset ci never does` }),
     rule('allow', { runs: 'unfenced', why: 'the preset ci allows commands, and the sandbox is off' }),
     rule('deny', { runs: 'missing', why: `${MISSING}. ${NO_SANDBOX}` }),
+    rule('deny', {
+      runs: 'mcpServer',
+      why: `${MCP}, and the preset ci wants a rule for it: [rules.mcp] allow`,
+    }),
     outside('deny'),
     allowsInside('ci'),
     hostsNotAllowed('ci'),

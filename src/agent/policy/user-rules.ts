@@ -3,6 +3,7 @@ import { beginsWith, matchCommand, type RuleMatch } from './commands/command-pat
 import { riskyWord } from './commands/risky-options.js';
 import { coversNeeds } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
+import { matchesMcpTool } from './mcp-pattern.js';
 import { matchesPath } from './paths/path-pattern.js';
 import type { CommandPlace, WrittenRule } from './rules.js';
 
@@ -53,6 +54,8 @@ const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): Rule
         ? 'yes'
         : 'no';
     }
+    case 'mcp':
+      return facts.mcp !== undefined && matchesMcpTool(rule.pattern, facts.mcp) ? 'yes' : 'no';
     case 'host':
       return facts.hosts.some((host) => matchesHost(rule.pattern, host)) ? 'yes' : 'no';
     default:
@@ -140,6 +143,11 @@ const coverCall = (
   workspace: string,
 ): readonly WrittenRule[] | null => {
   const { facts, traits } = call;
+  const { mcp } = facts;
+  if (mcp !== undefined)
+    return coverEach([mcp], (tool) =>
+      rules.filter(isOf('mcp')).find(({ pattern }) => matchesMcpTool(pattern, tool)),
+    );
   if (place !== null) return coverCommands(rules, call, place, workspace);
   if (facts.hosts.length > 0) {
     if (traits.mutating) return null;

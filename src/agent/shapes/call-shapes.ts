@@ -10,7 +10,7 @@ import {
   text,
   variant,
 } from '../../machine-kit/kernel/shape.js';
-import type { CallFacts, CallVerdict, JudgedCall, ParsedCommand, ShellFacts } from '../call.js';
+import type { CallFacts, CallVerdict, JudgedCall, McpToolName, ParsedCommand, ShellFacts } from '../call.js';
 import { jsonShape, needsShape, traitsShape } from './value-shapes.js';
 
 /** The shape of a judged call: the runtime's facts about a call, on which the machine decides. */
@@ -41,6 +41,7 @@ export const factsShape: Shape<CallFacts> = object<CallFacts>({
   protected: optional(words),
   secret: optional(words),
   background: optional(oneOf({ yes: 1 })),
+  mcp: optional(object<McpToolName>({ server: text, tool: text })),
 });
 
 /** Fields of the verdict on a call that can't start. */

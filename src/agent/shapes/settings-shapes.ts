@@ -62,7 +62,7 @@ const ruleShape: Shape<PolicyRule> = object<PolicyRule>({
   where: oneOf({ inside: 1, outside: 1, anywhere: 1 }),
   touches: oneOf({ reads: 1, mutates: 1, anything: 1 }),
   hosts: optional(words),
-  runs: optional(oneOf<CommandPlace>({ sandboxed: 1, leaving: 1, unfenced: 1, missing: 1 })),
+  runs: optional(oneOf<CommandPlace>({ sandboxed: 1, leaving: 1, unfenced: 1, missing: 1, mcpServer: 1 })),
   why: text,
   unattended: optional(text),
 });
@@ -71,6 +71,7 @@ const writtenShape: Shape<WrittenRule> = variant<WrittenRule, 'kind'>('kind', {
   command: { words, needs: optional(needsShape), decision, origin: text },
   path: { pattern: text, touches: oneOf({ reads: 1, anything: 1 }), decision, origin: text },
   host: { pattern: text, decision, origin: text },
+  mcp: { pattern: text, decision, origin: text },
 });
 
 const grantOwn = { tool: text, needs: optional(needsShape) };

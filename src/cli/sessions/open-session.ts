@@ -194,13 +194,13 @@ const openHeld = async (
     onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
-  const optional = await optionalTools(flags, { model, stateFolder, resumes: resume !== null });
+  const tools = await optionalTools(flags, { model, stateFolder, workspace, resume, place, warn });
   const prompts = await openSessionPrompts({ workspace, flags, isResumed: resume !== null, warn });
   const session = await openSession({
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),
-    ...optional,
-    moreTools: [...optional.moreTools, ...prompts.tools],
+    ...tools.options,
+    moreTools: [...tools.options.moreTools, ...prompts.tools],
     moreInstructions: prompts.section,
     secrets: keysIn(flags.variables ?? {}),
     passEnvironment: flags.passEnv?.split(',') ?? [],
@@ -215,8 +215,9 @@ const openHeld = async (
     ...(watcher === undefined ? {} : { watcher }),
     ...(resume === null ? {} : { resume }),
   });
-  const state = await session.state();
+  tools.attend(session);
   stopGrowing();
+  const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
   return { session, settings: state.session.settings, journal, prompts, resumed: held };
 };

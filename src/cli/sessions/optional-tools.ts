@@ -1,20 +1,71 @@
-import type { AgentOptions } from '../../api/create-agent.js';
+import type { AgentOptions, Session } from '../../api/create-agent.js';
+import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { RunFlags } from '../flags.js';
+import type { Configured } from '../settings/apply-config.js';
+import type { Place } from './session-place.js';
 
-type Place = { readonly model: Model; readonly stateFolder: string; readonly resumes: boolean };
+type Surroundings = {
+  readonly model: Model;
+  readonly stateFolder: string;
+  readonly workspace: string;
+  /** The session to resume; null for a new one. */
+  readonly resume: string | null;
+  readonly place: Place;
+  readonly warn: (text: string) => void;
+};
+
+export type OptionalTools = {
+  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks'>>;
+  /** null: no MCP server is configured. */
+  readonly servers: SessionServers | null;
+  /** Connects the MCP servers, and closes them with the session. */
+  attend(session: Session): void;
+};
+
+const openServers = async (
+  { mcpServers = [] }: Configured,
+  { stateFolder, workspace, warn }: Surroundings,
+): Promise<SessionServers | null> => {
+  if (!mcpServers.some(({ enabled }) => enabled)) return null;
+  const { openServers: openAll } = await import('../../mcp/session-servers.js');
+  return openAll({ servers: mcpServers, stateFolder, workspace, environment: process.env, warn });
+};
+
+/** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */
+const connectSoon = (servers: SessionServers, session: Session, place: Place): void => {
+  if (place !== 'headless') return void setImmediate(() => servers.connect());
+  const unwatch = session.watch(({ actions }) => {
+    if (!actions.some(({ type }) => type === 'SendLlmRequest')) return;
+    unwatch();
+    setImmediate(() => servers.connect());
+  });
+};
 
 /**
  * The tools that a session has only if the user wants them. The tools of a session are frozen when it begins: a resumed
  * one may have any of these, so all of them are provided.
  */
 export const optionalTools = async (
-  { explore, tasks }: RunFlags,
-  { model, stateFolder, resumes }: Place,
-): Promise<Required<Pick<AgentOptions, 'moreTools' | 'tasks'>>> => ({
-  tasks: resumes || tasks === true,
-  moreTools:
+  flags: RunFlags & Configured,
+  place: Surroundings,
+): Promise<OptionalTools> => {
+  const { explore, tasks } = flags;
+  const { model, stateFolder } = place;
+  const resumes = place.resume !== null;
+  const explores =
     resumes || explore === true
       ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
-      : [],
-});
+      : [];
+  const servers = await openServers(flags, place);
+  return {
+    options: { tasks: resumes || tasks === true, moreTools: [...explores, ...(servers?.tools ?? [])] },
+    servers,
+    attend(session) {
+      if (servers === null) return;
+      connectSoon(servers, session, place.place);
+      const close = (): void => void servers.close();
+      session.ended.then(close, close);
+    },
+  };
+};

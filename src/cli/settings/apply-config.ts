@@ -4,7 +4,8 @@ import type { WrittenRule } from '../../agent/policy/rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { attributeOf, flagName } from '../../config/flag-names.js';
-import { loadConfig, type PlacedFault } from '../../config/load.js';
+import { type Loaded, loadConfig, type PlacedFault } from '../../config/load.js';
+import type { McpServer } from '../../config/mcp-servers.js';
 import { type Given, type Layers, type Resolved, refusedOf, resolve } from '../../config/resolve.js';
 import type { Setting, Value } from '../../config/setting.js';
 import { settings } from '../../config/setting-table.js';
@@ -29,6 +30,8 @@ export type Configured = {
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */
   readonly writtenRules?: readonly WrittenRule[];
+  /** MCP servers from the user's file. */
+  readonly mcpServers?: readonly McpServer[];
 };
 
 const faultLines = (faults: readonly PlacedFault[]): string =>
@@ -54,13 +57,7 @@ const withProfile = (layers: Layers, flags: Flags): Layers => {
   return { ...layers, user: without(layers.user), environment: without(layers.environment) };
 };
 
-export type Consulted = {
-  readonly resolved: readonly Resolved[];
-  readonly files: readonly string[];
-  readonly faults: readonly PlacedFault[];
-  readonly rules: readonly WrittenRule[];
-  readonly refused: readonly WrittenRule[];
-};
+export type Consulted = Omit<Loaded, 'layers'> & { readonly resolved: readonly Resolved[] };
 
 /** Loads all settings for a workspace: values, their sources, and faults in the files. */
 export const consult = async (
@@ -151,7 +148,11 @@ export const withConfig = async <F extends Flags>(
   asked: GivenOptions,
 ): Promise<F & Configured> => {
   const given = { ...flags };
-  const { resolved, faults, rules, refused } = await consult(workspace, process.env, given);
+  const { resolved, faults, rules, refused, mcpServers, mcpRefused } = await consult(
+    workspace,
+    process.env,
+    given,
+  );
   if (faults.length > 0)
     throw new Stop(
       exitCodes.configuration,
@@ -164,8 +165,10 @@ export const withConfig = async <F extends Flags>(
   }
   for (const rule of refused)
     asked.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
+  for (const file of mcpRefused)
+    asked.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
   const open = resolved.filter((one) => wantedIn(asked, one) && !isGivenByFlag(one.setting, given));
   const filled = Object.fromEntries(open.flatMap(asFlag));
   const variables = variablesOf(resolved, process.env);
-  return { ...filled, ...given, variables, writtenRules: rules } as F & Configured; // each added attribute has the name and form of a flag
+  return { ...filled, ...given, variables, writtenRules: rules, mcpServers } as F & Configured; // each added attribute has the name and form of a flag
 };

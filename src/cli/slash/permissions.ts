@@ -13,6 +13,7 @@ const commands: Readonly<Record<CommandPlace, string>> = {
   leaving: 'commands that leave it',
   unfenced: 'commands without a sandbox',
   missing: 'commands where none works',
+  mcpServer: 'tools of MCP servers',
 };
 
 const hostsText = (hosts: readonly string[]): string =>
@@ -30,8 +31,8 @@ const ruleText = ({ decision, tool, where, touches, runs, hosts, why }: PolicyRu
 
 /** The places where commands can run at this level. Rules for other places are not listed. */
 const placesWith = (sandbox: NonNullable<Settings['sandbox']>): readonly CommandPlace[] => {
-  if (sandbox === 'off') return ['unfenced'];
-  return sandbox === 'missing' ? ['missing'] : ['sandboxed', 'leaving'];
+  if (sandbox === 'off') return ['unfenced', 'mcpServer'];
+  return sandbox === 'missing' ? ['missing', 'mcpServer'] : ['sandboxed', 'leaving', 'mcpServer'];
 };
 
 const writtenText = (rules: readonly WrittenRule[]): readonly string[] =>

@@ -4,8 +4,8 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { isWithin } from '../../files/is-within.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
+import { atExit } from '../../programs/at-exit.js';
 import { searchPrograms } from '../../programs/find-program.js';
-import { atExit } from '../at-exit.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from '../run-program.js';
 import {
   authorVariables,

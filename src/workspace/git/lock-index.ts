@@ -1,6 +1,6 @@
 import { renameSync } from 'node:fs';
 import { chmod, copyFile, rename, rm, stat } from 'node:fs/promises';
-import { atExit } from '../at-exit.js';
+import { atExit } from '../../programs/at-exit.js';
 import type { CommitClaim } from './commit-claim.js';
 
 /**

@@ -1,0 +1,151 @@
+import type { CallToolResult, Tool as RemoteTool } from '@modelcontextprotocol/client';
+import type { JsonObject } from '../agent/message.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { McpServer } from '../config/mcp-servers.js';
+import { attempt } from '../runtime/attempt.js';
+import { expandVariables } from './expand-variables.js';
+import type { CallOptions, LiveServer } from './live-server.js';
+import { openServerLog } from './server-log.js';
+
+/**
+ * The connection to one server.
+ *
+ * 1. It is made with the first use, and again if the server has ended meanwhile. Several uses share one attempt.
+ * 2. Errors are sentences for the user and the model.
+ */
+export type Connection = {
+  readonly server: McpServer;
+  /** The server's tools. Rejects with the reason if it can't be reached. */
+  listTools(): Promise<readonly RemoteTool[]>;
+  call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
+  status(): ConnectionStatus;
+  close(): Promise<void>;
+};
+
+export type ConnectionStatus =
+  | { readonly kind: 'off' | 'connecting' | 'connected' }
+  | { readonly kind: 'failed'; readonly why: string };
+
+export type ConnectionOptions = {
+  readonly environment: ProcessEnvironment;
+  readonly workspace: string;
+  readonly stateFolder: string;
+  /** Time limit for connecting. A call has its own. */
+  readonly startMs?: number;
+  /** Called with the tools after connecting, and whenever the server says that they have changed. */
+  readonly onTools?: (tools: readonly RemoteTool[]) => void;
+};
+
+const START_MS = 30_000;
+
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  const inner = error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
+  return inner.message || ('code' in inner ? String(inner.code) : inner.name);
+};
+
+class ServerConnection implements Connection {
+  readonly server: McpServer;
+  readonly #options: ConnectionOptions;
+  #opening: Promise<LiveServer> | null = null;
+  #live: LiveServer | null = null;
+  #why: string | null = null;
+  #closing = new AbortController();
+
+  constructor(server: McpServer, options: ConnectionOptions) {
+    this.server = server;
+    this.#options = options;
+  }
+
+  async listTools(): Promise<readonly RemoteTool[]> {
+    return (await this.#open()).tools;
+  }
+
+  async call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
+    const live = await Promise.race([this.#open(), aborted(options.signal)]);
+    const called = await attempt(() => live.call(tool, input, options));
+    if (called.kind === 'done') return called.value;
+    const why = this.#live === live ? null : (live.why() ?? 'the connection ended');
+    throw why === null
+      ? new Error(`the MCP server ${this.server.name} answered: ${called.fault.message}`)
+      : new Error(
+          `the MCP server ${this.server.name} is gone: ${why}. Whether the call took effect is not known; look before you repeat it`,
+        );
+  }
+
+  status(): ConnectionStatus {
+    if (this.#live !== null) return { kind: 'connected' };
+    if (this.#opening !== null) return { kind: 'connecting' };
+    return this.#why === null ? { kind: 'off' } : { kind: 'failed', why: this.#why };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
+    const live = this.#live;
+    if (live !== null) await attempt(() => live.close()); // nothing is lost: it is not used any more
+  }
+
+  #open(): Promise<LiveServer> {
+    if (this.#live !== null) return Promise.resolve(this.#live);
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = null;
+    });
+    return this.#opening;
+  }
+
+  async #connect(): Promise<LiveServer> {
+    const {
+      environment,
+      workspace,
+      stateFolder,
+      startMs = START_MS,
+      onTools = () => undefined,
+    } = this.#options;
+    const { name } = this.server;
+    const log = openServerLog(stateFolder, name);
+    const late = AbortSignal.timeout(startMs);
+    const fail = (why: string): Error => {
+      this.#why = why;
+      return new Error(`the MCP server ${name} can't be used: ${why}`);
+    };
+    const expanded = expandVariables(this.server, environment);
+    if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
+    const { connectServer } = await import('./live-server.js');
+    let live: LiveServer | null = null;
+    const connected = await attempt(() =>
+      connectServer(expanded.server, {
+        ...{ environment, workspace, log, onTools },
+        signal: AbortSignal.any([late, this.#closing.signal]),
+        onClose: () => {
+          if (live === null || this.#live !== live) return;
+          this.#why = live.why() ?? 'the connection ended';
+          this.#live = null;
+        },
+      }),
+    );
+    if (connected.kind === 'fault') {
+      if (this.#closing.signal.aborted) throw fail('the session has ended');
+      const seconds = `${startMs / 1_000} s`;
+      const why = late.aborted ? `it did not answer within ${seconds}` : messageOf(connected.fault);
+      const said = log.last();
+      throw fail(said === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${said}`);
+    }
+    live = connected.value;
+    this.#live = live;
+    this.#why = null;
+    onTools(live.tools);
+    return live;
+  }
+}
+
+/** Rejects when the signal is aborted. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    const stop = (): void => reject(new Error('stopped before the server was connected'));
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+  });
+
+export const createConnection = (server: McpServer, options: ConnectionOptions): Connection =>
+  new ServerConnection(server, options);

@@ -1,0 +1,138 @@
+import {
+  type CallToolResult,
+  Client,
+  deserializeMessage,
+  type JsonSchemaValidator,
+  type jsonSchemaValidator,
+  StreamableHTTPClientTransport,
+  type Tool,
+  type Transport,
+  type VersionNegotiationMode,
+} from '@modelcontextprotocol/client';
+import type { JsonObject } from '../agent/message.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import { VERSION } from '../base/version.js';
+import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../config/mcp-servers.js';
+import { mcpFetch } from './mcp-fetch.js';
+import type { ServerLog } from './server-log.js';
+import { findServerProgram } from './server-program.js';
+import { StdioTransport } from './stdio-transport.js';
+
+/** A connected server, by the official package. This file is loaded when the first server is connected. */
+
+export type CallOptions = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (text: string) => void;
+};
+
+export type LiveServer = {
+  readonly tools: readonly Tool[];
+  call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
+  /** Why the connection ended; null while nothing is known. */
+  why(): string | null;
+  close(): Promise<void>;
+};
+
+export type ServerPlace = {
+  readonly environment: ProcessEnvironment;
+  /** Absolute. */
+  readonly workspace: string;
+  readonly log: ServerLog;
+};
+
+export type ConnectOptions = ServerPlace & {
+  readonly signal: AbortSignal;
+  readonly onTools: (tools: readonly Tool[]) => void;
+  readonly onClose: () => void;
+};
+
+/** The deadlines are the session's own: it aborts the signal of a call. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
+const PAGES_MAX = 64;
+
+/** What a server gets of our environment, as in the official package. Never a key. */
+const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+
+const environmentOf = ({ env }: StdioServer, environment: ProcessEnvironment): Record<string, string> => {
+  const inherited = INHERITED.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), ...env };
+};
+
+const stdioTransport = (server: StdioServer, { environment, workspace, log }: ServerPlace): StdioTransport =>
+  new StdioTransport({
+    program: findServerProgram(server.command, { environment, workspace }),
+    words: server.args,
+    folder: server.cwd ?? workspace,
+    environment: environmentOf(server, environment),
+    log,
+    parse: (line) => deserializeMessage(line),
+  });
+
+const httpTransport = ({ url, headers }: HttpServer, { environment }: ServerPlace): Transport =>
+  new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { ...headers } },
+    fetch: mcpFetch(environment),
+  });
+
+const modeOf = (protocol: McpProtocol): VersionNegotiationMode =>
+  protocol === '2026-07-28' ? { pin: protocol } : protocol;
+
+/** Its type promises data of a type that only the schema knows; the package's callers look only at `valid`. */
+const acceptAll: jsonSchemaValidator['getValidator'] =
+  <T>(): JsonSchemaValidator<T> =>
+  (input) => ({ valid: true, data: input as T, errorMessage: undefined });
+
+const progressText = (progress: number, total: number | undefined, message: string | undefined): string =>
+  `${progress}${total === undefined ? '' : `/${total}`}${message === undefined ? '' : ` ${message}`}\n`;
+
+/** Connects to a server and asks for its tools. Rejects if it can't be started or does not answer. */
+export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<LiveServer> => {
+  const client = new Client(
+    { name: 'pawl', version: VERSION },
+    {
+      capabilities: {},
+      versionNegotiation: { mode: modeOf(server.protocol) },
+      listMaxPages: PAGES_MAX,
+      // Results are for the model. One that does not fit the server's own schema is shown all the same.
+      jsonSchemaValidator: {
+        getValidator: acceptAll,
+      },
+      listChanged: {
+        tools: {
+          onChanged: (error, tools) =>
+            error === null && tools !== null ? options.onTools(tools) : undefined,
+        },
+      },
+    },
+  );
+  const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
+  const transport = stdio ?? httpTransport(server as HttpServer, options); // the other kind
+  client.onclose = options.onClose;
+  const { signal } = options;
+  const why = (): string | null => stdio?.why ?? null;
+  try {
+    await client.connect(transport, { signal, timeout: NO_TIMEOUT_MS });
+    const { tools } = await client.listTools(undefined, { signal, timeout: NO_TIMEOUT_MS });
+    return {
+      tools,
+      why,
+      close: () => client.close(),
+      call: (tool, input, { signal: ofCall, onProgress }) =>
+        client.callTool(
+          { name: tool, arguments: { ...input } },
+          {
+            signal: ofCall,
+            timeout: NO_TIMEOUT_MS,
+            onprogress: ({ progress, total, message }) => onProgress(progressText(progress, total, message)),
+          },
+        ),
+    };
+  } catch (error) {
+    await transport.close();
+    const reason = why();
+    throw reason === null ? error : new Error(reason, { cause: error });
+  }
+};

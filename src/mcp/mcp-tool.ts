@@ -1,0 +1,59 @@
+import type { JsonObject } from '../agent/message.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { attempt } from '../runtime/attempt.js';
+import type { Connection } from './connection.js';
+import type { DeclaredTool } from './declared-tools.js';
+import { outcomeOf } from './tool-result.js';
+
+/** A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing things. */
+
+const TITLE_MAX = 120;
+
+const titleOf = ({ server, name }: DeclaredTool, input: JsonObject): string => {
+  const first = Object.values(input).find((value) => typeof value === 'string' && value !== '');
+  return `${server}/${name}${first === undefined ? '' : ` ${String(first).slice(0, TITLE_MAX)}`}`;
+};
+
+const stopped = (signal: AbortSignal, server: string): ToolOutcome =>
+  signal.reason === 'timedOut'
+    ? {
+        status: 'timedOut',
+        text: `the MCP server ${server} did not answer in time. It may still be working on the call`,
+      }
+    : { status: 'cancelled', text: 'cancelled; the server was told, and may have done a part of it' };
+
+export const createMcpTool = (declared: DeclaredTool, connection: Connection): Tool => {
+  const { server, name, declaredName, description, inputSchema } = declared;
+  const run = async (
+    input: JsonObject,
+    { signal, force, blobs, progress }: ToolContext,
+  ): Promise<ToolOutcome> => {
+    const either = AbortSignal.any([signal, force]);
+    const called = await attempt(() =>
+      connection.call(name, input, { signal: either, onProgress: progress }),
+    );
+    if (called.kind === 'done') return outcomeOf(called.value, blobs);
+    if (either.aborted) return stopped(signal, server);
+    return { status: 'failed', text: called.fault.message };
+  };
+  return {
+    name: declaredName,
+    description,
+    inputSchema,
+    traits: {
+      ...{ effect: 'opaque', parallelSafe: false, mutating: true },
+      deadlineMs: connection.server.timeoutMs,
+    },
+    judge: (input) => ({
+      kind: 'ok',
+      input,
+      facts: { argv: [], paths: [], hosts: [], shape: declaredName, mcp: { server, tool: name } },
+      title: titleOf(declared, input),
+    }),
+    findInterrupted: async () => ({
+      kind: 'unknown',
+      text: `the MCP server ${server} was working on this call when the session was interrupted; look whether it took effect before you repeat it`,
+    }),
+    run,
+  };
+};

@@ -1,0 +1,41 @@
+import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
+import type { McpServer } from '../config/mcp-servers.js';
+import type { OfferedTool } from './declared-tools.js';
+import { safeSchema } from './tool-schema.js';
+
+/** The tools that a server offers, made safe to declare. */
+
+const DESCRIPTION_MAX = 2_000;
+const TOOLS_MAX = 1_000;
+const NAME_MAX = 200;
+
+export type Offered = {
+  readonly tools: readonly OfferedTool[];
+  /** What was changed, one line a tool. */
+  readonly notes: readonly string[];
+};
+
+export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
+  const notes: string[] = [];
+  const named = remote.filter(({ name }) => name.length <= NAME_MAX).slice(0, TOOLS_MAX);
+  const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
+    const { schema, note } = safeSchema(inputSchema);
+    if (note !== null) notes.push(`${name}: ${note}`);
+    if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
+    return { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+  });
+  return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes };
+};
+
+/** The tools that the server's settings ask for. */
+export const wantedTools = (
+  { tools: patterns }: McpServer,
+  offered: readonly OfferedTool[],
+): readonly OfferedTool[] => {
+  if (patterns === null) return offered;
+  const fits = (name: string): boolean =>
+    patterns.some((pattern) =>
+      pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+    );
+  return offered.filter(({ name }) => fits(name));
+};

@@ -1,0 +1,136 @@
+import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
+import { plural } from '../base/plural.js';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { McpServer } from '../config/mcp-servers.js';
+import type { Tool } from '../ports/tool.js';
+import { attempt } from '../runtime/attempt.js';
+import { type Connection, type ConnectionStatus, createConnection } from './connection.js';
+import { declareTools, type OfferedTool } from './declared-tools.js';
+import { createMcpTool } from './mcp-tool.js';
+import { offeredTools, wantedTools } from './offered-tools.js';
+import { readTools, storeTools } from './tool-cache.js';
+
+/**
+ * The MCP servers of one session.
+ *
+ * 1. The session declares the tools that the servers had when they were last connected, and waits for no server. Only a
+ *    server that is `required`, and whose tools are not known, is waited for.
+ * 2. What a session declares never changes. If a server has other tools now, the next session declares them.
+ * 3. A server that fails is one line for the user, and never a failed session.
+ */
+export type SessionServers = {
+  readonly tools: readonly Tool[];
+  /** Connects all servers in the background. */
+  connect(): void;
+  /** Ends all connections, and the servers that were started. */
+  close(): Promise<void>;
+  status(): readonly ServerStatus[];
+};
+
+export type ServerStatus = {
+  readonly name: string;
+  readonly connection: ConnectionStatus;
+  /** Number of its tools in this session. */
+  readonly tools: number;
+};
+
+export type ServersOptions = {
+  readonly servers: readonly McpServer[];
+  readonly stateFolder: string;
+  readonly workspace: string;
+  readonly environment: ProcessEnvironment;
+  /** Told in one line what the user should know. */
+  readonly warn: (text: string) => void;
+  /** Time limit for connecting. */
+  readonly startMs?: number;
+};
+
+const namesOf = (tools: readonly OfferedTool[]): string =>
+  tools
+    .map(({ name }) => name)
+    .toSorted()
+    .join(' ');
+
+/** How the tools differ, in words; null if the session's declarations are right. */
+const changeOf = (
+  server: string,
+  known: readonly OfferedTool[] | null,
+  now: readonly OfferedTool[],
+): string | null => {
+  if (known === null)
+    return `the MCP server ${server} is new: ${plural(now.length, 'tool')} from the next session on`;
+  if (JSON.stringify(known) === JSON.stringify(now)) return null;
+  const what =
+    namesOf(known) === namesOf(now) ? 'describes its tools differently' : 'has other tools than before';
+  return `the MCP server ${server} ${what}: the next session declares them`;
+};
+
+type Served = { readonly connection: Connection; known: readonly OfferedTool[] | null };
+
+/** Before its declarations are frozen, a session takes what it learns. After its end nothing is said any more. */
+type Phase = { isFrozen: boolean; isClosed: boolean };
+
+const serve = (
+  server: McpServer,
+  { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
+  phase: Phase,
+): Served => {
+  const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
+    const { tools } = offeredTools(remote);
+    const change = changeOf(server.name, served.known, tools);
+    served.known = tools;
+    if (change === null) return;
+    const stored = await attempt(() => storeTools(stateFolder, server, tools));
+    if (stored.kind === 'fault')
+      warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
+    else if (phase.isFrozen) warn(change);
+  };
+  const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
+  const served: Served = {
+    known: readTools(stateFolder, server),
+    connection: createConnection(server, { ...place, stateFolder, onTools }),
+  };
+  return served;
+};
+
+export const openServers = async ({ servers, ...options }: ServersOptions): Promise<SessionServers> => {
+  const { warn } = options;
+  const phase: Phase = { isFrozen: false, isClosed: false };
+  const all = servers.filter(({ enabled }) => enabled).map((server) => serve(server, options, phase));
+  const open = async ({ connection }: Served): Promise<void> => {
+    const listed = await attempt(() => connection.listTools());
+    if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
+  };
+  await Promise.all(
+    all.filter(({ connection, known }) => known === null && connection.server.required).map(open),
+  );
+  phase.isFrozen = true;
+  const { tools: declared, faults } = declareTools(
+    all.map(({ connection, known }) => ({
+      server: connection.server.name,
+      tools: wantedTools(connection.server, known ?? []),
+    })),
+  );
+  for (const fault of faults) warn(fault);
+  const byName = new Map(all.map(({ connection }) => [connection.server.name, connection]));
+  const tools = declared.flatMap((tool) => {
+    const connection = byName.get(tool.server);
+    return connection === undefined ? [] : [createMcpTool(tool, connection)];
+  });
+  return {
+    tools,
+    connect() {
+      for (const served of all) if (served.connection.status().kind === 'off') void open(served);
+    },
+    async close() {
+      phase.isClosed = true;
+      await Promise.all(all.map(({ connection }) => connection.close()));
+    },
+    status: () =>
+      all.map(({ connection }) => ({
+        name: connection.server.name,
+        connection: connection.status(),
+        tools: declared.filter(({ server }) => server === connection.server.name).length,
+      })),
+  };
+};

@@ -1,0 +1,63 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseBounded } from '../base/bounded-json.js';
+import type { McpServer } from '../config/mcp-servers.js';
+import { readRegularSync } from '../files/regular-file.js';
+import type { OfferedTool } from './declared-tools.js';
+
+/**
+ * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder. A session declares
+ * them without waiting for the server.
+ *
+ * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
+ *    are no part of it.
+ * 2. A missing or faulty entry means that the tools are not known.
+ */
+
+const BYTES_MAX = 8 * 1024 * 1024;
+
+const hashOf = ({ enabled, required, timeoutMs, tools, ...server }: McpServer): string =>
+  createHash('sha256').update(JSON.stringify(server)).digest('hex').slice(0, 24);
+
+const placeOf = (stateFolder: string, server: McpServer): string =>
+  join(stateFolder, 'mcp', 'tools', `${server.name}-${hashOf(server)}.json`);
+
+const isTool = (value: unknown): value is OfferedTool =>
+  typeof value === 'object' &&
+  value !== null &&
+  'name' in value &&
+  typeof value.name === 'string' &&
+  'description' in value &&
+  typeof value.description === 'string' &&
+  'inputSchema' in value &&
+  typeof value.inputSchema === 'object' &&
+  value.inputSchema !== null;
+
+/** The known tools of a server; null if none are known. */
+export const readTools = (stateFolder: string, server: McpServer): readonly OfferedTool[] | null => {
+  const loaded = readRegularSync(placeOf(stateFolder, server), BYTES_MAX);
+  if (loaded.kind !== 'file') return null;
+  const parsed = parseBounded(loaded.bytes.toString('utf8'), { depthMax: 64, charactersMax: BYTES_MAX });
+  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null) return null;
+  const tools: unknown = Reflect.get(parsed.value, 'tools');
+  return Array.isArray(tools) && tools.every(isTool) ? tools : null;
+};
+
+/** Stores the tools. Readers see the old entry or the new one. */
+export const storeTools = async (
+  stateFolder: string,
+  server: McpServer,
+  tools: readonly OfferedTool[],
+): Promise<void> => {
+  const place = placeOf(stateFolder, server);
+  await mkdir(join(stateFolder, 'mcp', 'tools'), { recursive: true, mode: 0o700 });
+  const temporary = `${place}.${randomBytes(6).toString('hex')}`;
+  try {
+    await writeFile(temporary, JSON.stringify({ version: 1, tools }), { mode: 0o600 });
+    await rename(temporary, place);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+};

@@ -1,0 +1,118 @@
+import type { Json, JsonObject } from '../agent/message.js';
+
+/**
+ * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.
+ *
+ * 1. References inside the schema are inlined; remote ones are never fetched and mean any value.
+ * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object. The server still
+ *    checks the input.
+ */
+
+const BYTES_MAX = 16 * 1024;
+const DEPTH_MAX = 24;
+const VALUES_MAX = 4_000;
+const DESCRIPTION_MAX = 1_000;
+/** The strictest provider's form of a field's name. */
+const FIELD_NAME = /^[\w.-]{1,64}$/;
+
+/** Keywords that mean nothing once references are inlined, or that providers refuse. */
+const DROPPED = new Set(
+  '$schema $id $anchor $dynamicAnchor $dynamicRef $recursiveRef $recursiveAnchor $vocabulary $comment $defs definitions'.split(
+    ' ',
+  ),
+);
+/** Providers refuse these at the top of a schema. */
+const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
+
+export type SafeSchema = {
+  readonly schema: JsonObject;
+  /** What was changed beyond inlining, for the user; null if nothing was. */
+  readonly note: string | null;
+};
+
+const ANY_OBJECT: JsonObject = { type: 'object' };
+
+class TooLarge extends Error {}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The part that a local reference names; undefined if there is none. */
+const lookUp = (root: JsonObject, reference: string): unknown => {
+  if (!reference.startsWith('#')) return undefined;
+  let value: unknown = root;
+  for (const name of reference.slice(1).split('/').slice(1)) {
+    const key = decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
+};
+
+type Walk = { readonly root: JsonObject; values: number };
+
+const copyObject = (walk: Walk, value: JsonObject, depth: number, open: readonly string[]): Json => {
+  const { $ref: reference } = value;
+  if (typeof reference === 'string') {
+    const target = open.includes(reference) ? undefined : lookUp(walk.root, reference);
+    const own = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
+    const found = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
+    const rest = copyObject(walk, own, depth + 1, open);
+    return { ...(isObject(found) ? found : {}), ...(isObject(rest) ? rest : {}) };
+  }
+  const copied: Record<string, Json> = {};
+  for (const [key, part] of Object.entries(value)) {
+    if (DROPPED.has(key) || key === '__proto__') continue;
+    const isText = key === 'description' && typeof part === 'string';
+    copied[key] = isText ? part.slice(0, DESCRIPTION_MAX) : copy(walk, part, depth + 1, open);
+  }
+  return copied;
+};
+
+const copy = (walk: Walk, value: Json, depth: number, open: readonly string[]): Json => {
+  walk.values += 1;
+  if (walk.values > VALUES_MAX || depth > DEPTH_MAX) throw new TooLarge();
+  if (Array.isArray(value)) return value.map((part: Json) => copy(walk, part, depth + 1, open));
+  return isObject(value) ? copyObject(walk, value, depth, open) : value;
+};
+
+const replaced = (why: string): SafeSchema => ({
+  schema: ANY_OBJECT,
+  note: `its input schema ${why}, so any object is accepted`,
+});
+
+const fitTop = (copied: JsonObject): SafeSchema => {
+  const kept = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
+  const isCut = Object.keys(kept).length < Object.keys(copied).length;
+  const { properties = {}, required, additionalProperties, ...others } = kept;
+  if (!isObject(properties)) return replaced('is not valid');
+  const names = Object.keys(properties);
+  const odd = names.find((name) => !FIELD_NAME.test(name));
+  if (odd !== undefined) return replaced(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
+  const needed = Array.isArray(required) ? required.filter((name) => names.includes(String(name))) : [];
+  const schema: JsonObject = {
+    ...others,
+    type: 'object',
+    properties,
+    ...(needed.length === 0 ? {} : { required: needed }),
+    ...(additionalProperties === undefined || isCut ? {} : { additionalProperties }),
+  };
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > BYTES_MAX) return replaced(`has ${bytes} bytes`);
+  return { schema, note: isCut ? 'its input schema has alternatives at the top, which were left out' : null };
+};
+
+/** The schema in a form that every provider accepts. */
+export const safeSchema = (raw: unknown): SafeSchema => {
+  if (!isObject(raw)) return replaced('is not an object');
+  try {
+    const copied = copy({ root: raw, values: 0 }, raw, 0, ['#']);
+    if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
+      return replaced('is not one of an object');
+    return fitTop(copied);
+  } catch (error) {
+    if (error instanceof TooLarge) return replaced('is too large or too deep');
+    if (error instanceof URIError) return replaced('has a reference that is not valid');
+    throw error;
+  }
+};

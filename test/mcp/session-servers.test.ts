@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { McpServer } from '../../src/config/mcp-servers.js';
+import { makePng } from '../servers/sample-pictures.js';
+import { openSession, openTwice, placeIn, run } from './open-servers.js';
+import { anyInput, httpServer, serverScript, settingsOf } from './test-servers.js';
+import { testContext } from './tool-context.js';
+
+// The servers of a session, by real servers on both transports and in both eras.
+
+const ECHO = `
+  server.registerTool('echo', { description: 'Says it again', inputSchema: schema({ text: { type: 'string' } }) },
+    async ({ text }) => ({ content: [{ type: 'text', text: 'echo ' + text + ' ' + (process.env.TOKEN ?? 'none') + ' ' + (process.env.ANTHROPIC_API_KEY ?? 'no key') }] }));`;
+
+test('a server on stdio: its tools come with the next session, and a call gets the variables that its settings name', async (t) => {
+  const script = serverScript(t, ECHO);
+  const table = { command: process.execPath, args: [script], env: { TOKEN: `\${MY_TOKEN}` } };
+  const environment = { PATH: process.env.PATH, MY_TOKEN: 'secret-1', ANTHROPIC_API_KEY: 'key' };
+  const place = placeIn(t);
+  const server = settingsOf<McpServer & { kind: 'stdio' }>('one', table);
+  const first = await openSession(t, place, [server], { environment });
+  assert.deepEqual(first.session.tools, []);
+  first.session.connect();
+  assert.match(await first.warned('one'), /^the MCP server one is new: 1 tool from the next session on$/);
+  await first.session.close();
+  const { tool } = await openSession(t, place, [server], { environment });
+  const echo = tool('mcp__one__echo');
+  assert.deepEqual(echo.inputSchema, { type: 'object', properties: { text: { type: 'string' } } });
+  assert.deepEqual(await run(echo, { text: 'hi' }), { status: 'ok', text: 'echo hi secret-1 no key' });
+});
+
+for (const protocol of ['legacy', '2026-07-28', 'auto'] as const)
+  test(`a server over HTTP with the protocol ${protocol}: text, a picture, progress and structured content`, async (t) => {
+    const { url, methods } = await httpServer(t, (server) => {
+      server.registerTool('look', { inputSchema: anyInput() }, async (_input, context) => {
+        await context.mcpReq.notify({
+          method: 'notifications/progress',
+          params: {
+            progressToken: context.mcpReq._meta?.progressToken ?? 0,
+            progress: 1,
+            total: 2,
+            message: 'half',
+          },
+        });
+        return {
+          content: [
+            { type: 'text', text: 'seen' },
+            { type: 'image', data: makePng().toString('base64'), mimeType: 'image/png' },
+            { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+            { type: 'resource_link', uri: 'file:///a', name: 'a' },
+          ],
+        };
+      });
+      server.registerTool('count', { inputSchema: anyInput() }, async () => ({
+        content: [],
+        structuredContent: { n: 3 },
+      }));
+      server.registerTool('fail', { inputSchema: anyInput() }, async () => ({
+        content: [{ type: 'text', text: 'no such issue' }],
+        isError: true,
+      }));
+    });
+    const { tool } = await openTwice(t, [settingsOf('web', { url, protocol })]);
+    const context = testContext();
+    const looked = await run(tool('mcp__web__look'), {}, context);
+    assert.equal(
+      looked.text,
+      `seen\n[picture image/png, 1 x 1]\n[audio audio/wav, 3 bytes, is not shown]\n[resource file:///a a]`,
+    );
+    assert.deepEqual(looked.images, [{ mediaType: 'image/png', sha256: 'blob1' }]);
+    assert.deepEqual(context.shown, ['1/2 half\n']);
+    assert.deepEqual(await run(tool('mcp__web__count')), { status: 'ok', text: '{\n  "n": 3\n}' });
+    assert.deepEqual(await run(tool('mcp__web__fail')), { status: 'failed', text: 'no such issue' });
+    assert.equal(methods.includes('tools/call'), protocol !== 'legacy');
+  });

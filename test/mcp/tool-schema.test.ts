@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { declaredName, declareTools } from '../../src/mcp/declared-tools.js';
+import { safeSchema } from '../../src/mcp/tool-schema.js';
+
+// Schemas and names of foreign tools, made safe for every provider.
+
+const properties = (fields: object, more: object = {}): object => ({
+  type: 'object',
+  properties: fields,
+  ...more,
+});
+
+const rows: readonly (readonly [given: string, raw: unknown, schema: object, note?: RegExp])[] = [
+  [
+    'a plain schema',
+    properties({ a: { type: 'string' } }, { required: ['a'], additionalProperties: false }),
+    properties({ a: { type: 'string' } }, { required: ['a'], additionalProperties: false }),
+  ],
+  ['nothing', undefined, { type: 'object' }, /is not an object/],
+  ['a list', [], { type: 'object' }, /is not an object/],
+  ['a text', { type: 'string' }, { type: 'object' }, /not one of an object/],
+  ['no type', { properties: { a: {} } }, properties({ a: {} })],
+  [
+    'a reference inside',
+    properties(
+      { a: { $ref: '#/$defs/A', description: 'mine' } },
+      {
+        $defs: { A: { type: 'integer', description: 'its' } },
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+      },
+    ),
+    properties({ a: { type: 'integer', description: 'mine' } }),
+  ],
+  [
+    'a reference to itself',
+    properties(
+      { a: { $ref: '#/$defs/A' } },
+      { $defs: { A: { type: 'object', properties: { next: { $ref: '#/$defs/A' } } } } },
+    ),
+    properties({ a: { type: 'object', properties: { next: {} } } }),
+  ],
+  [
+    'a remote reference',
+    properties({ a: { $ref: 'https://evil.example/schema.json' } }),
+    properties({ a: {} }),
+  ],
+  ['a reference to nothing', properties({ a: { $ref: '#/$defs/none' } }), properties({ a: {} })],
+  ['a broken reference', properties({ a: { $ref: '#/%E0%A4%A' } }), { type: 'object' }, /not valid/],
+  [
+    'alternatives at the top',
+    properties({ a: {} }, { anyOf: [{ required: ['a'] }], additionalProperties: false }),
+    properties({ a: {} }),
+    /alternatives at the top/,
+  ],
+  [
+    'a field that is required but not there',
+    properties({ a: {} }, { required: ['a', 'b'] }),
+    properties({ a: {} }, { required: ['a'] }),
+  ],
+  ['an odd name of a field', properties({ 'a b': {} }), { type: 'object' }, /providers refuse \(a b\)/],
+  [
+    'more than 16 KB',
+    properties({ a: { enum: Array.from({ length: 3_000 }, (_, index) => `value ${index}`) } }),
+    { type: 'object' },
+    /bytes/,
+  ],
+  [
+    'a long description',
+    properties({ a: { description: 'x'.repeat(5_000) } }),
+    properties({ a: { description: 'x'.repeat(1_000) } }),
+  ],
+];
+
+for (const [given, raw, schema, note] of rows)
+  test(`a schema with ${given}`, () => {
+    const safe = safeSchema(raw);
+    assert.deepEqual(safe.schema, schema);
+    if (note === undefined) assert.equal(safe.note, null);
+    else assert.match(String(safe.note), note);
+  });
+
+test('references that would grow without end, and schemas of great depth, are replaced', () => {
+  const $defs = Object.fromEntries(
+    Array.from({ length: 20 }, (_, index) => [
+      `d${index}`,
+      properties({ a: { $ref: `#/$defs/d${index + 1}` }, b: { $ref: `#/$defs/d${index + 1}` } }),
+    ]),
+  );
+  assert.deepEqual(safeSchema(properties({ a: { $ref: '#/$defs/d0' } }, { $defs })).schema, {
+    type: 'object',
+  });
+  let deep: object = {};
+  for (let index = 0; index < 200; index++) deep = { items: deep };
+  assert.deepEqual(safeSchema(properties({ a: deep })).schema, { type: 'object' });
+});
+
+test('names have at most 64 characters that every provider accepts, and stay different', () => {
+  assert.equal(declaredName('github', 'get_issue'), 'mcp__github__get_issue');
+  const names = [`${'a'.repeat(100)}1`, `${'a'.repeat(100)}2`, 'with space', 'with.space', 'ünicode'].map(
+    (tool) => declaredName('server', tool),
+  );
+  for (const name of names) assert.match(name, /^[\w-]{1,64}$/);
+  assert.equal(new Set(names).size, names.length);
+});
+
+const offer = (server: string, ...names: readonly string[]) => ({
+  server,
+  tools: names.map((name) => ({ name, description: '', inputSchema: { type: 'object' } })),
+});
+
+test('tools are sorted by name, and of two with the same name for the model the second is refused', () => {
+  const { tools, faults } = declareTools([offer('b', 'z', 'y'), offer('a_', 'b'), offer('a', '_b')]);
+  assert.deepEqual(
+    tools.map(({ declaredName: name }) => name),
+    ['mcp__a___b', 'mcp__b__y', 'mcp__b__z'],
+  );
+  assert.deepEqual(faults, [
+    'the MCP tool a/_b is left out: a_/b has the same name for the model, mcp__a___b',
+  ]);
+});
+
+test('a session declares at most 100 tools of servers', () => {
+  const { tools, faults } = declareTools([
+    offer('a', ...Array.from({ length: 130 }, (_, index) => `t${index}`)),
+  ]);
+  assert.equal(tools.length, 100);
+  assert.match(faults.join(), /^30 of 130 MCP tools are left out/);
+});
