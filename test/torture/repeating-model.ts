@@ -55,13 +55,21 @@ const madeCalls = (body: WireBody): number => blocksOf(body).filter(({ type }) =
 
 const MOST_CALLS = 40;
 
-/** Replies by what the request shows. After MOST_CALLS it gives up. */
+type Plan = readonly (readonly PlannedCall[])[];
+
+/** Replies by what the request shows. After MOST_CALLS it gives up. `task`: the plan of the tasks that it starts. */
 export const repeatingModel =
   (
-    rounds: readonly (readonly PlannedCall[])[],
-    { thinks = false, usage = 1_000 }: { readonly thinks?: boolean; readonly usage?: number },
+    ownRounds: Plan,
+    {
+      thinks = false,
+      usage = 1_000,
+      task = [],
+    }: { readonly thinks?: boolean; readonly usage?: number; readonly task?: Plan },
   ) =>
   (body: WireBody): ServerReply => {
+    const isTask = textOf(body.system).includes('# This is a task');
+    const rounds = isTask ? task : ownRounds;
     const seen = rounds.flat().filter((planned) => isSeen(planned, body));
     const thought: readonly ReplyPart[] = thinks
       ? [{ type: 'thinking', text: 'Hm.', signature: 'c2ln' }]
@@ -79,7 +87,7 @@ export const repeatingModel =
     if (made > MOST_CALLS) return say('I give up.');
     const calls = next.map(
       ({ tool, input }, place): ReplyPart => ({
-        ...{ type: 'call', id: `call-${made + place + 1}`, name: tool, input },
+        ...{ type: 'call', id: `${isTask ? 'task-' : ''}call-${made + place + 1}`, name: tool, input },
       }),
     );
     return message({ type: 'text', text: 'Next.' }, ...calls);

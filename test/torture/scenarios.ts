@@ -20,7 +20,12 @@ export type Scenario = {
   readonly files: Readonly<Record<string, string>>;
   /** The agent commits: each of `files` is in exactly one commit. */
   readonly commits: boolean;
-  readonly model: { readonly thinks?: true; readonly usage?: number };
+  readonly model: {
+    readonly thinks?: true;
+    readonly usage?: number;
+    /** The plan of tasks. */
+    readonly task?: readonly (readonly PlannedCall[])[];
+  };
 };
 
 type Work = Pick<Scenario, 'rounds'> & Partial<Omit<Scenario, 'name' | 'where' | 'life' | 'rounds'>>;
@@ -35,6 +40,12 @@ const use = (tool: string, input: object): PlannedCall => ({ tool, input, proof:
 const write = (path: string, content: string): PlannedCall => use('write', { path, content });
 const edit = (path: string, oldText: string, newText: string): PlannedCall =>
   use('edit', { path, edits: [{ oldText, newText }] });
+
+/** The session of the task ends with the answer of `repeatingModel`. */
+const TASK: PlannedCall = {
+  ...{ tool: 'task', input: { purpose: 'look', prompt: 'Look at old.' } },
+  ...{ proof: 'Done.', effect: null },
+};
 
 const REPOSITORY =
   'git init -q -b main && git config user.name Ada && git config user.email a@b.c && printf "one\\ntwo\\n" > kept && git add . && git commit -qm first';
@@ -75,6 +86,12 @@ const works: Readonly<Record<string, Work>> = {
   'reads only': {
     rounds: [[use('read', { path: 'old' }), use('list', { path: '.' }), use('find', { glob: '*' })]],
     prepare: 'seq 3000 > old',
+  },
+  'a task': {
+    ...{ rounds: [[TASK], [effect('a')]], prepare: 'seq 3000 > old', flags: ['--tasks'] },
+    model: {
+      task: [[use('read', { path: 'old' })], [bash('sleep 0.2; printf "%s-%s\\n" did b', null, 'did-b')]],
+    },
   },
   'a list of tasks and a command': { rounds: [[todo], [effect('a')]] },
   'a summary between commands': {
