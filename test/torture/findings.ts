@@ -5,7 +5,7 @@ import { ANSWER } from '../e2e/asking.js';
 import { type Ended, runPawl } from '../e2e/pawl.js';
 import { processesWith } from '../tools/processes.js';
 import type { Ending } from './kill-points.js';
-import { resultsIn } from './repeating-model.js';
+import { isOfTask, resultsIn } from './repeating-model.js';
 import { idOf, newestSession, type Stage, type Trial } from './stage.js';
 
 /** What is wrong after a session was interrupted and gone on with. */
@@ -90,10 +90,11 @@ const requests = ({ stage }: Looked): readonly Finding[] =>
 /** A result that was shown to the model once is shown unchanged in each later request. */
 const shown = ({ stage, trial }: Looked): readonly Finding[] => {
   if (trial.scenario.model.usage !== undefined) return []; // a summary takes their place
-  const seen = new Map<string, string>();
   const found: Finding[] = [];
+  const [own, ofTask] = [new Map<string, string>(), new Map<string, string>()];
   for (const { body } of stage.server.requests.filter(({ fault }) => fault === null)) {
     const results = resultsIn(body);
+    const seen = isOfTask(body) ? ofTask : own;
     for (const [id, text] of seen)
       if (results.get(id) !== text && results.size > 0)
         found.push({ kind: 'shown', text: `${id}: ${text} became ${results.get(id)}` });

@@ -55,6 +55,9 @@ const madeCalls = (body: WireBody): number => blocksOf(body).filter(({ type }) =
 
 const MOST_CALLS = 40;
 
+/** Whether the request belongs to the session of a task. */
+export const isOfTask = ({ system }: WireBody): boolean => textOf(system).includes('# This is a task');
+
 type Plan = readonly (readonly PlannedCall[])[];
 
 /** Replies by what the request shows. After MOST_CALLS it gives up. `task`: the plan of the tasks that it starts. */
@@ -68,7 +71,7 @@ export const repeatingModel =
     }: { readonly thinks?: boolean; readonly usage?: number; readonly task?: Plan },
   ) =>
   (body: WireBody): ServerReply => {
-    const isTask = textOf(body.system).includes('# This is a task');
+    const isTask = isOfTask(body);
     const rounds = isTask ? task : ownRounds;
     const seen = rounds.flat().filter((planned) => isSeen(planned, body));
     const thought: readonly ReplyPart[] = thinks

@@ -108,7 +108,6 @@ export const runTask = async (
   return follow(child, context);
 };
 
-/** A task that has ended needs not be opened again. */
 const hasEnded = ({ name }: State): boolean => name === 'WaitingForUserInput' || name === 'ShuttingDown';
 
 const goOn = async (
@@ -117,7 +116,11 @@ const goOn = async (
   { sessionId, state }: StoredTask,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  if (hasEnded(state)) return outcomeOf(state, sessionId, context);
+  if (hasEnded(state)) {
+    // What it has left behind is taken away as its session is opened and closed. Its answer is known whatever happens.
+    await attempt(async () => (await sessions.reopen(sessionId)).close());
+    return outcomeOf(state, sessionId, context);
+  }
   const child = await sessions.reopen(sessionId);
   if (child.state.name === 'Ready') await child.send({ type: 'UserInput', text: prompt, mode: 'steer' });
   return follow(child, context);

@@ -71,7 +71,7 @@ export type HeldSession = {
   readonly settings: Settings;
   readonly recent: RecentTurns | null;
   readonly tornTail: OpenJournal['tornTail'];
-  /** The store whose `open` hands out the journal that is open already. */
+  /** The store whose `open` hands out the journal of this session, which is open already. */
   readonly journals: JournalStore;
   /** Closes the journal. For a failure before a session runs. */
   release(): Promise<void>;
@@ -86,7 +86,10 @@ export const holdSession = async (sessionId: string, takeOver: boolean): Promise
     settings: opened.state.session.settings,
     recent: past(),
     tornTail: opened.tornTail,
-    journals: { ...store, open: async () => opened },
+    journals: {
+      ...store,
+      open: async (id, options) => (id === sessionId ? opened : store.open(id, options)),
+    },
     release: () => opened.journal.close(),
   };
 };
