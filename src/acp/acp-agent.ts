@@ -154,7 +154,7 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
         stopReason: await sessions.get(params.sessionId).prompt(params.prompt, signal),
       })),
     )
-    .onNotification('session/cancel', ({ params }) => sessions.get(params.sessionId).cancel());
+    .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
 export type AcpStreams = {
   readonly output: WritableStream<Uint8Array>;

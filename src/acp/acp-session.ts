@@ -16,7 +16,7 @@ import { changeOption, changePreset, configOptionsOf, modesOf } from './config-o
 import type { AcpHost } from './host.js';
 import { Outbox } from './outbox.js';
 import { permissionRequest, readAnswer } from './permission-request.js';
-import { keepPictures, readPrompt } from './prompt-blocks.js';
+import { commandIn, keepPictures, readPrompt } from './prompt-blocks.js';
 import {
   type ClientFeatures,
   noticeUpdate,
@@ -55,15 +55,6 @@ type Request = { readonly workspace: string; readonly resume: string | null };
 const shownSettings = ({ preset, model, effort }: Settings): string =>
   JSON.stringify([preset, model, effort]);
 
-/** `/name words` in the first block; null for any other prompt. */
-const commandIn = ([first]: readonly ContentBlock[]): {
-  readonly name: string;
-  readonly words: string;
-} | null => {
-  const found = first?.type === 'text' ? /^\/([\w-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
-  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
-};
-
 /**
  * A session that is open for the client.
  *
@@ -85,6 +76,8 @@ export class AcpSession {
   /** Steps that wait to be shown; null once they are shown as they come. */
   #held: Stepped[] | null;
   #cancels = 0;
+  /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
+  #cancelled: Promise<unknown> = Promise.resolve();
 
   private constructor({ host, client, session, state, held, resumed }: Parts) {
     this.#host = host;
@@ -200,7 +193,10 @@ export class AcpSession {
   cancel(): void {
     this.#cancels += 1;
     // It rejects if the session has ended: then there is nothing to cancel.
-    void attempt(() => this.#session.send({ type: 'CancelTurn' }));
+    this.#cancelled = attempt(async () => {
+      await this.#session.send({ type: 'CancelTurn' });
+      await this.#session.idle();
+    });
   }
 
   changePreset(preset: string): Promise<void> {
@@ -264,6 +260,7 @@ export class AcpSession {
     if (command !== null) return this.#runCommand(command.name, command.words);
     const { text, pictures } = readPrompt(blocks, this.#workspace);
     const images = await keepPictures(pictures, this.#session.keepPicture);
+    await this.#cancelled;
     if (this.#cancels !== cancels) return this.#state;
     await this.#session.send({
       ...{ type: 'UserInput', text, mode: 'steer' },
@@ -290,8 +287,8 @@ export class AcpSession {
     const response = await this.#client.context.request('session/request_permission', request, options);
     const reply = readAnswer(response, question);
     if (reply !== null) return reply;
-    await this.#session.send({ type: 'CancelTurn' });
-    this.#cancels += 1;
+    this.cancel();
+    await this.#cancelled;
     return { deny: 'the turn was cancelled' };
   }
 }

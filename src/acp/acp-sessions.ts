@@ -75,6 +75,11 @@ export class AcpSessions {
     return session;
   }
 
+  /** Cancels the turn of a session. One that is not open has none. */
+  cancel(sessionId: string): void {
+    this.#open.get(sessionId)?.cancel();
+  }
+
   /** Closes a session. One that is not open is closed already. */
   async close(sessionId: string): Promise<void> {
     const session = this.#open.get(sessionId);

@@ -104,3 +104,12 @@ export const keepPictures = async (
   }
   return kept;
 };
+
+/** `/name words` in the first block; null for any other prompt. */
+export const commandIn = ([first]: readonly ContentBlock[]): {
+  readonly name: string;
+  readonly words: string;
+} | null => {
+  const found = first?.type === 'text' ? /^\/([\w-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
+};

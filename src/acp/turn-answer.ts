@@ -30,5 +30,7 @@ const answerOfReason = (reason: WaitReason): TurnAnswer => {
 };
 
 /** The answer for a session that came to rest. One that shuts down was closed by the client. */
-export const answerOf = (state: State): TurnAnswer =>
-  state.name === 'WaitingForUserInput' ? answerOfReason(state.reason) : stopped('cancelled');
+export const answerOf = (state: State): TurnAnswer => {
+  if (state.name === 'WaitingForUserInput') return answerOfReason(state.reason);
+  return stopped(state.name === 'Ready' ? 'end_turn' : 'cancelled');
+};

@@ -5,6 +5,7 @@ import { type AcpConnection, serveClient } from '../../src/acp/acp-agent.js';
 import { createHost } from '../../src/cli/acp/acp-host.js';
 import type { RunFlags } from '../../src/cli/flags.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
+import { splitLines } from './split-lines.js';
 import { StrictClient } from './strict-client.js';
 
 /** The agent in this process, with a strict client: real sessions, tools and journals, and a scripted model. */
@@ -13,10 +14,10 @@ export type Stage = {
   readonly client: StrictClient;
   readonly connection: AcpConnection;
   readonly workspace: string;
+  /** The scripted model. */
+  readonly model: string;
   /** Ends the agent's input, as an editor does that goes away. */
   leave(): Promise<void>;
-  /** Another client of an agent with the same sessions on disk. */
-  again(): Stage;
 };
 
 /** A workspace and a state folder for this test. The environment of the process names the state folder meanwhile. */
@@ -44,24 +45,18 @@ const writeScript = (folder: string, replies: readonly object[]): string => {
   return `scripted/${file}`;
 };
 
-const splitLines = (take: (line: string) => void): ((bytes: Uint8Array) => void) => {
-  const decoder = new TextDecoder();
-  let rest = '';
-  return (bytes) => {
-    const lines = `${rest}${decoder.decode(bytes, { stream: true })}`.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) take(line);
-  };
-};
-
-const serve = (context: TestContext, workspace: string, flags: RunFlags): Stage => {
+const serve = (context: TestContext, workspace: string, model: string, more: RunFlags): Stage => {
+  const flags = { model, ...more };
   const input = new TransformStream<Uint8Array, Uint8Array>(undefined, {
     highWaterMark: Number.POSITIVE_INFINITY,
   });
   const writer = input.writable.getWriter();
   let take: (line: string) => void = () => undefined;
   const split = splitLines((line) => take(line));
-  const output = new WritableStream<Uint8Array>({ write: (bytes) => split(bytes) });
+  const decoder = new TextDecoder();
+  const output = new WritableStream<Uint8Array>({
+    write: (bytes) => split(decoder.decode(bytes, { stream: true })),
+  });
   const connection = serveClient(createHost(flags), { output, input: input.readable });
   const leave = async (): Promise<void> => {
     await writer.close().catch(() => undefined); // it has left already
@@ -74,7 +69,7 @@ const serve = (context: TestContext, workspace: string, flags: RunFlags): Stage 
       take = listener;
     },
   });
-  return { client, connection, workspace, leave, again: () => serve(context, workspace, flags) };
+  return { client, connection, workspace, model, leave };
 };
 
 /** An initialized client of an agent whose model gives these replies. */
@@ -84,7 +79,7 @@ export const makeStage = async (
   more: { readonly flags?: RunFlags; readonly capabilities?: object } = {},
 ): Promise<Stage> => {
   const { workspace, folder } = makeFolders(context);
-  const stage = serve(context, workspace, { model: writeScript(folder, replies), ...more.flags });
+  const stage = serve(context, workspace, writeScript(folder, replies), more.flags ?? {});
   await stage.client.initialize(more.capabilities);
   return stage;
 };
