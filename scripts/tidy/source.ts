@@ -24,18 +24,37 @@ export type Source = {
 export type Look = (node: Node, parent: Node | null, field: string) => void;
 
 export const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+  // Any object can be asked for a field.
+  typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 
 /** The nodes right below, in the order of the text. */
 export const childrenOf = (node: Node): readonly Node[] => Object.values(node).flat().filter(isNode);
 
-/** Shows every node once, parents first. */
-export const walk = (node: Node, look: Look, parent: Node | null = null, field = ''): void => {
+const visit = (node: Node, look: Look, parent: Node | null, field: string): void => {
   look(node, parent, field);
-  for (const [name, value] of Object.entries(node)) {
-    for (const child of Array.isArray(value) ? value : [value])
-      if (isNode(child)) walk(child, look, node, name);
+  for (const name in node) {
+    const value = node[name];
+    if (Array.isArray(value)) {
+      for (const child of value) if (isNode(child)) visit(child, look, node, name);
+    } else if (isNode(value)) visit(value, look, node, name);
   }
+};
+
+type Visited = { readonly node: Node; readonly parent: Node | null; readonly field: string };
+
+/** The nodes of whole files: each rule walks over all of them. */
+const visited = new WeakMap<Node, readonly Visited[]>();
+
+const listNodes = (top: Node): readonly Visited[] => {
+  const nodes: Visited[] = [];
+  visit(top, (node, parent, field) => nodes.push({ node, parent, field }), null, '');
+  if (top.type === 'Program') visited.set(top, nodes);
+  return nodes;
+};
+
+/** Shows every node once, parents first. */
+export const walk = (top: Node, look: Look): void => {
+  for (const { node, parent, field } of visited.get(top) ?? listNodes(top)) look(node, parent, field);
 };
 
 /** The text of an identifier, or of a key that is one; undefined of anything else. */

@@ -24,9 +24,9 @@ export type PlaceProcess = { readonly pid: number; readonly line: string };
 export const processesOf = ({ folder }: Place): readonly PlaceProcess[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .filter((name) => !/^State:\s+[ZX]/m.test(readProc(`${name}/status`)))
     .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ').trim() }))
-    .filter(({ name, line }) => line.includes(folder) || folderOf(name).startsWith(folder))
+    // Threads of the kernel have no command line, nor have processes that have ended.
+    .filter(({ name, line }) => line !== '' && (line.includes(folder) || folderOf(name).startsWith(folder)))
     .map(({ name, line }) => ({ pid: Number(name), line }));
 
 const kill = (pid: number): void => {

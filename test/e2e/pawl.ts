@@ -131,17 +131,17 @@ export const readRecords = (stdout: string): readonly JsonRecord[] =>
     .split('\n')
     .map((line) => parse(recordSchema, JSON.parse(line)));
 
-/** Polls until `look` finds something; fails with `what` after a long time. */
+/** Polls until `look` finds something, less often the longer it takes; fails with `what` after a long time. */
 export const until = async <T>(
   what: string | (() => string),
   look: () => T | undefined | false,
 ): Promise<T> => {
   const endsAt = Date.now() + 30_000;
-  for (;;) {
+  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.2, 100)) {
     const found = look();
     if (found !== undefined && found !== false) return found;
     if (Date.now() > endsAt) assert.fail(`waited in vain: ${typeof what === 'string' ? what : what()}`);
-    await delay(15);
+    await delay(pauseMs);
   }
 };
 

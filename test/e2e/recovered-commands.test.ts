@@ -26,7 +26,7 @@ const has = (place: Place, name: string): boolean => existsSync(join(place.works
 const touch = (place: Place, name: string): void => writeFileSync(join(place.workspace, name), '');
 
 /** Runs until somebody makes the file `go`; tells that it runs with the file `runs`. */
-const WAITING = 'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.05; done; echo second';
+const WAITING = 'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.1; done; echo second';
 
 /** Fails at once if the program ends without having run the command. */
 const untilItRuns = async (place: Place, running: Running): Promise<void> => {
@@ -144,15 +144,19 @@ for (const level of ['workspace', 'off']) {
 
   test(`the deadline is kept while nobody lives, and by a resumed session (${level})`, async (context) => {
     const command = `${WAITING} & ${WAITING}`;
-    const place = await interrupted(context, { command, timeoutMs: 6_000 }, words);
-    await until('it was ended', () => processesOf(place).length === 0);
-    const ended = await resume(place).ended;
-    assert.match(resultIn(place), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
-    await expectEnd(place, ended);
-    const other = await interrupted(context, { command, timeoutMs: 10_000 }, words);
-    const resumed = await resume(other).ended;
-    assert.match(resultIn(other), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
-    await expectEnd(other, resumed);
+    const expectDeadline = async (place: Served): Promise<void> => {
+      const ended = await resume(place).ended;
+      assert.match(resultIn(place), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
+      await expectEnd(place, ended);
+    };
+    const alone = async (): Promise<void> => {
+      const place = await interrupted(context, { command, timeoutMs: 5_000 }, words);
+      await until('it was ended', () => processesOf(place).length === 0);
+      await expectDeadline(place);
+    };
+    const resumed = async (): Promise<void> =>
+      expectDeadline(await interrupted(context, { command, timeoutMs: 8_000 }, words));
+    await Promise.all([alone(), resumed()]);
   });
 
   test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {

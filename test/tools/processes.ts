@@ -21,23 +21,23 @@ const workingFolder = (name: string): string => {
 export const processesWith = (text: string): string[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter((name) => {
-      const line = readProc(`${name}/stat`);
-      const isZombie = line.slice(line.lastIndexOf(')') + 2).startsWith('Z');
-      return (
-        !isZombie &&
-        [readProc(`${name}/environ`), readProc(`${name}/cmdline`), workingFolder(name)].some((one) =>
-          one.includes(text),
-        )
-      );
-    })
-    .map((name) => readProc(`${name}/cmdline`).replaceAll('\0', ' '));
+    .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ') }))
+    // Threads of the kernel have no command line, nor have processes that have ended.
+    .filter(
+      ({ name, line }) =>
+        line !== '' &&
+        (line.includes(text) ||
+          readProc(`${name}/environ`).includes(text) ||
+          workingFolder(name).includes(text)),
+    )
+    .map(({ line }) => line);
 
-/** Waits until `isTrue`; fails loudly after half a minute. */
+/** Waits until `isTrue`; fails loudly after half a minute. Looks less often the longer it waits. */
 export const until = async (what: string, isTrue: () => boolean): Promise<void> => {
-  for (let round = 0; round < 1_500; round++) {
+  const endsAt = Date.now() + 30_000;
+  for (let pauseMs = 10; Date.now() < endsAt; pauseMs = Math.min(pauseMs * 1.2, 100)) {
     if (isTrue()) return;
-    await sleep(20);
+    await sleep(pauseMs);
   }
   throw new Error(`waited in vain: ${what}`);
 };
