@@ -1,4 +1,4 @@
-import { type FileHandle, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openRegular } from '../files/regular-file.js';
 import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
@@ -97,13 +97,25 @@ const claim = async (
   });
 };
 
-const closingOnFailure = async <T>(handle: FileHandle, work: () => Promise<T>): Promise<T> => {
+const closingOnFailure = async <T>(
+  handle: { close(): Promise<void> },
+  work: () => Promise<T>,
+): Promise<T> => {
   try {
     return await work();
   } catch (error) {
     await handle.close();
     throw error;
   }
+};
+
+/** Makes the names of the journal and of its mark durable. Closes the journal if that fails. */
+const withDurableNames = async <M extends MachineTypes>(
+  path: string,
+  journal: Journal<M>,
+): Promise<Journal<M>> => {
+  await closingOnFailure(journal, () => syncFolder(dirname(path)));
+  return journal;
 };
 
 const create = async <M extends MachineTypes>(
@@ -119,7 +131,8 @@ const create = async <M extends MachineTypes>(
     const fold = beginFold(header, machine);
     const blobs = fileBlobs(folder);
     const begun = { crc, size: bytes.length, fold, written: null };
-    return openFileJournal({ path, handle, lock, header, blobs, checkEvery, plan, ...begun });
+    const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...begun };
+    return withDurableNames(path, openFileJournal(parts));
   });
 };
 
@@ -149,16 +162,16 @@ const openSession = async <M extends MachineTypes>(
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
-    // The process that created the file may have been killed before its name was durable.
+    // The process that created the folder may have been killed before its name was durable; so with the file, below.
     await makeFolder(dirname(path));
-    await syncFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, ...found } = await closingOnFailure(handle, () =>
       recover({ handle, path, sessionId, machine, visit, foldLast }),
     );
     const { past } = found;
     const blobs = fileBlobs(folder);
-    const journal = openFileJournal({ path, handle, lock, blobs, checkEvery, plan, ...found });
+    const parts = { path, handle, lock, blobs, checkEvery, plan, ...found };
+    const journal = await withDurableNames(path, openFileJournal(parts));
     return { journal, state: found.fold.state, tornTail, ...(past === undefined ? {} : { past }) };
   });
 };

@@ -1,4 +1,3 @@
-import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from './journal-error.js';
@@ -50,17 +49,6 @@ export const syncFolder = async (folder: string): Promise<void> => {
     await handle.sync();
   } finally {
     await handle.close();
-  }
-};
-
-/** The same, for the folder of `path`, at once. */
-export const syncFolderSync = (path: string): void => {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 };
 

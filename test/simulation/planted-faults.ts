@@ -47,7 +47,7 @@ const earlierFaults: readonly PlantedFault[] = [
   ]),
   fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
     "if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };",
-    "if (ended === 'yes') return { kind: 'torn', bytes: bytes.length - start };",
+    "if (ended === 'yes') return { kind: 'torn', bytes: bytesLeft, zeros: 'none' };",
   ]),
   fault('a spending call with nothing left has no limit', 'agent/values/limit.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
@@ -94,7 +94,7 @@ const journalFaults: readonly PlantedFault[] = [
     'if (!isNew) return;',
   ]),
   fault('the name of a journal that a killed process has made is not made durable', 'journal/file-store.ts', [
-    '    await makeFolder(dirname(path));\n    await syncFolder(dirname(path));\n',
+    '  await closingOnFailure(journal, () => syncFolder(dirname(path)));\n',
     '',
   ]),
 ];

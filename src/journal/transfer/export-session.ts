@@ -1,4 +1,4 @@
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { openRegular } from '../../files/regular-file.js';
 import { readMark } from '../format/mark.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.js';
@@ -16,8 +16,7 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
     throw cannotRead(path, error);
   });
   try {
-    const { seq, size, fault, header } = await scanFile(file, path, status.size, mark);
-    const isTorn = fault !== null && header !== null && !(await hasLineEnd(file, size, status.size));
+    const { seq, size, fault, isTorn } = await scanFile(file, path, status.size, mark);
     if (fault !== null && !isTorn)
       throw new JournalError(
         'damaged',
@@ -32,13 +31,6 @@ const readGood = async (path: string): Promise<{ readonly journal: Buffer; reado
   } finally {
     await file.close();
   }
-};
-
-/** True if there is a line feed between two bytes of a file. */
-const hasLineEnd = async (file: FileHandle, from: number, to: number): Promise<boolean> => {
-  const rest = Buffer.alloc(Math.max(0, to - from));
-  await file.read(rest, 0, rest.length, from);
-  return rest.includes(0x0a);
 };
 
 const fileThere = (path: string): JournalError =>

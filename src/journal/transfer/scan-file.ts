@@ -21,13 +21,15 @@ export type ScannedFile = {
   /** Bytes of the good lines. */
   readonly size: number;
   readonly fault: JournalFault | null;
+  /** The fault is a torn end: nothing that was acknowledged is missing. */
+  readonly isTorn: boolean;
 };
 
 const faultOf = ({ ending, line, size, seq }: JournalScan<MachineTypes>): JournalFault | null => {
   const at = { line: line + 1, byte: size, seq };
   if (ending.kind === 'damaged') return { ...at, why: ending.error.why };
   if (ending.kind === 'torn')
-    return { ...at, why: `it is incomplete (${ending.bytes} bytes without a line feed)` };
+    return { ...at, why: `it is incomplete: the last ${ending.bytes} bytes were never acknowledged` };
   return null;
 };
 
@@ -44,9 +46,11 @@ export const scanFile = async (
     const scan = await JournalScan.begin(source, path, end);
     for await (const _ of scan.records());
     scan.compare(mark);
-    return { header: scan.header, seq: scan.seq, size: scan.size, fault: faultOf(scan) };
+    const { header, seq, size, ending } = scan;
+    return { header, seq, size, fault: faultOf(scan), isTorn: ending.kind === 'torn' };
   } catch (error) {
     if (!(error instanceof JournalError) || error.kind !== 'damaged') throw error;
-    return { header: null, seq: 0, size: 0, fault: { line: 1, byte: 0, why: error.why, seq: 0 } };
+    const fault = { line: 1, byte: 0, why: error.why, seq: 0 };
+    return { header: null, seq: 0, size: 0, fault, isTorn: false };
   }
 };

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { encodeMark, type Mark, markOffset, markPath } from '../format/mark.js';
-import { FILE_MODE, syncFolderSync } from '../journal-paths.js';
+import { FILE_MODE } from '../journal-paths.js';
 
 /** The mark file of an open journal. Its failures stop nothing: an old mark claims less than is there. */
 export type MarkFile = {
@@ -17,19 +17,20 @@ const openNew = (path: string): number | null => {
   }
 };
 
-/** Makes the first mark durable: after a power loss there is a mark, and so zeros are known as what was never written. */
-const syncFirst = (descriptor: number, path: string): void => {
+/**
+ * Makes the first mark durable; whoever opens the journal syncs the folder. So there is a mark after every power loss, and
+ * zeros are known as what was never written.
+ */
+const syncFirst = (descriptor: number): void => {
   try {
     fsyncSync(descriptor);
-    syncFolderSync(path);
   } catch {
     // without it, zeros at the end of the journal count as damage
   }
 };
 
-export const openMark = (journal: string, mark: Mark): MarkFile => {
-  const path = markPath(journal);
-  const descriptor = openNew(path);
+export const openMark = (path: string, mark: Mark): MarkFile => {
+  const descriptor = openNew(markPath(path));
   let count = 0;
   const write = (next: Mark): void => {
     if (descriptor === null) return;
@@ -41,7 +42,7 @@ export const openMark = (journal: string, mark: Mark): MarkFile => {
     }
   };
   write(mark);
-  if (descriptor !== null) syncFirst(descriptor, path);
+  if (descriptor !== null) syncFirst(descriptor);
   return {
     write,
     close: () => {

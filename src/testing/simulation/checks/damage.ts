@@ -8,18 +8,18 @@ import { acknowledgedPart, checkListed, markOf, SESSION_ID } from './journal.js'
  * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
  * stay as it is. Then the damage is undone.
  *
- * Not while the mark is old after a power cut: then nobody knows what was acknowledged (docs/journal.md).
+ * Zeros not while the mark is old after a power cut: then nobody knows what was acknowledged (docs/journal.md).
  */
 export const checkDamage = async (world: World, folder: string): Promise<void> => {
   const part = acknowledgedPart(world);
   if (part === null) return;
-  const mark = markOf(world);
-  if (mark !== null && mark.seq < Math.max(...world.acknowledged.keys())) return;
   const { node, bytes } = part;
   const before = Buffer.from(node.content.view());
   const damaged = Buffer.from(before);
   const at = world.choices.below(bytes - 1);
-  const length = world.choices.pick(1, 8, 600);
+  const mark = markOf(world);
+  const isOld = mark !== null && mark.seq < Math.max(...world.acknowledged.keys());
+  const length = isOld ? 1 : world.choices.pick(1, 8, 600);
   // the last line feed stays: without it nobody can know that the line was whole
   for (let index = at; index < Math.min(at + length, bytes - 1); index++)
     damaged[index] = length === 1 ? (damaged[index] ?? 0) ^ 4 : 0;
