@@ -120,6 +120,7 @@ test('any changed byte is damage at its line, and everything before it can still
   await change(good.length - 1, 0x20); // the last line feed
   await change(good.lastIndexOf(0x0a, good.length - 2), 0x20); // the one before
   await change(good.length - 3, 1); // the last entry's own sum
+  await change(good.length - 90, good.at(-90) ?? 0); // a zero, as a power loss leaves it
 });
 
 type Lines = readonly string[];

@@ -46,8 +46,8 @@ const earlierFaults: readonly PlantedFault[] = [
     'timerFrom(timerId, at, Math.max(0, dueAt - at));',
   ]),
   fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
-    "if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };",
-    "if (ended === 'yes') return { kind: 'torn', bytes: bytesLeft, zeros: 'none' };",
+    "if (ended === 'yes') return this.#damaged(why);",
+    "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",
   ]),
   fault('a spending call with nothing left has no limit', 'agent/values/limit.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",

@@ -16,13 +16,18 @@ const LINES_AT_ONCE = 256;
  * `torn`: the last write was interrupted, so it was never confirmed as durable; `bytes` from the bad line to the end.
  * `damaged`: a line that was complete has changed; nothing after it can be trusted.
  *
- * `zeros`: where a power loss has left zeros in the place of lost sectors, if anywhere. No line ever holds a zero.
+ * `zeros`: the bad line holds zeros, at the end of the file or before other lines. A power loss leaves them in the place of
+ * lost sectors, and no line ever holds one. They are damage unless `compare` finds that nothing acknowledged lies under them.
  */
 export type ScanEnding =
   | { readonly kind: 'whole' }
   | { readonly kind: 'unended' }
-  | { readonly kind: 'torn'; readonly bytes: number; readonly zeros: 'none' | 'atEnd' | 'beforeLines' }
-  | { readonly kind: 'damaged'; readonly error: JournalError };
+  | { readonly kind: 'torn'; readonly bytes: number }
+  | {
+      readonly kind: 'damaged';
+      readonly error: JournalError;
+      readonly zeros: 'none' | 'atEnd' | 'beforeLines';
+    };
 
 const ZEROS = 'it was overwritten with zeros';
 
@@ -38,9 +43,9 @@ export type ScanPoint<M extends MachineTypes> = {
  * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
  *
  * 1. `records` yields verified entries only: checksums, order and seq are right, from the header on.
- * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn in two cases: it is the last one, has
- *    no line feed and is not a complete line with bytes added; or it holds zeros. `compare` then finds out whether it may
- *    have been acknowledged: such a line is never cut off.
+ * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is the last one, has
+ *    no line feed and is not a complete line with bytes added; or if it holds zeros, and was never acknowledged. A line that
+ *    was complete is never cut off.
  */
 export class JournalScan<M extends MachineTypes> {
   readonly header: Header<M>;
@@ -139,24 +144,16 @@ export class JournalScan<M extends MachineTypes> {
   }
 
   /**
-   * Compares the end with the mark of the journal, after all records were read. Zeros are damage if they may lie over
-   * acknowledged lines. Without a mark nobody knows. After a power loss the mark can be old: then lines behind zeros may
-   * have been acknowledged, unless the mark says that the last good line was the last one acknowledged.
+   * Compares the end with the mark of the journal, after all records were read. After a power loss the mark can be old: then
+   * lines behind zeros may have been acknowledged, unless the mark says that the last good line was the last one.
    */
   compare(mark: Mark | null): void {
     const { ending } = this;
-    if (ending.kind === 'damaged') return;
-    const why = (mark === null ? null : this.#differsFrom(mark)) ?? this.#judgeZeros(mark);
-    if (why === null) return;
-    const place = { line: this.line + 1, seq: this.seq };
-    this.ending = { kind: 'damaged', error: damaged(this.#path, place, why) };
-  }
-
-  #judgeZeros(mark: Mark | null): string | null {
-    const { ending } = this;
-    if (ending.kind !== 'torn' || ending.zeros === 'none') return null;
-    if (mark === null) return ZEROS;
-    return ending.zeros === 'atEnd' || mark.seq === this.seq ? null : ZEROS;
+    if (mark === null || (ending.kind === 'damaged' && ending.zeros === 'none')) return;
+    const why = this.#differsFrom(mark);
+    if (why !== null) this.ending = this.#damaged(why);
+    else if (ending.kind === 'damaged' && (ending.zeros === 'atEnd' || mark.seq === this.seq))
+      this.ending = { kind: 'torn', bytes: this.#end - this.size };
   }
 
   #differsFrom({ seq, crc }: Mark): string | null {
@@ -164,9 +161,14 @@ export class JournalScan<M extends MachineTypes> {
       return `the mark beside it says that another entry ${seq} was written last`;
     if (this.seq >= seq) return null;
     const missing = seq - this.seq === 1 ? `entry ${seq}` : `entries ${this.seq + 1} to ${seq}`;
-    return this.ending.kind === 'torn'
-      ? `${missing} stood here when last written, and the file was cut or overwritten since`
-      : `the file was cut: ${missing} stood here when last written`;
+    return this.ending.kind === 'whole' || this.ending.kind === 'unended'
+      ? `the file was cut: ${missing} stood here when last written`
+      : `${missing} stood here when last written, and the file was cut or overwritten since`;
+  }
+
+  #damaged(why: string, zeros: 'none' | 'atEnd' | 'beforeLines' = 'none'): ScanEnding {
+    const place = { line: this.line + 1, seq: this.seq };
+    return { kind: 'damaged', error: damaged(this.#path, place, why), zeros };
   }
 
   *#decodeAll(lines: Lines): Generator<readonly Recorded<M>[], undefined> {
@@ -189,14 +191,11 @@ export class JournalScan<M extends MachineTypes> {
 
   /** How the journal ends, given that the line at `index` is bad. */
   #judge({ bytes, start, ends, ended }: Lines, index: number, why: string): ScanEnding {
-    const place = { line: this.line + 1, seq: this.seq };
     const line = bytes.subarray((ends[index - 1] ?? start - 1) + 1, ends[index]);
-    const bytesLeft = this.#end - this.size;
-    if (line.includes(0))
-      return { kind: 'torn', bytes: bytesLeft, zeros: ended === 'yes' ? 'beforeLines' : 'atEnd' };
-    if (ended === 'yes') return { kind: 'damaged', error: damaged(this.#path, place, why) };
+    if (line.includes(0)) return this.#damaged(ZEROS, ended === 'yes' ? 'beforeLines' : 'atEnd');
+    if (ended === 'yes') return this.#damaged(why);
     const shorter = decodeRecord(line.subarray(0, -1), this.crc, this.seq + 1);
-    if (shorter.kind === 'bad') return { kind: 'torn', bytes: bytesLeft, zeros: 'none' };
-    return { kind: 'damaged', error: damaged(this.#path, place, 'the line feed at its end was overwritten') };
+    if (shorter.kind === 'bad') return { kind: 'torn', bytes: this.#end - this.size };
+    return this.#damaged('the line feed at its end was overwritten');
   }
 }
