@@ -34,11 +34,17 @@ const locate = (): readonly string[] => {
     : FILES.map((name) => path.join(folder, name));
 };
 
+/** Older ones keep, for each module, the flags with which it was compiled. */
+const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
+
 /**
- * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer. Without it a command is still
- * read in 20 µs. A module keeps the flags with which it was compiled.
+ * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500 MB in Node 24. Without
+ * it a command is still read in 20 µs. In Node 24 the optimizer has to stay off for the whole process.
  */
 const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
+  if (ASKS_FLAGS_LATER) {
+    for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
+  }
   setFlagsFromString('--liftoff-only');
   try {
     return await work();
