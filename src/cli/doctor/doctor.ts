@@ -3,6 +3,7 @@ import { writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
 import type { Check, DoctorWorld, Found } from './doctor-types.js';
 import { placeChecks } from './filesystem.js';
+import { mcpChecks } from './mcp.js';
 import { modelChecks } from './models.js';
 import { programChecks } from './programs.js';
 import { sandboxChecks } from './sandbox.js';
@@ -24,6 +25,7 @@ export const checks: readonly Check[] = [
   ...sandboxChecks,
   ...placeChecks,
   ...settingChecks,
+  ...mcpChecks,
   ...modelChecks,
   ...sessionChecks,
 ];

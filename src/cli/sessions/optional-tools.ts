@@ -1,3 +1,5 @@
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
 import type { AgentOptions, Session } from '../../api/create-agent.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
@@ -21,6 +23,15 @@ export type OptionalTools = {
   readonly servers: SessionServers | null;
   /** Connects the MCP servers, and closes them with the session. */
   attend(session: Session): void;
+};
+
+/** A project can't start servers yet. Without a line its users would look for their tools. */
+const tellOfProjectServers = ({ workspace, resume, warn }: Surroundings): void => {
+  const isThere = lstatSync(join(workspace, '.mcp.json'), { throwIfNoEntry: false }) !== undefined;
+  if (isThere && resume === null)
+    warn(
+      "MCP servers of this project's .mcp.json are not started. Write those that you want into your own config.toml: docs/mcp.md",
+    );
 };
 
 const openServers = async (
@@ -57,6 +68,7 @@ export const optionalTools = async (
     resumes || explore === true
       ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
       : [];
+  tellOfProjectServers(place);
   const servers = await openServers(flags, place);
   return {
     options: { tasks: resumes || tasks === true, moreTools: [...explores, ...(servers?.tools ?? [])] },

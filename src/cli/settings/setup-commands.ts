@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { writeResult } from '../../terminal/write.js';
 import type { DoctorFlags } from '../doctor/doctor.js';
 import { exitCodes } from '../exit-codes.js';
+import type { McpFlags } from '../mcp/mcp-command.js';
 import type { End } from '../sessions/reading-commands.js';
 import type { SkillsFlags } from '../skills/skills-command.js';
 import { type ConfigFlags, configFlags } from './config-command-flags.js';
@@ -25,7 +26,24 @@ const addSkills = (program: Command, end: End): void => {
     );
 };
 
-/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `completion`. */
+const addMcp = (program: Command, end: End): void => {
+  program
+    .command('mcp [what] [name]')
+    .description(
+      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test)',
+    )
+    .option('--workspace <folder>', 'the folder to start them in (default: this one)')
+    .action(async (what: string | undefined, name: string | undefined, own: McpFlags, command: Command) =>
+      end(
+        await (await import('../mcp/mcp-command.js')).runMcp(what, name, {
+          ...command.optsWithGlobals<McpFlags>(),
+          ...own,
+        }),
+      ),
+    );
+};
+
+/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `mcp`, `completion`. */
 export const addSurroundings = (program: Command, end: End): void => {
   const config = program.command('config').description('print every setting and its source');
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
@@ -69,6 +87,7 @@ export const addSurroundings = (program: Command, end: End): void => {
       ),
     );
   addSkills(program, end);
+  addMcp(program, end);
   program
     .command('completion <shell>')
     .description('print a script that completes commands and flags in bash, zsh or fish')

@@ -97,6 +97,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   ],
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
+  mcpServerUnusable: [configured('[mcp.servers.a]\ncommand = "no-such-server"\n'), /enabled = false/],
   pythonMissing: [without('python3'), /apt-get install python3/],
   pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
   homeMissing: [set({ HOME: undefined }), /Set HOME/],
@@ -295,6 +296,5 @@ test('looking leaves nothing behind', async (context) => {
 test('a state folder behind a link that leads nowhere is unwritable and no crash', async (context) => {
   const { world, folder } = makePlace(context);
   symlinkSync('/proc/nowhere', path.join(folder, 'home', '.local'));
-  const found = await diagnose(world);
-  assert.doesNotMatch(JSON.stringify(found), /the check itself failed/);
+  assert.doesNotMatch(JSON.stringify(await diagnose(world)), /the check itself failed/);
 });

@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { configFolder } from '../../../src/base/state-folder.js';
 import { buildProgram } from '../../../src/cli/command-table.js';
 import { endingOfError } from '../../../src/cli/exit-codes.js';
 import { makeSafe, safe } from '../../../src/terminal/safe-text.js';
@@ -136,6 +137,25 @@ const skills: Surface['show'] = async (hostile, _out, size) => {
   rmSync('.pawl', { recursive: true });
 };
 
+const mcp: Surface['show'] = async (hostile, _out, size) => {
+  const text = (length: number): string =>
+    JSON.stringify(wellFormed(hostile.text(length)).replaceAll('$', ''));
+  const folder = configFolder(process.env);
+  mkdirSync(folder, { recursive: true });
+  const file = path.join(folder, 'config.toml');
+  const script = 'printf %s "$0" >&2; exit 1';
+  writeFileSync(
+    file,
+    `[mcp.servers.a]\ncommand = "sh"\nargs = ["-c", ${JSON.stringify(script)}, ${text(Math.min(size, 2_000))}]\n` +
+      `[mcp.servers.b]\ncommand = ${text(200)}\n`,
+  );
+  await run('mcp');
+  await run('mcp', 'test');
+  await run('mcp', hostile.text(40), hostile.text(40));
+  await run('mcp', 'test', hostile.text(40));
+  rmSync(file);
+};
+
 const READERS = [
   'src/cli/sessions/show-session.ts',
   'src/cli/ask/ask-show.ts',
@@ -153,6 +173,12 @@ export const commandSurfaces: readonly Surface[] = [
     name: 'the JSON stream of a turn',
     covers: ['src/cli/headless/headless.ts'],
     show: (hostile, _out, size) => turn(hostile, size, '--json'),
+  },
+  {
+    name: 'MCP servers with hostile settings and output',
+    covers: ['src/cli/mcp/mcp-command.ts'],
+    commands: ['mcp'],
+    show: mcp,
   },
   {
     name: 'skills with hostile names and texts',

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { anyInput, httpServer, serverScript } from '../mcp/test-servers.js';
+import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import { call, done, last, message } from './wire-words.js';
+
+// The bundled program with MCP servers on both transports: without a terminal, from the setup to the model's next request.
+
+const configure = (place: Place, toml: string): void => {
+  const folder = join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'config.toml'), toml);
+};
+
+test('tools of servers on stdio and over HTTP are declared, allowed by a rule, and called', async (t) => {
+  const script = serverScript(
+    t,
+    `server.registerTool('greet', { inputSchema: schema({ name: { type: 'string' } }) },
+       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name }] }));`,
+  );
+  const { url } = await httpServer(t, (server) => {
+    server.registerTool('count', { inputSchema: anyInput() }, async () => ({
+      content: [{ type: 'text', text: 'äöü 42' }],
+    }));
+  });
+  const place = await makeServed(t, [
+    message(call('c1', 'mcp__local__greet', { name: 'Ada' }), call('c2', 'mcp__web__count', {})),
+    done,
+    message(call('c3', 'mcp__local__greet', { name: 'Ada' })),
+    done,
+  ]);
+  const servers = `
+[mcp.servers.local]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(script)}]
+required = true
+[mcp.servers.web]
+url = "${url}"
+protocol = "legacy"
+required = true
+`;
+  configure(place, `[rules.mcp]\nallow = ["local", "web/count"]\n${servers}`);
+  expectCode(await runPawl(place, ['-p', 'greet']), 0);
+  const [first, second] = place.server.requests.map(({ body }) => body);
+  const declared = first?.tools?.map(({ name }) => name) ?? [];
+  assert.deepEqual(declared.slice(-2), ['mcp__local__greet', 'mcp__web__count']);
+  const results = JSON.stringify(last(second));
+  assert.match(results, /hello Ada/);
+  assert.match(results, /äöü 42/);
+
+  const tested = await runPawl(place, ['mcp', 'test', 'local']);
+  assert.deepEqual([tested.code, tested.stdout], [0, 'local: 1 tool\n- greet\n']);
+  const failed = await runPawl(place, ['mcp', 'test', 'nobody']);
+  assert.deepEqual([failed.code, failed.stdout], [2, '']);
+
+  writeFileSync(
+    join(place.workspace, '.mcp.json'),
+    '{"mcpServers": {"evil": {"command": "touch", "args": ["ran"]}}}',
+  );
+  configure(place, servers);
+  const denied = await runPawl(place, ['-p', 'greet', '--on-ask', 'deny']);
+  expectCode(denied, 0);
+  assert.match(denied.stderr, /MCP servers of this project's \.mcp\.json are not started/);
+  assert.equal(existsSync(join(place.workspace, 'ran')), false);
+  assert.match(
+    JSON.stringify(last(place.server.requests.at(-1)?.body)),
+    /outside the sandbox, and nobody is there/,
+  );
+});
