@@ -10,7 +10,9 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { steps } from '../../src/journal/read/steps.js';
 import { chooseModel } from '../../src/models/choose-model.js';
 import type { Model } from '../../src/ports/model.js';
-import { expectCode, makePlace, type Place, runPawl } from '../e2e/pawl.js';
+import { splitLines } from '../acp/split-lines.js';
+import { StrictClient, select } from '../acp/strict-client.js';
+import { expectCode, makePlace, type Place, runPawl, startPawl } from '../e2e/pawl.js';
 import { type GateCase, type GateDecision, type GatePlace, gateCases } from './gate-cases.js';
 
 /** The faces of the program: each runs the calls of the table in a session with a preset. */
@@ -144,7 +146,30 @@ const headless: Face = {
     ),
 };
 
-export const faces: readonly Face[] = [library, terminal, headless, task];
+/** The agent of editors, in a program of its own. */
+const editor: Face = {
+  name: 'acp',
+  asks: true,
+  run: async ({ place, model }, preset) => {
+    const { child, ended } = startPawl(place, ['acp', '--preset', preset, '--model', model], null);
+    const client = new StrictClient({
+      write: (text) => void child.stdin?.write(text),
+      listen: (take) => {
+        const split = splitLines(take);
+        child.stdout?.on('data', (text: string) => split(text));
+      },
+    });
+    client.onPermission = () => select('no');
+    await client.initialize();
+    const { sessionId } = await client.newSession(place.workspace);
+    await client.prompt(sessionId, 'go');
+    client.expectNoFault();
+    child.stdin?.end();
+    expectCode(await ended, 0);
+  },
+};
+
+export const faces: readonly Face[] = [library, terminal, headless, editor, task];
 
 const names = new Set(gateCases.map(({ name }) => name));
 
