@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { BUILDS } from '../../scripts/test-runner/check.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 /**
@@ -74,12 +75,14 @@ describe('the packed tarball, installed into an empty folder', () => {
   const folder = path.join(scratch, 'app');
   const globally = path.join(scratch, 'global');
   let installed: Output;
-  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+  const { version, scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
   before(async () => {
     mkdirSync(path.join(home, 'tmp'), { recursive: true });
     mkdirSync(folder);
-    assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch]));
+    // What `prepack` builds has just been built, unless this file runs alone.
+    const built = existsSync(path.join(root, 'dist', 'types', 'index.d.ts')) ? ['--ignore-scripts'] : [];
+    assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch, ...built]));
     const tarball = path.join(scratch, `pawl-${version}.tgz`);
     writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
     installed = await runIn(folder, home, 'npm', ['install', tarball]);
@@ -88,6 +91,13 @@ describe('the packed tarball, installed into an empty folder', () => {
   });
 
   after(() => removeFolderSync(scratch));
+
+  it('is built before by what the tests build', () => {
+    const nameOf = (program: string): string =>
+      program === process.execPath ? 'node' : path.basename(program);
+    const commands = BUILDS.map(({ program, words }) => [nameOf(program), ...words].join(' '));
+    assert.equal(scripts.prepack, commands.join(' && '));
+  });
 
   it('installs few packages, none of which runs a script', (t) => {
     const packages = Object.entries(readLock(path.join(folder, 'package-lock.json')).packages).filter(
