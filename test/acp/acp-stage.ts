@@ -14,6 +14,8 @@ export type Stage = {
   readonly client: StrictClient;
   readonly connection: AcpConnection;
   readonly workspace: string;
+  /** Holds the workspace and the state folder. */
+  readonly folder: string;
   /** The scripted model. */
   readonly model: string;
   /** Ends the agent's input, as an editor does that goes away. */
@@ -69,7 +71,8 @@ const serve = (context: TestContext, workspace: string, model: string, more: Run
       take = listener;
     },
   });
-  return { client, connection, workspace, model, leave };
+  const folder = path.dirname(workspace);
+  return { client, connection, workspace, folder, model, leave };
 };
 
 /** An initialized client of an agent whose model gives these replies. */
