@@ -11,8 +11,9 @@ import {
 } from '@agentclientprotocol/sdk';
 import type { AcpSession, Client } from './acp-session.js';
 import { AcpSessions } from './acp-sessions.js';
+import { readEditorServers } from './editor-servers.js';
 import type { AcpHost } from './host.js';
-import { answering, type Request } from './request-errors.js';
+import { answering } from './request-errors.js';
 import type { ClientFeatures } from './session-updates.js';
 import { hookAnswers } from './wire.js';
 
@@ -24,7 +25,7 @@ const initialized = (version: string): InitializeResponse => ({
   agentCapabilities: {
     loadSession: true,
     promptCapabilities: { image: true, embeddedContext: true },
-    mcpCapabilities: { http: false, sse: false },
+    mcpCapabilities: { http: true, sse: false },
     sessionCapabilities: { list: {}, resume: {}, close: {} },
   },
   authMethods: [],
@@ -39,20 +40,24 @@ const featuresOf = ({ clientCapabilities }: InitializeRequest): ClientFeatures =
 };
 
 type Opening = {
+  readonly cwd: string;
   readonly mcpServers?: readonly McpServer[] | undefined;
   readonly additionalDirectories?: readonly string[] | undefined;
 };
 
-/** Says which wishes of the client are not fulfilled. */
-const tellIgnored = (session: AcpSession, { mcpServers = [], additionalDirectories = [] }: Opening): void => {
-  if (mcpServers.length > 0)
-    session.tell(
-      `Pawl does not use the editor's MCP servers yet: ${mcpServers.map(({ name }) => name).join(', ')}.`,
-    );
+/** Opens a session, and says which wishes of the client are not fulfilled. */
+const openWith = async (
+  { cwd, mcpServers = [], additionalDirectories = [] }: Opening,
+  open: (wanted: Parameters<AcpSessions['create']>[1]) => Promise<AcpSession>,
+): Promise<AcpSession> => {
+  const { servers, faults } = readEditorServers(mcpServers);
+  const session = await open({ cwd, servers });
+  for (const { text } of faults) session.tell(`An MCP server of the editor is not used: ${text}`);
   if (additionalDirectories.length > 0)
     session.tell(
       `Pawl works in one folder, ${session.workspace}. Not added: ${additionalDirectories.join(', ')}.`,
     );
+  return session;
 };
 
 export type AcpConnection = {
@@ -72,13 +77,12 @@ type Connected = {
   afterAnswer(id: JsonRpcId, then: () => void): void;
 };
 
-/** Opens a session for a client; what follows the answer is sent after it. */
+/** The answer for an opened session; what the session has to say is sent after it. */
 const answerWith = (
   connected: Connected,
   session: AcpSession,
-  { params, requestId }: Request<Opening>,
+  requestId: JsonRpcId,
 ): AcpSession['settings'] => {
-  tellIgnored(session, params);
   connected.afterAnswer(requestId, () => session.announce());
   return session.settings;
 };
@@ -97,25 +101,29 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
     .onRequest(
       'session/new',
       answering(host, async (request) => {
-        const session = await sessions.create(clientOf(request), request.params.cwd);
-        return { sessionId: session.id, ...answerWith(connected, session, request) };
+        const session = await openWith(request.params, (wanted) =>
+          sessions.create(clientOf(request), wanted),
+        );
+        return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
       }),
     )
     .onRequest(
       'session/load',
       answering(host, async (request) => {
-        const { cwd, sessionId } = request.params;
-        const session = await sessions.find(clientOf(request), cwd, sessionId);
+        const session = await openWith(request.params, (wanted) =>
+          sessions.find(clientOf(request), request.params.sessionId, wanted),
+        );
         await session.replay();
-        return answerWith(connected, session, request);
+        return answerWith(connected, session, request.requestId);
       }),
     )
     .onRequest(
       'session/resume',
       answering(host, async (request) => {
-        const { cwd, sessionId } = request.params;
-        const session = await sessions.find(clientOf(request), cwd, sessionId);
-        return answerWith(connected, session, request);
+        const session = await openWith(request.params, (wanted) =>
+          sessions.find(clientOf(request), request.params.sessionId, wanted),
+        );
+        return answerWith(connected, session, request.requestId);
       }),
     );
 };

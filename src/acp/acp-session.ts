@@ -13,10 +13,11 @@ import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 import { attempt } from '../runtime/attempt.js';
 import { changeOption, changePreset, configOptionsOf, modesOf } from './config-options.js';
-import type { AcpHost } from './host.js';
+import type { AcpHost, EditorPrompts, SessionRequest } from './host.js';
 import { Outbox } from './outbox.js';
 import { permissionRequest, readAnswer } from './permission-request.js';
 import { commandIn, keepPictures, readPrompt } from './prompt-blocks.js';
+import { availableCommands, unknownCommandText } from './session-commands.js';
 import {
   type ClientFeatures,
   noticeUpdate,
@@ -24,32 +25,23 @@ import {
   textUpdate,
   usageUpdate,
 } from './session-updates.js';
-import { answerOf } from './turn-answer.js';
+import { answerOf, TurnFailed } from './turn-answer.js';
 
 /** One client: how to reach it, and what it can show. */
 export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
-
-/** A turn that ended with an error. `error` is its kind. */
-export class TurnFailed extends Error {
-  readonly error: string;
-
-  constructor(error: string, message: string) {
-    super(message);
-    this.error = error;
-  }
-}
 
 type Parts = {
   readonly host: AcpHost;
   readonly client: Client;
   readonly session: Session;
+  readonly prompts: EditorPrompts;
   readonly state: State;
   /** Steps since the session was opened. More are added until the session shows them. */
   readonly held: Stepped[];
   readonly resumed: boolean;
 };
 
-type Request = { readonly workspace: string; readonly resume: string | null };
+type Request = Pick<SessionRequest, 'workspace' | 'resume' | 'servers'>;
 
 /** The parts of the settings that a client shows. */
 const shownSettings = ({ preset, model, effort }: Settings): string =>
@@ -67,6 +59,7 @@ export class AcpSession {
   readonly #client: Client;
   readonly #session: Session;
   readonly #workspace: string;
+  readonly #prompts: EditorPrompts;
   readonly #outbox: Outbox;
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
@@ -79,10 +72,11 @@ export class AcpSession {
   /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
   #cancelled: Promise<unknown> = Promise.resolve();
 
-  private constructor({ host, client, session, state, held, resumed }: Parts) {
+  private constructor({ host, client, session, prompts, state, held, resumed }: Parts) {
     this.#host = host;
     this.#client = client;
     this.#session = session;
+    this.#prompts = prompts;
     this.#state = state;
     this.#held = held;
     this.#workspace = state.session.settings.workspace;
@@ -95,18 +89,21 @@ export class AcpSession {
     });
   }
 
-  static async open(host: AcpHost, client: Client, { workspace, resume }: Request): Promise<AcpSession> {
+  static async open(host: AcpHost, client: Client, request: Request): Promise<AcpSession> {
     const held: Stepped[] = [];
     const warnings: string[] = [];
     let watcher: Watcher = (stepped) => void held.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
-    const session = await host.open({
-      ...{ workspace, resume },
+    const { session, prompts } = await host.open({
+      ...request,
       watcher: (stepped) => watcher(stepped),
       warn: (text) => warn(text),
     });
     const state = await session.state();
-    const opened = new AcpSession({ host, client, session, state, held, resumed: resume !== null });
+    const opened = new AcpSession({
+      ...{ host, client, session, prompts, state, held },
+      resumed: request.resume !== null,
+    });
     watcher = (stepped) => opened.#see(stepped);
     warn = (text) => opened.tell(text);
     for (const warning of warnings) opened.tell(warning);
@@ -140,11 +137,10 @@ export class AcpSession {
   /** Call after the answer that names the session: from now on updates are sent. */
   announce(): void {
     this.#showHeld();
-    const availableCommands = this.#host.commands.map(({ name, description, hint }) => ({
-      ...{ name, description },
-      ...(hint === null ? {} : { input: { hint } }),
-    }));
-    this.#outbox.push({ sessionUpdate: 'available_commands_update', availableCommands });
+    this.#outbox.push({
+      sessionUpdate: 'available_commands_update',
+      availableCommands: availableCommands(this.#host.commands, this.#prompts),
+    });
     this.#outbox.push(usageUpdate(this.#state));
     this.#outbox.open();
   }
@@ -257,8 +253,11 @@ export class AcpSession {
 
   async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
     const command = commandIn(blocks);
-    if (command !== null) return this.#runCommand(command.name, command.words);
-    const { text, pictures } = readPrompt(blocks, this.#workspace);
+    const isPrompt = this.#prompts.choices.some((choice) => choice.text === command?.name);
+    if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
+    const { text: typed, pictures } = readPrompt(blocks, this.#workspace);
+    const { text, fault } = isPrompt ? await this.#prompts.expand(typed) : { text: typed, fault: null };
+    if (fault !== null) this.tell(fault);
     const images = await keepPictures(pictures, this.#session.keepPicture);
     await this.#cancelled;
     if (this.#cancels !== cancels) return this.#state;
@@ -274,7 +273,7 @@ export class AcpSession {
     const isKnown = commands.some((command) => command.name === name);
     const printed = isKnown
       ? await this.#host.runCommand(this.#session, name, words)
-      : `There is no /${name} here. There are ${commands.map((one) => `/${one.name}`).join(', ')}.`;
+      : unknownCommandText(name, commands, this.#prompts);
     if (printed.trim() !== '') this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
     return this.#session.idle();
   }

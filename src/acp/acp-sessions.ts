@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentclientprotocol/sdk';
+import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
 import { attempt } from '../runtime/attempt.js';
 import { AcpSession, type Client } from './acp-session.js';
@@ -20,6 +21,15 @@ export class UnknownSession extends Error {
 }
 
 const PAGE = 50;
+
+/** Folder and MCP servers, as the client names them. */
+type Wanted = { readonly cwd: string; readonly servers: readonly McpServer[] };
+type Stored = {
+  readonly workspace: string;
+  readonly servers: readonly McpServer[];
+  /** Its id. */
+  readonly resume: string;
+};
 
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
 const realWorkspace = async (folder: string): Promise<string> => {
@@ -62,15 +72,15 @@ export class AcpSessions {
     return session;
   }
 
-  async create(client: Client, cwd: string): Promise<AcpSession> {
+  async create(client: Client, { cwd, servers }: Wanted): Promise<AcpSession> {
     const workspace = await realWorkspace(cwd);
-    return this.#begin(AcpSession.open(this.#host, client, { workspace, resume: null }));
+    return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
   }
 
   /** Opens a stored session; one that is open here already is the same. */
-  async find(client: Client, cwd: string, sessionId: string): Promise<AcpSession> {
+  async find(client: Client, sessionId: string, { cwd, servers }: Wanted): Promise<AcpSession> {
     const workspace = await realWorkspace(cwd);
-    const session = await this.#findOpen(client, sessionId, workspace);
+    const session = await this.#findOpen(client, { workspace, servers, resume: sessionId });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
     return session;
   }
@@ -111,10 +121,11 @@ export class AcpSessions {
     throw new BadParameters('The cursor is of another list. List the sessions again from the start.');
   }
 
-  async #findOpen(client: Client, sessionId: string, workspace: string): Promise<AcpSession> {
+  async #findOpen(client: Client, request: Stored): Promise<AcpSession> {
+    const { resume: sessionId } = request;
     const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
     if (known !== undefined) return known;
-    const opening = this.#begin(this.#openStored(client, sessionId, workspace));
+    const opening = this.#begin(this.#openStored(client, request));
     this.#opening.set(sessionId, opening);
     try {
       return await opening;
@@ -123,12 +134,13 @@ export class AcpSessions {
     }
   }
 
-  async #openStored(client: Client, sessionId: string, workspace: string): Promise<AcpSession> {
+  async #openStored(client: Client, request: Stored): Promise<AcpSession> {
+    const { resume: sessionId, workspace } = request;
     const { state } = await this.#host.journals.peek(sessionId);
     const recorded = state.session.settings.workspace;
     const real = await attempt(() => realpath(recorded));
     if (real.kind === 'fault' || real.value !== workspace) throw wrongFolder(sessionId, recorded, workspace);
-    return AcpSession.open(this.#host, client, { workspace, resume: sessionId });
+    return AcpSession.open(this.#host, client, request);
   }
 
   async #begin(opening: Promise<AcpSession>): Promise<AcpSession> {

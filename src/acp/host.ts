@@ -1,4 +1,5 @@
 import type { Session } from '../api/create-agent.js';
+import type { McpServer } from '../config/mcp-servers.js';
 import type { InspectableStore } from '../journal/read/inspect.js';
 import type { Watcher } from '../ports/session.js';
 
@@ -9,6 +10,8 @@ export type SessionRequest = {
   readonly workspace: string;
   /** Id of the session to open again; null for a new one. */
   readonly resume: string | null;
+  /** MCP servers that the editor gives to the session. */
+  readonly servers: readonly McpServer[];
   /** Called with every step, beginning with the first. */
   readonly watcher: Watcher;
   /** Receives warnings for the user, one line each. */
@@ -22,6 +25,16 @@ export type EditorCommand = {
   readonly hint: string | null;
 };
 
+/** The skills and commands of a session's folder. */
+export type EditorPrompts = {
+  /** Names that can be typed after `/`. */
+  readonly choices: readonly { readonly text: string; readonly about: string }[];
+  /** The prompt for a typed `/NAME WORDS`; other texts as they are. `fault`: why it could not be read. */
+  expand(typed: string): Promise<{ readonly text: string; readonly fault: string | null }>;
+};
+
+export type OpenedSession = { readonly session: Session; readonly prompts: EditorPrompts };
+
 /** An error for the user. `configuration`: the user has to set something up, for example a key. */
 export type DescribedError = {
   readonly kind: 'configuration' | 'other';
@@ -32,7 +45,7 @@ export type DescribedError = {
 export type AcpHost = {
   readonly version: string;
   readonly journals: InspectableStore;
-  open(request: SessionRequest): Promise<Session>;
+  open(request: SessionRequest): Promise<OpenedSession>;
   readonly commands: readonly EditorCommand[];
   /** Runs one of the commands; resolves with what it prints. Never rejects. */
   runCommand(session: Session, name: string, words: string): Promise<string>;

@@ -110,6 +110,6 @@ export const commandIn = ([first]: readonly ContentBlock[]): {
   readonly name: string;
   readonly words: string;
 } | null => {
-  const found = first?.type === 'text' ? /^\/([\w-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  const found = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
   return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
 };

@@ -1,9 +1,9 @@
 import { type AgentContext, type JsonRpcId, RequestError } from '@agentclientprotocol/sdk';
-import { TurnFailed } from './acp-session.js';
 import { BadParameters, UnknownSession } from './acp-sessions.js';
 import { BadOption } from './config-options.js';
 import type { AcpHost } from './host.js';
 import { BadPrompt } from './prompt-blocks.js';
+import { TurnFailed } from './turn-answer.js';
 
 /** The errors of requests. Their messages are for the user. */
 

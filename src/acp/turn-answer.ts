@@ -34,3 +34,13 @@ export const answerOf = (state: State): TurnAnswer => {
   if (state.name === 'WaitingForUserInput') return answerOfReason(state.reason);
   return stopped(state.name === 'Ready' ? 'end_turn' : 'cancelled');
 };
+
+/** A turn that ended with an error. `error` is its kind. */
+export class TurnFailed extends Error {
+  readonly error: string;
+
+  constructor(error: string, message: string) {
+    super(message);
+    this.error = error;
+  }
+}

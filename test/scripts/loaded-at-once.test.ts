@@ -57,7 +57,7 @@ const promptWords =
     return ['-p', 'hi', '--model', 'scripted/script.json', ...flags];
   };
 
-describe('ask is loaded with its first use', () => {
+describe('ask and the parts for editors are loaded with their first use', () => {
   it("not by import 'pawl'; by 'pawl/machine', which offers its machine", async () => {
     const { metafile } = await buildLibrary(root);
     const library = sourcesLoadedAtOnce(metafile, 'dist/index.js');
@@ -94,5 +94,16 @@ describe('ask is loaded with its first use', () => {
     // control: where it is used, the same look finds it
     const asking = await loadedWhile(context, (place) => [...prepareAsk(place, ANSWER), 'what is in it?']);
     assert.ok(asking.includes(ASK));
+  });
+
+  it('the parts for editors are not loaded by the start of the program or by pawl -p', async (context) => {
+    const ofEditors = (sources: readonly string[]): readonly string[] =>
+      sources.filter((source) =>
+        /^src\/acp\/|agentclientprotocol|^src\/cli\/acp\/(?!acp-flags)/.test(source),
+      );
+    assert.deepEqual(ofEditors(await loadedWhile(context, promptWords())), []);
+    // control: where it is used, the same look finds it
+    const serving = await loadedWhile(context, () => ['acp']);
+    assert.ok(ofEditors(serving).includes('src/acp/acp-agent.ts'), serving.join(' '));
   });
 });

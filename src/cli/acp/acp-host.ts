@@ -24,11 +24,11 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   journals: storedJournals(),
   commands: editorCommands,
   models: usableModels,
-  async open({ workspace, resume, watcher, warn }) {
+  async open({ workspace, resume, servers, watcher, warn }) {
     const wanted =
       resume === null ? flags : storedSessionFlags(flags, (await recordedSettings(resume)).model);
-    const more = { watcher, warn, ...(resume === null ? {} : { resume }) };
-    return (await openFromFlags({ ...wanted, workspace }, 'editor', more)).session;
+    const more = { watcher, warn, servers, ...(resume === null ? {} : { resume }) };
+    return openFromFlags({ ...wanted, workspace }, 'editor', more);
   },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
 import { openSession, type Session } from '../../api/create-agent.js';
+import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
 import type { Model } from '../../ports/model.js';
@@ -78,6 +79,8 @@ type Wanted = {
   readonly warn: Warn;
   /** Whether configuration files and variables apply. */
   readonly configured: boolean;
+  /** MCP servers in addition to those of the user's configuration, which win where names are equal. */
+  readonly servers?: readonly McpServer[];
 };
 
 /**
@@ -173,7 +176,7 @@ const openHeld = async (
   wanted: Wanted,
   held: HeldSession | null,
 ): Promise<Opened> => {
-  const { resume, place, watcher, warn } = wanted;
+  const { resume, place, watcher, warn, servers = [] } = wanted;
   const prepared = await prepare(given, folder, wanted, held?.settings ?? null);
   const { flags, workspace, before, model, limits, profile } = prepared;
   const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
@@ -194,7 +197,13 @@ const openHeld = async (
     onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
-  const tools = await optionalTools(flags, { model, stateFolder, workspace, resume, place, warn });
+  const mcpServers = [
+    ...new Map([...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one])).values(),
+  ];
+  const tools = await optionalTools(
+    { ...flags, mcpServers },
+    { model, stateFolder, workspace, resume, place, warn },
+  );
   const prompts = await openSessionPrompts({ workspace, flags, isResumed: resume !== null, warn });
   const session = await openSession({
     model,
@@ -255,12 +264,13 @@ export const openFromFlags = async (
     readonly warn: Warn;
     /** `false`: configuration files and variables don't apply. */
     readonly configured?: false;
+    readonly servers?: readonly McpServer[];
   },
 ): Promise<Opened> => {
   const folder = realWorkspace(flags.workspace ?? process.cwd());
   const resume = more.resume ?? (await chosenSession(flags, folder));
   if (resume === null) refuseTakeOver(flags);
-  const { watcher, warn, configured = true } = more;
-  const wanted = { resume, place, warn, configured, ...(watcher === undefined ? {} : { watcher }) };
+  const { watcher, warn, configured = true, servers = [] } = more;
+  const wanted = { resume, place, warn, configured, servers, ...(watcher === undefined ? {} : { watcher }) };
   return open(flags, folder, wanted);
 };
