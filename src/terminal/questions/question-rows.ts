@@ -148,6 +148,17 @@ const choiceRows = (
 
 const WARNED = /^(protected|leaves|odd|goes on)/;
 
+/** A text or a unified diff in full, at most `columns` wide. */
+export const contentRows = (
+  content: string,
+  kind: 'text' | 'diff',
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
+  return kind === 'diff' ? diffRows(content, paper) : textRows(content, paper);
+};
+
 /** All rows, at most `columns` wide. */
 export const questionRows = (
   description: ApprovalDescription,

@@ -1,0 +1,140 @@
+import type { Clock } from '../../ports/clock.js';
+import type { Pressed } from '../../terminal/input/key.js';
+import type { LiveArea } from '../../terminal/live-area.js';
+import { type Look, oneLine, paint } from '../../terminal/print.js';
+import {
+  type ContentAnswer,
+  ContentQuestion,
+  type ContentToRead,
+} from '../../terminal/questions/content-question.js';
+import type { WindowSize } from '../../terminal/questions/reading-window.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
+import type { TrustStore } from '../../trust/trust-store.js';
+import { kindText, type OpenQuestion } from './project-executables.js';
+
+/** Asks about what a project wants to run, one question each, and stores the answers. */
+
+export type TrustTerminal = {
+  readonly area: LiveArea;
+  readonly clock: Clock;
+  look(): Look;
+  size(): WindowSize;
+  /** Passes on what is pressed until the returned function is called. In a plain terminal a line is a paste. */
+  listen(take: (pressed: Pressed) => void): () => void;
+};
+
+const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
+
+const MEANING =
+  'It runs on your machine, now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.';
+
+/** The diff to the allowed content, or the whole content. */
+const contentOf = async ({
+  executable,
+  before,
+}: OpenQuestion): Promise<Pick<ContentToRead, 'content' | 'kind'>> => {
+  const { content, name } = executable;
+  if (before === null) return { content: `name: ${name}\n${content}`, kind: 'text' };
+  const { createTwoFilesPatch } = await import('diff');
+  return {
+    content: createTwoFilesPatch('allowed', 'now', `${before}\n`, `${content}\n`, undefined, undefined, {
+      context: Number.MAX_SAFE_INTEGER,
+    }),
+    kind: 'diff',
+  };
+};
+
+export const questionOf = async (open: OpenQuestion): Promise<ContentToRead> => {
+  const { kind, name } = open.executable;
+  const subject = `${kindText[kind]} ${name}`;
+  return {
+    title:
+      open.before === null
+        ? `This project wants to run: ${subject}`
+        : `Changed since you allowed it: ${subject}`,
+    ...(await contentOf(open)),
+    meaning: MEANING,
+  };
+};
+
+const askInWindow = (asked: ContentToRead, terminal: TrustTerminal): Promise<ContentAnswer> =>
+  new Promise((resolve) => {
+    const { area, clock } = terminal;
+    const draw = (): void => area.draw(() => question.frame(terminal.look(), terminal.size()));
+    const end = (answer: ContentAnswer): void => {
+      stop();
+      question.close();
+      resolve(answer);
+    };
+    const question = new ContentQuestion(asked, clock, { answered: end, changed: draw });
+    const stop = terminal.listen((pressed) => {
+      const leaves = pressed.kind === 'key' && pressed.key.control && ['c', 'd'].includes(pressed.key.name);
+      if (leaves) end('later');
+      else question.take(pressed, terminal.size());
+    });
+    question.open();
+    draw();
+  });
+
+const ANSWERS: Readonly<Record<string, ContentAnswer>> = {
+  y: 'yes',
+  yes: 'yes',
+  n: 'no',
+  no: 'no',
+  '': 'later',
+};
+
+/** In a plain terminal: the whole text is printed, and a line answers. */
+const askInLines = (asked: ContentToRead, terminal: TrustTerminal): Promise<ContentAnswer> =>
+  new Promise((resolve) => {
+    const { area, clock } = terminal;
+    const look = terminal.look();
+    const rows = new ContentQuestion(asked, clock, { answered: () => undefined, changed: () => undefined });
+    const head = safe`? ${oneLine(asked.title, EVERY_COLUMN)}`;
+    area.print(joinSafe([head, ...rows.rows(look, EVERY_COLUMN)], safe`\n`));
+    const advise = (): void =>
+      area.print(safe`Answer with y, n, or an empty line to be asked next time, then Enter.`);
+    advise();
+    const stop = terminal.listen((pressed) => {
+      const isEnd = pressed.kind === 'key' && pressed.key.control && pressed.key.name === 'd';
+      if (pressed.kind !== 'paste' && !isEnd) return;
+      const typed = pressed.kind === 'paste' ? pressed.text.trim().toLowerCase() : '';
+      const answer = Object.hasOwn(ANSWERS, typed) ? ANSWERS[typed] : undefined;
+      if (answer === undefined) return advise();
+      stop();
+      resolve(answer);
+    });
+  });
+
+const SAID: Readonly<Record<ContentAnswer, string>> = {
+  yes: 'allowed',
+  no: 'never run',
+  later: 'not run this time',
+};
+
+/** Asks each question in turn. A yes is stored before the next question; a failure to store it is thrown. */
+export const askTrust = async (
+  trust: TrustStore,
+  workspace: string,
+  open: readonly OpenQuestion[],
+  terminal: TrustTerminal,
+): Promise<void> => {
+  for (const one of open) {
+    const asked = await questionOf(one);
+    const isPlain = terminal.look().plain === 'yes';
+    const answer = await (isPlain ? askInLines : askInWindow)(asked, terminal);
+    if (answer === 'yes') await trust.allow(workspace, one.executable);
+    if (answer === 'no') await trust.refuse(workspace, one.executable);
+    const { kind, name } = one.executable;
+    const said: Safe = safe`· ${makeSafe(kindText[kind])} ${oneLine(name, 60)}: ${makeSafe(SAID[answer])}`;
+    terminal.area.print(paint(terminal.look(), 'dim', said));
+  }
+};
+
+/** One line for what is not run because nobody was asked; null if there is nothing. */
+export const notRunText = (open: readonly OpenQuestion[]): string | null => {
+  if (open.length === 0) return null;
+  const names = open.map(({ executable: { kind, name } }) => `${kindText[kind]} ${name}`).slice(0, 5);
+  const more = open.length > names.length ? `, and ${open.length - names.length} more` : '';
+  return `not run, since you have not allowed it: ${names.join(', ')}${more}. pawl trust shows and allows it.`;
+};

@@ -1,0 +1,109 @@
+import path from 'node:path';
+import { stateFolder } from '../../base/state-folder.js';
+import { formatWhen, lookOf, oneLine } from '../../terminal/print.js';
+import { contentRows } from '../../terminal/questions/question-rows.js';
+import { joinSafe, makeSafe, safe } from '../../terminal/safe-text.js';
+import { writeError, writeOut } from '../../terminal/write.js';
+import { openTrust, TRUST_KINDS, type TrustKind, type TrustStore } from '../../trust/trust-store.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+import { chooseWord, usageStop } from '../flags.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { questionOf } from './ask-trust.js';
+import { type ExecutableSource, kindText, settleExecutables } from './project-executables.js';
+
+/** `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. */
+
+export type TrustFlags = { readonly workspace?: string; readonly all?: true };
+
+const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
+
+type Asked = {
+  readonly trust: TrustStore;
+  readonly workspace: string;
+  readonly sources: readonly ExecutableSource[];
+};
+
+const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN)}\n`);
+
+const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): Promise<number> => {
+  const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
+  const { open } = await settleExecutables(trust, workspace, sources);
+  for (const { kind, name, answer, at, project } of entries)
+    print(`${answer}  ${kind} ${name}  ${formatWhen(at)}${all === true ? `  ${project}` : ''}`);
+  for (const { executable, before } of open)
+    print(
+      `${before === null ? 'waiting' : 'changed'}  ${executable.kind} ${executable.name}  not run: pawl trust allow ${executable.kind} ${executable.name}`,
+    );
+  if (entries.length === 0 && open.length === 0)
+    writeError(safe`This project wants to run nothing that needs to be allowed.\n`);
+  return exitCodes.done;
+};
+
+/** Prints all of what is allowed: whoever types the command has the chance to read it. */
+const allow = async (
+  { trust, workspace, sources }: Asked,
+  { kind, name }: { readonly kind: TrustKind; readonly name: string },
+): Promise<number> => {
+  const { allowed, open } = await settleExecutables(trust, workspace, sources);
+  const refused = (await Promise.all(sources.map((source) => source(workspace)))).flat();
+  const isIt = (one: { readonly kind: TrustKind; readonly name: string }): boolean =>
+    one.kind === kind && one.name === name;
+  if (allowed.some(isIt)) {
+    print(`${kindText[kind]} ${name} is allowed already.`);
+    return exitCodes.done;
+  }
+  const executable = refused.find(isIt);
+  if (executable === undefined)
+    throw new Stop(
+      exitCodes.badInput,
+      'notFound',
+      `This project has no ${kindText[kind]} ${name}. pawl trust lists what it wants to run.`,
+    );
+  const asked = await questionOf(open.find((one) => isIt(one.executable)) ?? { executable, before: null });
+  const look = lookOf(process.stdout, process.env);
+  writeOut(safe`${joinSafe(contentRows(asked.content, asked.kind, look, EVERY_COLUMN), safe`\n`)}\n`);
+  await trust.allow(workspace, executable);
+  print(
+    `Allowed in ${workspace}: ${kindText[kind]} ${name}. pawl trust revoke ${kind} ${name} takes it back.`,
+  );
+  return exitCodes.done;
+};
+
+const revoke = async (
+  { trust, workspace }: Asked,
+  executable: { readonly kind: TrustKind; readonly name: string },
+): Promise<number> => {
+  const { kind, name } = executable;
+  if (!(await trust.revoke(workspace, executable)))
+    throw new Stop(
+      exitCodes.badInput,
+      'notFound',
+      `There is no answer about the ${kindText[kind]} ${name} in ${workspace}.`,
+    );
+  print(
+    `Forgotten: ${kindText[kind]} ${name}. The next session asks again. What runs already is not stopped.`,
+  );
+  return exitCodes.done;
+};
+
+/** `sources` is for tests. */
+export const runTrust = async (
+  words: readonly string[],
+  flags: TrustFlags,
+  sources: readonly ExecutableSource[],
+): Promise<number> => {
+  const [what = 'list', kind, name, ...more] = words;
+  if (!['list', 'allow', 'revoke'].includes(what))
+    throw usageStop(`pawl trust has list, allow and revoke, not '${what}'.`);
+  const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
+  const trust = openTrust(stateFolder(process.env), warn);
+  const given = flags.workspace ?? process.cwd();
+  // The answers about a folder that is gone can be revoked too.
+  const workspace = what === 'revoke' ? path.resolve(given) : realWorkspace(given);
+  const asked = { trust, workspace, sources };
+  if (what === 'list') return list(asked, flags);
+  if (kind === undefined || name === undefined || more.length > 0)
+    throw usageStop(`pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`);
+  const executable = { kind: chooseWord('pawl trust', kind, TRUST_KINDS), name };
+  return what === 'allow' ? allow(asked, executable) : revoke(asked, executable);
+};

@@ -1,0 +1,115 @@
+import type { Clock } from '../../ports/clock.js';
+import type { Frame } from '../frame.js';
+import type { Pressed } from '../input/key.js';
+import { type Look, oneLine, paint } from '../print.js';
+import { makeSafe, type Safe, safe } from '../safe-text.js';
+import { cutLine, wrapWords } from '../width.js';
+import { ArmingDelay } from './arming-delay.js';
+import { contentRows } from './question-rows.js';
+import { ReadingWindow, type WindowSize } from './reading-window.js';
+
+export type ContentToRead = {
+  /** One line: what is asked. */
+  readonly title: string;
+  readonly content: string;
+  readonly kind: 'text' | 'diff';
+  /** A sentence below the content: what a yes means. */
+  readonly meaning: string;
+};
+
+/** `later`: no answer was given. */
+export type ContentAnswer = 'yes' | 'no' | 'later';
+
+type Handlers = { answered(answer: ContentAnswer): void; changed(): void };
+
+/** A narrower window could cut rows off. */
+const COLUMNS_MIN = 20;
+
+/**
+ * A question about a text that the user must have seen.
+ *
+ * 1. Keys answer only after the question was visible and the keyboard was quiet for a moment.
+ * 2. A yes counts only after every row was on the screen, at the current size of the window.
+ */
+export class ContentQuestion {
+  readonly #asked: ContentToRead;
+  readonly #handlers: Handlers;
+  readonly #arming: ArmingDelay;
+  readonly #reading = new ReadingWindow();
+  #advice = '';
+
+  constructor(asked: ContentToRead, clock: Clock, handlers: Handlers) {
+    this.#asked = asked;
+    this.#handlers = handlers;
+    const changed = (): void => handlers.changed();
+    this.#arming = new ArmingDelay(clock, { isTyping: () => false, shown: changed, armed: changed });
+  }
+
+  /** Shows the question after a quiet moment. */
+  open(): void {
+    this.#arming.begin();
+  }
+
+  /** Call only to draw: the rows count as read. */
+  frame(look: Look, window: WindowSize): Frame {
+    if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
+    const { title } = this.#asked;
+    const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
+    const height = Math.max(1, window.rows - 3);
+    const all = this.rows(look, window.columns);
+    const top = this.#reading.show(all.length, height, window);
+    return { rows: [head, ...all.slice(top, top + height), this.#foot(look, window)], cursor: null };
+  }
+
+  /** All rows below the title. */
+  rows(look: Look, columns: number): readonly Safe[] {
+    const { content, kind, meaning } = this.#asked;
+    const below = wrapWords(makeSafe(meaning), columns - 4).map((row) => safe`  ${paint(look, 'dim', row)}`);
+    return [...contentRows(content, kind, look, columns), ...below];
+  }
+
+  #foot(look: Look, { columns }: WindowSize): Safe {
+    if (this.#advice !== '')
+      return paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1));
+    const { left } = this.#reading;
+    const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
+    return paint(
+      look,
+      'dim',
+      cutLine(safe`  ${more}y allow · n never run this · Escape ask again next time`, columns - 1),
+    );
+  }
+
+  take(pressed: Pressed, window: WindowSize): void {
+    this.#arming.keyPressed();
+    this.#advice = '';
+    if (pressed.kind === 'paste') this.#advice = 'answer with one key; the paste was ignored';
+    else this.#takeKey(pressed.key.name === '' ? pressed.key.text : pressed.key.name, window);
+    this.#handlers.changed();
+  }
+
+  #takeKey(key: string, window: WindowSize): void {
+    const page = this.#reading.page;
+    const steps: Readonly<Record<string, number>> = {
+      ...{ up: -1, down: 1, enter: 1, pageup: -page, pagedown: page, ' ': page },
+      ...{ home: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY },
+    };
+    const step = steps[key];
+    if (step !== undefined) this.#reading.scroll(step);
+    else if (key === 'escape') this.#handlers.answered('later');
+    else if (this.#arming.phase !== 'armed') this.#advice = 'this is a new question: read it first';
+    else if (/^n$/i.test(key)) this.#handlers.answered('no');
+    else if (!/^y$/i.test(key)) this.#advice = `'${key.slice(0, 10)}' is no answer`;
+    else if (window.columns < COLUMNS_MIN) this.#advice = 'the window is too narrow';
+    else if (this.#reading.isRead(window)) this.#handlers.answered('yes');
+    else {
+      this.#advice = 'read to the end first: ↓ or space';
+      this.#reading.scroll(page);
+    }
+  }
+
+  /** Ends the delay, so that no timer is left. */
+  close(): void {
+    this.#arming.stop();
+  }
+}

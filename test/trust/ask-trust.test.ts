@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { askTrust, notRunText } from '../../src/cli/trust/ask-trust.js';
+import { settleExecutables } from '../../src/cli/trust/project-executables.js';
+import type { Pressed } from '../../src/terminal/input/key.js';
+import { createLiveArea } from '../../src/terminal/live-area.js';
+import { createPlainArea } from '../../src/terminal/plain-area.js';
+import { fakeClock } from '../../src/testing/clock.js';
+import { type Executable, openTrust } from '../../src/trust/trust-store.js';
+import { temporaryFolder } from '../temporary-folder.js';
+import { createEmulator } from '../terminal/screen.js';
+import { keyOf } from '../terminal/typing.js';
+
+/** The questions at the start of a session, on an emulated terminal, with the real store. */
+
+const server = (name: string, content: string): Executable => ({ kind: 'mcp-server', name, content });
+
+/** Lets everything run that waits for a file or a promise. */
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+
+const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12) => {
+  const folder = temporaryFolder(t, 'ask-trust');
+  const trust = openTrust(`${folder}/state`, () => undefined);
+  const screen = createEmulator(60, rows);
+  const clock = fakeClock();
+  const listeners = new Set<(pressed: Pressed) => void>();
+  const terminal = {
+    area:
+      plain === 'yes'
+        ? createPlainArea(screen.write)
+        : createLiveArea({ write: screen.write, size: screen.size, clock, reflow: 'all' }),
+    clock,
+    look: () => ({ colour: 'no', plain, columns: 60 }) as const,
+    size: screen.size,
+    listen(take: (pressed: Pressed) => void) {
+      listeners.add(take);
+      return () => void listeners.delete(take);
+    },
+  };
+  const press = (pressed: Pressed): void => {
+    for (const take of [...listeners]) take(pressed);
+    clock.advance(40);
+  };
+  const ask = async (...executables: readonly Executable[]) => {
+    const { open } = await settleExecutables(trust, folder, [async () => executables]);
+    let over = false;
+    const asking = askTrust(trust, folder, open, terminal).finally(() => {
+      over = true;
+    });
+    return { asking, isOver: () => over };
+  };
+  /** Waits until the question with this text takes keys. */
+  const shown = async (text: RegExp): Promise<void> => {
+    for (let tries = 0; !text.test(await screen.text()); tries++) {
+      assert.ok(tries < 2_000, `never shown: ${text}\n${await screen.text()}`);
+      await settled();
+      clock.advance(1_000);
+    }
+    clock.advance(1_000);
+  };
+  return {
+    ...{ folder, trust, screen, clock, ask, shown, listeners },
+    key: (short: string) => press({ kind: 'key', key: keyOf(short) }),
+    line: (text: string) => press({ kind: 'paste', text }),
+    judge: async (executable: Executable) => (await trust.judge(folder, executable)).kind,
+  };
+};
+
+test('a yes counts only after all of the text was on the screen, control characters and all', async (t) => {
+  const stage = makeStage(t);
+  const lines = Array.from({ length: 40 }, (_, at) => `argument ${at}`);
+  const long = server('files', ['npx \u001b[2Kserver\u202e', ...lines, 'last line'].join('\n'));
+  const { asking, isOver } = await stage.ask(long);
+  await stage.shown(/This project wants to run: MCP server files/);
+  assert.match(await stage.screen.text(), /name: files\n.*npx ␛\[2Kserver⟨U\+202E⟩/);
+  let presses = 0;
+  let seen = '';
+  for (; !isOver() && presses < 50; presses++) {
+    seen += await stage.screen.text();
+    stage.key("'y'");
+    for (let wait = 0; wait < 20; wait++) await settled();
+  }
+  await asking;
+  assert.ok(presses > 3, `it took ${presses} presses`);
+  for (const text of [...lines, 'last line']) assert.ok(seen.includes(text), text);
+  assert.equal(await stage.judge(long), 'trusted');
+  assert.equal(stage.listeners.size, 0);
+});
+
+test('keys that were pressed before the question was there do not answer it', async (t) => {
+  const stage = makeStage(t);
+  const { asking, isOver } = await stage.ask(server('one', 'x'));
+  for (let wait = 0; wait < 20; wait++) await settled();
+  for (let presses = 0; presses < 20; presses++) stage.key("'y'");
+  for (let wait = 0; wait < 20; wait++) await settled();
+  assert.equal(isOver(), false);
+  stage.line('y');
+  assert.equal(isOver(), false);
+  await stage.shown(/wants to run/);
+  stage.key('escape');
+  await asking;
+  assert.equal(await stage.judge(server('one', 'x')), 'unknown');
+});
+
+test('each thing has one question; no is remembered, and a change shows what changed', async (t) => {
+  const stage = makeStage(t, 'no', 30);
+  const { asking } = await stage.ask(server('one', 'npx one'), server('two', 'npx two'));
+  await stage.shown(/MCP server one/);
+  stage.key("'n'");
+  await stage.shown(/MCP server two/);
+  stage.key("'y'");
+  await asking;
+  const again = await settleExecutables(stage.trust, stage.folder, [
+    async () => [server('one', 'npx one'), server('two', 'npx two --all')],
+  ]);
+  assert.deepEqual(again.allowed, []);
+  assert.deepEqual(again.open, [{ executable: server('two', 'npx two --all'), before: 'npx two' }]);
+  const next = await stage.ask(server('one', 'npx one'), server('two', 'npx two --all'));
+  await stage.shown(/Changed since you allowed it: MCP server two/);
+  assert.match(await stage.screen.text(), /- npx two\n.*\+ npx two --all/);
+  stage.key('C-c');
+  await next.asking;
+  assert.equal(await stage.judge(server('two', 'npx two --all')), 'changed');
+  assert.equal(await stage.judge(server('two', 'npx two')), 'trusted');
+});
+
+test('a plain terminal prints the whole text and takes a line', async (t) => {
+  const stage = makeStage(t, 'yes');
+  const { asking } = await stage.ask(server('one', 'npx \u001b[2Kone'));
+  await stage.shown(/Answer with y, n, or an empty line/);
+  assert.match(stage.screen.written(), /│ npx ␛\[2Kone\n/);
+  stage.line('perhaps');
+  stage.line('y');
+  await asking;
+  assert.equal(await stage.judge(server('one', 'npx \u001b[2Kone')), 'trusted');
+});
+
+test('what nobody was asked about is said in one line', () => {
+  assert.equal(notRunText([]), null);
+  const many = Array.from({ length: 7 }, (_, at) => ({ executable: server(`s${at}`, 'x'), before: null }));
+  assert.match(notRunText(many) ?? '', /^not run, .*MCP server s0, .*MCP server s4, and 2 more\. pawl trust/);
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { runTrust } from '../../src/cli/trust/trust-command.js';
+import { type Executable, openTrust } from '../../src/trust/trust-store.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+/** `pawl trust`, in this process, with what a project wants to run given by the test. */
+
+const server = (content: string): Executable => ({ kind: 'mcp-server', name: 'files', content });
+
+const makeStage = (t: TestContext) => {
+  const folder = temporaryFolder(t, 'trust-command');
+  const before = process.env.XDG_STATE_HOME;
+  process.env.XDG_STATE_HOME = `${folder}/state`;
+  t.after(() => {
+    if (before === undefined) delete process.env.XDG_STATE_HOME;
+    else process.env.XDG_STATE_HOME = before;
+  });
+  let content = 'npx files';
+  const run = (...words: readonly string[]) =>
+    runTrust(words, { workspace: folder }, [async () => [server(content)]]);
+  return {
+    run,
+    change: (next: string) => {
+      content = next;
+    },
+    judge: async () =>
+      (await openTrust(`${folder}/state/pawl`, () => undefined).judge(folder, server(content))).kind,
+  };
+};
+
+test('what a project wants to run is allowed by its name, and revoked', async (t) => {
+  const { run, judge, change } = makeStage(t);
+  assert.equal(await run(), 0);
+  assert.equal(await judge(), 'unknown');
+  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  assert.equal(await judge(), 'trusted');
+  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  change('npx other');
+  assert.equal(await judge(), 'changed');
+  assert.equal(await run('list'), 0);
+  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  assert.equal(await judge(), 'trusted');
+  assert.equal(await run('revoke', 'mcp-server', 'files'), 0);
+  assert.equal(await judge(), 'unknown');
+});
+
+test('wrong words say what is right', async (t) => {
+  const { run, judge } = makeStage(t);
+  await assert.rejects(run('grant'), /pawl trust has list, allow and revoke, not 'grant'/);
+  await assert.rejects(run('allow'), /needs a kind and a name/);
+  await assert.rejects(run('allow', 'server', 'files'), /needs one of mcp-server, /);
+  await assert.rejects(run('allow', 'mcp-server', 'other'), /This project has no MCP server other/);
+  await assert.rejects(run('allow', 'hook', 'files'), /This project has no hook files/);
+  await assert.rejects(run('revoke', 'mcp-server', 'files'), /There is no answer about the MCP server files/);
+  assert.equal(await judge(), 'unknown');
+});
