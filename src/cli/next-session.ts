@@ -4,11 +4,13 @@ import { writeWindow } from '../terminal/write.js';
 import { type RunFlags, usageStop } from './flags.js';
 import { createEventBuffer } from './interactive/event-buffer.js';
 import { openTerminalSession } from './interactive/interactive-terminal.js';
-import { createScreen } from './interactive/screen.js';
+import { createScreen, type Screen } from './interactive/screen.js';
 import { runSession, type StartedSession } from './interactive/session-controller.js';
 import { chooseSession } from './sessions/choose-session.js';
 import { openFromFlags } from './sessions/open-session.js';
+import { realWorkspace } from './settings/connect-model.js';
 import type { NextSession } from './slash/command-context.js';
+import { mcpJsonFiles } from './trust/mcp-json-files.js';
 
 const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
@@ -41,6 +43,17 @@ const open = async (flags: RunFlags, { resume, said, text = '' }: NextSession): 
   return { opened, steps, warnings, notice: said, draft: text };
 };
 
+const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
+
+/** Asks about what the project's files want to run, before the session opens. Other sessions of this terminal don't ask. */
+const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags): Promise<void> => {
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  if (mcpJsonFiles(workspace).length === 0) return;
+  const { askAtStart } = await import('./trust/ask-at-start.js');
+  await askAtStart(screen, plain, workspace);
+  screen.area.draw(STARTING);
+};
+
 /** `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. */
 export const runTerminal = async (flags: RunFlags): Promise<number> => {
   refuseWithoutTerminal();
@@ -50,8 +63,12 @@ export const runTerminal = async (flags: RunFlags): Promise<number> => {
   if (!plain) process.stdin.setRawMode(true);
   const screen = createScreen(plain);
   // Draw something first: opening the session takes time.
-  screen.area.draw({ rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } });
-  let started = await open(chosen, { resume: null, said: '' }).catch((error: unknown) => {
+  screen.area.draw(STARTING);
+  const begin = async (): Promise<StartedSession> => {
+    await askAboutProject(screen, plain, chosen);
+    return open(chosen, { resume: null, said: '' });
+  };
+  let started = await begin().catch((error: unknown) => {
     screen.area.clear();
     throw error;
   });

@@ -62,7 +62,7 @@ required = true
   configure(place, servers);
   const denied = await runPawl(place, ['-p', 'greet', '--on-ask', 'deny']);
   expectCode(denied, 0);
-  assert.match(denied.stderr, /MCP servers of this project's \.mcp\.json are not started/);
+  assert.match(denied.stderr, /not run, since you have not allowed it: MCP server evil\. pawl trust/);
   assert.equal(existsSync(join(place.workspace, 'ran')), false);
   assert.match(
     JSON.stringify(last(place.server.requests.at(-1)?.body)),

@@ -46,6 +46,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
       'our own script and project; its story is that of a turn',
     ]),
   ),
+  'src/cli/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
+  'src/cli/trust/ask-at-start.ts': 'warnings made safe; the questions are those of ask-trust.ts',
   'src/cli/acp/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
   ...Object.fromEntries(
     [

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { runTrust } from '../../src/cli/trust/trust-command.js';
 import { type Executable, openTrust } from '../../src/trust/trust-store.js';
 import { temporaryFolder } from '../temporary-folder.js';
+import { captureOutput } from '../terminal/surfaces/capture.js';
 
 /** `pawl trust`, in this process, with what a project wants to run given by the test. */
 
@@ -17,8 +18,18 @@ const makeStage = (t: TestContext) => {
     else process.env.XDG_STATE_HOME = before;
   });
   let content = 'npx files';
-  const run = (...words: readonly string[]) =>
-    runTrust(words, { workspace: folder }, [async () => [server(content)]]);
+  const run = async (...words: readonly string[]): Promise<string> => {
+    let printed = '';
+    const stop = captureOutput((text) => {
+      printed += text;
+    });
+    try {
+      assert.equal(await runTrust(words, { workspace: folder }, [async () => [server(content)]]), 0);
+    } finally {
+      stop();
+    }
+    return printed;
+  };
   return {
     run,
     change: (next: string) => {
@@ -31,17 +42,17 @@ const makeStage = (t: TestContext) => {
 
 test('what a project wants to run is allowed by its name, and revoked', async (t) => {
   const { run, judge, change } = makeStage(t);
-  assert.equal(await run(), 0);
+  assert.match(await run(), /^waiting mcp-server files not run: pawl trust allow mcp-server files$/m);
   assert.equal(await judge(), 'unknown');
-  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  assert.match(await run('allow', 'mcp-server', 'files'), /│ npx files/);
   assert.equal(await judge(), 'trusted');
-  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  assert.match(await run('allow', 'mcp-server', 'files'), /is allowed already/);
   change('npx other');
   assert.equal(await judge(), 'changed');
-  assert.equal(await run('list'), 0);
-  assert.equal(await run('allow', 'mcp-server', 'files'), 0);
+  assert.match(await run('list'), /^allowed .*\nchanged mcp-server files/);
+  assert.match(await run('allow', 'mcp-server', 'files'), /- npx files.*\n.*\+ npx other/);
   assert.equal(await judge(), 'trusted');
-  assert.equal(await run('revoke', 'mcp-server', 'files'), 0);
+  await run('revoke', 'mcp-server', 'files');
   assert.equal(await judge(), 'unknown');
 });
 

@@ -1,10 +1,10 @@
-import { lstatSync } from 'node:fs';
-import { join } from 'node:path';
 import type { AgentOptions, Session } from '../../api/create-agent.js';
+import type { McpServer } from '../../config/mcp-servers.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { RunFlags } from '../flags.js';
 import type { Configured } from '../settings/apply-config.js';
+import { mcpJsonFiles } from '../trust/mcp-json-files.js';
 import type { Place } from './session-place.js';
 
 type Surroundings = {
@@ -25,22 +25,28 @@ export type OptionalTools = {
   attend(session: Session): void;
 };
 
-/** A project can't start servers yet. Without a line its users would look for their tools. */
-const tellOfProjectServers = ({ workspace, resume, warn }: Surroundings): void => {
-  const isThere = lstatSync(join(workspace, '.mcp.json'), { throwIfNoEntry: false }) !== undefined;
-  if (isThere && resume === null)
-    warn(
-      "MCP servers of this project's .mcp.json are not started. Write those that you want into your own config.toml: docs/mcp.md",
-    );
+/** The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such file. */
+const projectServers = async (
+  own: readonly McpServer[],
+  { stateFolder, workspace, warn }: Surroundings,
+): Promise<readonly McpServer[]> => {
+  if (mcpJsonFiles(workspace).length === 0) return [];
+  const [{ allowedServers }, { openTrust }] = await Promise.all([
+    import('../trust/project-servers.js'),
+    import('../../trust/trust-store.js'),
+  ]);
+  return allowedServers(workspace, own, openTrust(stateFolder, warn), warn);
 };
 
 const openServers = async (
   { mcpServers = [] }: Configured,
-  { stateFolder, workspace, warn }: Surroundings,
+  place: Surroundings,
 ): Promise<SessionServers | null> => {
-  if (!mcpServers.some(({ enabled }) => enabled)) return null;
+  const { stateFolder, workspace, warn } = place;
+  const servers = [...mcpServers, ...(await projectServers(mcpServers, place))];
+  if (!servers.some(({ enabled }) => enabled)) return null;
   const { openServers: openAll } = await import('../../mcp/session-servers.js');
-  return openAll({ servers: mcpServers, stateFolder, workspace, environment: process.env, warn });
+  return openAll({ servers, stateFolder, workspace, environment: process.env, warn });
 };
 
 /** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */
@@ -68,7 +74,6 @@ export const optionalTools = async (
     resumes || explore === true
       ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
       : [];
-  tellOfProjectServers(place);
   const servers = await openServers(flags, place);
   return {
     options: { tasks: resumes || tasks === true, moreTools: [...explores, ...(servers?.tools ?? [])] },

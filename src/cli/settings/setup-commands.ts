@@ -5,8 +5,24 @@ import { exitCodes } from '../exit-codes.js';
 import type { McpFlags } from '../mcp/mcp-command.js';
 import type { End } from '../sessions/reading-commands.js';
 import type { SkillsFlags } from '../skills/skills-command.js';
+import type { TrustFlags } from '../trust/trust-command.js';
 import { type ConfigFlags, configFlags } from './config-command-flags.js';
 import type { PolicyFlags } from './explain-policy.js';
+
+const addTrust = (program: Command, end: End): void => {
+  program
+    .command('trust [words...]')
+    .description('what this project may run on your machine: list, allow KIND NAME, revoke KIND NAME')
+    .option('--all', 'list the answers for all projects')
+    .option('--workspace <folder>', 'the folder of the project (default: this one)')
+    .action(async (words: readonly string[], own: TrustFlags, command: Command) => {
+      const [{ runTrust }, { serverSource }] = await Promise.all([
+        import('../trust/trust-command.js'),
+        import('../trust/project-servers.js'),
+      ]);
+      end(await runTrust(words, { ...command.optsWithGlobals<TrustFlags>(), ...own }, [serverSource]));
+    });
+};
 
 const addSkills = (program: Command, end: End): void => {
   program
@@ -43,7 +59,7 @@ const addMcp = (program: Command, end: End): void => {
     );
 };
 
-/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `mcp`, `completion`. */
+/** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `mcp`, `trust`, `completion`. */
 export const addSurroundings = (program: Command, end: End): void => {
   const config = program.command('config').description('print every setting and its source');
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
@@ -88,6 +104,7 @@ export const addSurroundings = (program: Command, end: End): void => {
     );
   addSkills(program, end);
   addMcp(program, end);
+  addTrust(program, end);
   program
     .command('completion <shell>')
     .description('print a script that completes commands and flags in bash, zsh or fish')

@@ -29,10 +29,10 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
   for (const { kind, name, answer, at, project } of entries)
-    print(`${answer}  ${kind} ${name}  ${formatWhen(at)}${all === true ? `  ${project}` : ''}`);
+    print(`${answer} ${kind} ${name} ${formatWhen(at)}${all === true ? ` ${project}` : ''}`);
   for (const { executable, before } of open)
     print(
-      `${before === null ? 'waiting' : 'changed'}  ${executable.kind} ${executable.name}  not run: pawl trust allow ${executable.kind} ${executable.name}`,
+      `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
     );
   if (entries.length === 0 && open.length === 0)
     writeError(safe`This project wants to run nothing that needs to be allowed.\n`);

@@ -71,6 +71,7 @@ export class ContentQuestion {
   #foot(look: Look, { columns }: WindowSize): Safe {
     if (this.#advice !== '')
       return paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1));
+    if (this.#arming.phase !== 'armed') return paint(look, 'dim', safe`  read it first`);
     const { left } = this.#reading;
     const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
     return paint(

@@ -156,6 +156,24 @@ const mcp: Surface['show'] = async (hostile, _out, size) => {
   rmSync(file);
 };
 
+const trust: Surface['show'] = async (hostile, _out, size) => {
+  const server = { command: wellFormed(hostile.text(Math.min(size, 2_000))), args: [hostile.text(40)] };
+  writeFileSync('.mcp.json', JSON.stringify({ mcpServers: { mine: server, [hostile.text(20)]: server } }));
+  await run('trust');
+  await run('trust', 'allow', 'mcp-server', 'mine');
+  await turn(hostile, size);
+  writeFileSync(
+    '.mcp.json',
+    JSON.stringify({ mcpServers: { mine: { ...server, args: [hostile.text(40)] } } }),
+  );
+  await run('trust', 'list', '--all');
+  await run('trust', 'allow', 'mcp-server', 'mine');
+  await run('trust', 'revoke', 'mcp-server', 'mine');
+  await run('trust', hostile.text(20), hostile.text(20), hostile.text(20));
+  await run('trust', 'revoke', 'mcp-server', hostile.text(20));
+  rmSync('.mcp.json');
+};
+
 const READERS = [
   'src/cli/sessions/show-session.ts',
   'src/cli/ask/ask-show.ts',
@@ -185,6 +203,12 @@ export const commandSurfaces: readonly Surface[] = [
     covers: ['src/cli/skills/skills-command.ts'],
     commands: ['skills'],
     show: skills,
+  },
+  {
+    name: 'answers about hostile servers of a project',
+    covers: ['src/cli/trust/trust-command.ts'],
+    commands: ['trust'],
+    show: trust,
   },
   {
     name: 'sessions',

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import { openTerminal } from './pty.js';
+
+/** A server that a project names in .mcp.json, in the real program. */
+
+/** A server that leaves a mark when it is started. Required: the session waits for it, and so does the test. */
+const plantServer = (place: Place) => {
+  const started = path.join(place.workspace, 'started');
+  writeFileSync(
+    path.join(place.workspace, 'server.mjs'),
+    `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(started)}, 'x');`,
+  );
+  const write = (more: readonly string[]): void => {
+    const mine = { command: process.execPath, args: ['server.mjs', ...more], required: true };
+    writeFileSync(path.join(place.workspace, '.mcp.json'), JSON.stringify({ mcpServers: { mine } }));
+  };
+  write([]);
+  return { started, write };
+};
+
+test('in a terminal a server of the project runs only after a question', async (context) => {
+  const place = await makeServed(context, []);
+  const { started } = plantServer(place);
+  const window = openTerminal(context, place);
+  await window.sees('This project wants to run: MCP server mine');
+  await window.sees('y allow');
+  assert.equal(existsSync(started), false);
+  window.press('y');
+  await window.sees('MCP server mine: allowed');
+  await window.sees('/help');
+  assert.equal(readFileSync(started, 'utf8'), 'x');
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
+});
+
+test('without a terminal a server of the project runs only after pawl trust allow', async (context) => {
+  const done = { type: 'message', parts: [{ type: 'text', text: 'Done.' }] } as const;
+  const place = await makeServed(context, [done, done, done]);
+  const { started, write } = plantServer(place);
+  const first = await runPawl(place, ['-p', 'hi']);
+  expectCode(first, 0);
+  assert.match(first.stderr, /not run, since you have not allowed it: MCP server mine\. pawl trust/);
+  assert.equal(existsSync(started), false);
+
+  const allowed = await runPawl(place, ['trust', 'allow', 'mcp-server', 'mine']);
+  expectCode(allowed, 0);
+  assert.match(allowed.stdout, /server\.mjs/);
+  const second = await runPawl(place, ['-p', 'hi']);
+  expectCode(second, 0);
+  assert.equal(readFileSync(started, 'utf8'), 'x', second.stderr);
+
+  write(['--other']);
+  const third = await runPawl(place, ['-p', 'hi']);
+  expectCode(third, 0);
+  assert.match(third.stderr, /not run, since you have not allowed it: MCP server mine/);
+  assert.equal(readFileSync(started, 'utf8'), 'x');
+});

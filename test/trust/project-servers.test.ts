@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { allowedServers, readProjectServers, serverSource } from '../../src/cli/trust/project-servers.js';
+import { openTrust } from '../../src/trust/trust-store.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+const variable = (name: string): string => `\${${name}}`;
+
+const makeStage = (t: TestContext) => {
+  const top = temporaryFolder(t, 'project-servers');
+  const repository = path.join(top, 'repository');
+  const workspace = path.join(repository, 'package');
+  for (const folder of ['.git', 'package']) mkdirSync(path.join(repository, folder), { recursive: true });
+  const warnings: string[] = [];
+  const trust = openTrust(path.join(top, 'state'), (text) => void warnings.push(text));
+  return {
+    ...{ top, repository, workspace, trust, warnings },
+    write: (servers: object, folder = workspace) =>
+      writeFileSync(path.join(folder, '.mcp.json'), JSON.stringify({ mcpServers: servers })),
+    allowed: async () =>
+      (await allowedServers(workspace, [], trust, (text) => void warnings.push(text))).map(
+        ({ name }) => name,
+      ),
+  };
+};
+
+test('no server of a project runs before it was allowed, and a change asks again', async (t) => {
+  const { workspace, trust, write, allowed, warnings } = makeStage(t);
+  writeFileSync(path.join(workspace, 'server.mjs'), 'first');
+  const files = { type: 'stdio', command: 'node', args: ['server.mjs'], env: { A: variable('HOME') } };
+  write({ files, web: { type: 'http', url: 'https://example.com/mcp' } });
+  assert.deepEqual(await allowed(), []);
+  assert.match(
+    warnings.splice(0).join('\n'),
+    /^not run, since you have not allowed it: MCP server files, MCP server web\. /,
+  );
+  const [first] = await serverSource(workspace);
+  assert.ok(first !== undefined);
+  for (const text of [
+    '"command": "node"',
+    '"server.mjs"',
+    `"A": "${variable('HOME')}"`,
+    'file of the project: server.mjs (sha256 ',
+    'outside the sandbox',
+  ])
+    assert.ok(first.content.includes(text), text);
+  await trust.allow(workspace, first);
+  assert.deepEqual(await allowed(), ['files']);
+  assert.match(warnings.splice(0).join('\n'), /: MCP server web\./);
+
+  writeFileSync(path.join(workspace, 'server.mjs'), 'second');
+  assert.deepEqual(await allowed(), [], 'the program has other content');
+  writeFileSync(path.join(workspace, 'server.mjs'), 'first');
+  assert.deepEqual(await allowed(), ['files']);
+  write({ files: { ...files, args: ['server.mjs', '--all'] } });
+  assert.deepEqual(await allowed(), [], 'other words');
+});
+
+test("the nearest file wins, and the user's own server of the same name wins over it", async (t) => {
+  const { workspace, repository, trust, write } = makeStage(t);
+  write({ one: { command: 'far' }, two: { command: 'far' } }, repository);
+  write({ one: { command: 'near' } });
+  const { servers } = await readProjectServers(workspace);
+  assert.deepEqual(
+    servers.map(({ server }) => [server.name, server.kind === 'stdio' ? server.command : '']),
+    [
+      ['one', 'near'],
+      ['two', 'far'],
+    ],
+  );
+  for (const { executable } of servers) await trust.allow(workspace, executable);
+  const own = servers.map(({ server }) => server).filter(({ name }) => name === 'one');
+  const left = await allowedServers(workspace, own, trust, () => undefined);
+  assert.deepEqual(
+    left.map(({ name }) => name),
+    ['two'],
+  );
+});
+
+test('broken and hostile files are said and not used', async (t) => {
+  const { workspace, top, write } = makeStage(t);
+  const file = path.join(workspace, '.mcp.json');
+  const faults = async (): Promise<string> => {
+    const read = await readProjectServers(workspace);
+    assert.deepEqual(read.servers, []);
+    return read.faults.join('\n');
+  };
+  assert.equal(await faults(), '');
+  for (const text of ['', '{', '[]', '[[[[[[[[[[[[[[', 'x'.repeat(300_000)]) {
+    writeFileSync(file, text);
+    assert.match(await faults(), /\.mcp\.json is not used: /);
+  }
+  write({ one: { command: 'x', shell: true } });
+  assert.match(await faults(), /mcpServers\.one\.shell is no setting of an MCP server/);
+  write({ one: { type: 'sse', url: 'https://example.com' } });
+  assert.match(await faults(), /mcpServers\.one\.type .* SSE transport are not supported/);
+  write({ one: { command: 'x', env: { A: variable('ANTHROPIC_API_KEY') } } });
+  assert.match(await faults(), /one wants the key of a model provider/);
+  rmSync(file);
+  execFileSync('mkfifo', [file]);
+  assert.match(await faults(), /\.mcp\.json is not used: it is not a regular file/);
+  rmSync(file);
+  writeFileSync(path.join(top, 'outside.json'), '{"mcpServers":{}}');
+  symlinkSync(path.join(top, 'outside.json'), file);
+  assert.match(await faults(), /leads out of the repository/);
+});
