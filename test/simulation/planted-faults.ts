@@ -22,10 +22,12 @@ const TOOL_RUN = 'runtime/tools/tool-run.ts';
 
 /** Faults of the first version, and their next relatives. */
 const earlierFaults: readonly PlantedFault[] = [
-  fault('a command that was running when the process was killed runs again', RECOVERY, [
-    "if (effect === 'opaque') return COMMAND_LOST;",
-    "if (effect === 'opaque') return null;",
-  ]),
+  fault(
+    'a command that was running when the process was killed runs again',
+    RECOVERY,
+    ["if (effect === 'opaque') {\n      tools.recoverOpaque(batchId, call);\n      continue;\n    }", ''],
+    ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
+  ),
   fault('a session with a damaged header is left out of the list', 'journal/read/list-sessions.ts', [
     'yield await readInfo(found).catch((error: unknown) => unreadable(found, error));',
     'const info = await readInfo(found).catch(() => null); if (info !== null) yield info;',
@@ -56,10 +58,7 @@ const earlierFaults: readonly PlantedFault[] = [
 ];
 
 const journalFaults: readonly PlantedFault[] = [
-  fault('a write is acknowledged without a sync', WRITER, [
-    '    await this.#handle.datasync();\n    this.#ownership.after',
-    '    this.#ownership.after',
-  ]),
+  fault('a write is acknowledged without a sync', WRITER, ['    await this.#handle.datasync();\n  }', '  }']),
   fault('a sync that failed in another thread counts as done', WRITER, [
     'error === null ? resolve() : reject(error)',
     'error === null ? resolve() : resolve(void reject)',
@@ -99,10 +98,70 @@ const journalFaults: readonly PlantedFault[] = [
   ]),
 ];
 
+const LOCK = 'journal/write/lock.ts';
+const LOAD = 'journal/snapshot/load-snapshot.ts';
+
+/** The holes that measuring the first version found: one writer, recovery of commits, full disks. And snapshots. */
+const laterFaults: readonly PlantedFault[] = [
+  fault(
+    'a session is opened that another process has open',
+    LOCK,
+    [
+      "if (check === 'unknown' && !takeOver) throw locked(path, holder, holder && whereIs(holder, self));",
+      '',
+    ],
+    [
+      "if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;",
+      'if (rival !== null) return;',
+    ],
+  ),
+  fault('the lock of a killed process never becomes free', 'journal/write/lock-owner.ts', [
+    "return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';",
+    "return 'unknown';",
+  ]),
+  fault('an automatic commit does not look for the one that was prepared', 'agent/moves/hooks.ts', [
+    '  interrupted: state.prepared ?? [],',
+    '  interrupted: [],',
+  ]),
+  fault('a commit that was prepared is not journaled', 'agent/moves/hooks.ts', [
+    'go({ ...state, prepared: [...(state.prepared ?? []), effect] });',
+    'go({ ...state, prepared: effect === null ? [effect] : [] });',
+  ]),
+  fault('reserved space is not given back when the disk is full', 'journal/write/reserve.ts', [
+    '      const was = isThere;',
+    '      const was = isThere && path === "";',
+  ]),
+  fault('a session goes on after its entries went to reserved space', LOOP, [
+    'if (full !== null) await this.#endOnFullDisk(full);',
+    'void full;',
+  ]),
+  fault(
+    'nobody looks whether the journal is still the own file',
+    WRITER,
+    [
+      '    await this.#ownership.before(this.#size);\n    try {\n      await this.#writeSynced',
+      '    try {\n      await this.#writeSynced',
+    ],
+    ['    this.#ownership.after(this.#size + bytes.length);\n', ''],
+  ),
+  fault('a snapshot leaves out the last message', 'journal/snapshot/write-snapshots.ts', [
+    '      .toArray(from)\n',
+    '      .toArray(from)\n      .slice(0, from === 0 ? -1 : undefined)\n',
+  ]),
+  fault('a snapshot counts although the journal before it has changed', LOAD, [
+    'if (journal === null || crc32(journal) !== last.sum) return null;',
+    'if (journal === null) return null;',
+  ]),
+  fault('a snapshot counts as the end of the journal', 'journal/write/recover-file.ts', [
+    '      : JournalScan.after(handle, path, end, loaded.point);',
+    '      : JournalScan.after(handle, path, loaded.point.size, loaded.point);',
+  ]),
+];
+
 const loopFaults: readonly PlantedFault[] = [
   fault('actions are performed before their event is durable', LOOP, [
-    'if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    this.#commit(group);',
-    'this.#commit(group);\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);',
+    'if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n',
+    "this.#commit(group, 'perform');\n    if (group.drafts.length > 0) await this.#journal.append(group.drafts);\n    if (group.taken.length > 0) return;\n",
   ]),
   fault('an input is acknowledged before it is durable', LOOP, [
     '    this.#arrived?.();\n    if',
@@ -145,8 +204,8 @@ const loopFaults: readonly PlantedFault[] = [
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
   fault('a reply that broke off is not noticed', 'runtime/model/read-stream.ts', [
-    "if (heard.kind === 'done')",
-    "if (heard.kind !== 'done')",
+    "if (heard.kind === 'done') end(",
+    "if (heard.kind === 'done') void (",
   ]),
   fault('nobody watches for a model that falls silent', 'runtime/model/read-stream.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
@@ -168,6 +227,7 @@ const machineFaults: readonly PlantedFault[] = [
 export const plantedFaults: readonly PlantedFault[] = [
   ...earlierFaults,
   ...journalFaults,
+  ...laterFaults,
   ...loopFaults,
   ...machineFaults,
 ];

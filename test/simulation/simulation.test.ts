@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { simulate } from '../../src/testing/index.js';
+import { plantedFaults } from './planted-faults.js';
 
 /** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
 const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 400);
@@ -21,4 +23,13 @@ test('a seed gives the same sessions again', async () => {
   const one = await simulate({ seed: 7, sessions: 20 });
   const other = await simulate({ seed: 7, sessions: 20 });
   assert.deepEqual(one, other);
+});
+
+test('every planted fault still fits the file that it is planted in', () => {
+  const root = new URL('../../', import.meta.url);
+  const misfits = plantedFaults.flatMap(({ name, file, edits }) => {
+    const text = readFileSync(new URL(file, root), 'utf8');
+    return edits.flatMap(({ from }) => (text.split(from).length === 2 ? [] : [`${name}: ${from}`]));
+  });
+  assert.deepEqual(misfits, []);
 });

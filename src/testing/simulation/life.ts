@@ -33,6 +33,8 @@ export class Life implements Caller {
   state: State | null = null;
   /** A write of the journal has failed. */
   hasFailedToWrite = false;
+  /** The disk is full, and entries are in reserved space: they are durable, but nothing may be started any more. */
+  hasUsedReserve = false;
   /** An error of the disk was injected. */
   hasMetDiskFault = false;
   /** Meets no faults: it only looks. */

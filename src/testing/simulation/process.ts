@@ -28,15 +28,21 @@ const jobs = (): Jobs => {
   };
 };
 
-/** Notes when the journal refuses a write, after which nothing may happen any more. */
+/** Notes when the journal refuses a write, or has used reserved space: after that nothing may happen any more. */
 const watchedJournal = (life: Life, journal: Journal): Journal => ({
   ...journal,
   get seq() {
     return journal.seq;
   },
+  get full() {
+    return journal.full ?? null;
+  },
   append: async (drafts) => {
     try {
       await journal.append(drafts);
+      if ((journal.full ?? null) === null) return;
+      life.hasUsedReserve = true;
+      life.world.meet('entries in reserved space');
     } catch (error) {
       life.hasFailedToWrite = true;
       throw error;
@@ -51,12 +57,18 @@ export type SimulatedProcess = {
 };
 
 const watchedStore = (life: Life, folder: string, onOpened: (state: State) => void): JournalStore => {
-  const store = fileJournals({ folder, checkEvery: 8 });
+  const snapshots = { every: 10, later: (work: () => void) => void life.after(1, work) };
+  const store = fileJournals({ folder, checkEvery: 8, snapshots });
   return {
     ...store,
     create: async (header: Header) => watchedJournal(life, await store.create(header)),
     open: async (sessionId) => {
-      const opened = await store.open(sessionId);
+      let first = Number.POSITIVE_INFINITY;
+      const visit = ({ seq }: { readonly seq: number }): void => {
+        first = Math.min(first, seq);
+      };
+      const opened = await store.open(sessionId, { visit, visitLast: 0 });
+      if (opened.journal.seq > 0 && first > 1) life.world.meet('resume from a snapshot');
       checkReplay(life.world, opened.journal.seq, opened.state);
       for (const event of unacknowledgedIn(life.world, opened.journal.seq)) recordCalls(life.world, event);
       if (opened.tornTail !== null) life.world.meet('torn tail');
@@ -78,6 +90,7 @@ export const startProcess = (life: Life, folder: string): SimulatedProcess => {
       opened = state;
       life.state = null;
       life.hasFailedToWrite = false;
+      life.hasUsedReserve = false;
     }),
     clock: life.clock,
     machine: agentMachine.fingerprint,

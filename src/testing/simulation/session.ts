@@ -8,10 +8,12 @@ import { checkKept, checkListed, markOf, SESSION_ID, tornBytes } from './checks/
 import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
+import { disturbClock } from './disturb-clock.js';
 import { Life } from './life.js';
 import { type PromiseOutcome, whileTimePasses } from './outcome.js';
 import { User } from './parts/user.js';
 import { closedOutput, type SimulatedProcess, startProcess } from './process.js';
+import { tryAsRival } from './rival.js';
 import type { World } from './world.js';
 
 /**
@@ -118,27 +120,24 @@ export class SimulatedSession {
       return true;
     }
     this.#life.point('a moment');
-    this.#disturbClock();
+    disturbClock(this.#life);
+    if (this.#mayMeetRival()) await this.#meetRival();
     return this.world.timeline.advance();
   }
 
-  /** The clock of the wall is set, or the computer sleeps. */
-  #disturbClock(): void {
-    const { world } = this;
-    if (
-      !world.plan.clockJumps ||
-      world.isHealed ||
-      !world.choices.chance(this.#life.state?.name === 'Error' ? 0.5 : 0.02)
-    )
-      return;
-    const day = 86_400_000;
-    const by = world.choices.pick(7_200_000, -day, 3_650 * day, -3_650 * day);
-    world.say(`the clock is set by ${by / 1000} s`);
-    world.setWallClock(by);
-    if (this.#life.state?.name === 'Error')
-      world.meet(
-        by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry',
-      );
+  #mayMeetRival(): boolean {
+    const { doing, world } = this.#life;
+    return doing === 'running' && !this.#isOver && !world.isHealed && world.choices.chance(0.003);
+  }
+
+  /** Another process tries to open the session that this one has open. */
+  async #meetRival(): Promise<void> {
+    const [holder, rival] = [this.#life, this.#newLife(true)];
+    rival.isQuiet = true;
+    const isHeld = (): boolean => !holder.isDead && !this.#isOver && holder.doing === 'running';
+    await this.#await(tryAsRival(rival, mountDisk(rival.number, rival), isHeld));
+    rival.die('it was refused');
+    mountDisk(holder.number, holder);
   }
 
   #crash(): void {

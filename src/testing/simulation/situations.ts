@@ -47,5 +47,8 @@ export const situations = [
   'compaction completed',
   'commit made',
   'resume after a clean end',
+  'resume from a snapshot',
+  'second process refused',
+  'entries in reserved space',
 ] as const;
 export type Situation = (typeof situations)[number];

@@ -63,7 +63,7 @@ export const simulatedHooks = (life: Life): Hooks => ({
       throw new Error('EPIPE: the hook has failed');
     }
     if (context.signal.aborted) throw new Error('aborted');
-    if (life.hasFailedToWrite)
+    if (life.hasFailedToWrite || life.hasUsedReserve)
       world.violate('no-effect-after-failed-write', `${phase} after the journal has failed`);
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
     if (phase === 'RunningAutoformatters') return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };

@@ -112,7 +112,7 @@ const checkRequest = (life: Life, request: ModelRequest): void => {
   const { world, state } = life;
   const fault = requestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
-  if (life.hasFailedToWrite)
+  if (life.hasFailedToWrite || life.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook
   if (life.requests > 1) world.violate('one-request-at-once', `${life.requests} requests are open`);

@@ -45,7 +45,7 @@ const checkStart = (life: Life, tool: string, input: JsonObject, { callId }: Too
     );
   if (record.approval === 'asked' || record.approval === 'denied')
     world.violate('permission-of-what-runs', `${callId} runs, and its approval is: ${record.approval}`);
-  if (life.hasFailedToWrite)
+  if (life.hasFailedToWrite || life.hasUsedReserve)
     world.violate('no-effect-after-failed-write', `${callId} runs after the journal has failed`);
   if (record.isCompleted) world.violate('no-second-effect', `${callId} runs after its result is durable`);
 };
