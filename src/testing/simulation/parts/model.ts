@@ -154,6 +154,7 @@ async function* replyTo(life: Life, request: ModelRequest, signal: AbortSignal):
   if (end.kind === 'silent') {
     world.meet('model fell silent');
     if (await pauseOrAbort(life, HOUR, signal)) return;
+    world.violate('settles', 'the model was silent for an hour, and nobody ended the request');
   }
   for (let count = choices.pick(0, 1, 4); count > 0; count--) {
     yield { type: choices.pick('text', 'reasoning'), text: `piece ${count}; ` };
