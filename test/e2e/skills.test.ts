@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { expectCode, makeServed, runPawl } from './pawl.js';
+import { openReady } from './window.js';
 
 /** Skills and commands, from the files to the requests of the real program. */
 
@@ -55,4 +56,26 @@ test('without skills nothing is said of them', async (context) => {
   expectCode(await runPawl(place, ['-p', 'hi']), 0);
   const [asked] = place.server.requests;
   assert.doesNotMatch(JSON.stringify(asked?.body), /skill/i);
+});
+
+test('in a terminal a command is completed, sent with its text, and shown as it was typed', async (context) => {
+  const place = await makeServed(context, [{ type: 'message', parts: [{ type: 'text', text: 'Undone.' }] }]);
+  write(
+    path.join(place.workspace, '.pawl/commands/git/undo.md'),
+    '---\ndescription: Undo work\n---\nUndo $1.',
+  );
+  const window = await openReady(context, place);
+  window.press('/git:');
+  await window.sees('Undo work');
+  window.press('\t');
+  window.press('two\r');
+  await window.sees('Undone.');
+  const shown = await window.text();
+  assert.match(shown, /\/git:undo two/);
+  assert.doesNotMatch(shown, /Undo two/, 'the text is for the model');
+  const [asked] = place.server.requests;
+  assert.match(JSON.stringify(asked?.body.messages), /\/git:undo two\\n\\n<command name=.*Undo two\./);
+  window.press('/nothing\r');
+  await window.sees('There is no /nothing');
+  assert.equal(place.server.requests.length, 1);
 });
