@@ -18,9 +18,13 @@ const TITLE_ENTRIES_MAX = 100;
 const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
-/** A text as the title of a session: one line, shortened; empty for a blank text. */
+/** Where the text of a skill or command begins to which an input expands. */
+const EXPANDED = /\n\s*<(?:skill|command) name="/;
+
+/** A text as the title of a session: one line of what the user typed, shortened; empty for a blank text. */
 export const titleFrom = (text: string): string => {
-  const words = text.trim().replace(/\s+/g, ' ');
+  const [typed = ''] = text.trim().split(EXPANDED, 1);
+  const words = typed.replace(/\s+/g, ' ');
   return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
 };
 
