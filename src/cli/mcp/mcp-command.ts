@@ -7,14 +7,14 @@ import { oneLine } from '../../terminal/print.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
-import { usageStop } from '../flags.js';
+import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace } from '../settings/connect-model.js';
 
-/** `pawl mcp list` and `pawl mcp test [NAME]`. Values of variables and headers are never shown. */
+/** `pawl mcp list`, `pawl mcp test [NAME]` and `pawl mcp serve`. Values of variables and headers are never shown. */
 
-export type McpFlags = { readonly workspace?: string };
+export type McpFlags = RunFlags;
 
 type Place = {
   readonly workspace: string;
@@ -97,6 +97,10 @@ export const runMcp = async (what = 'list', name: string | undefined, flags: Mcp
       throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
     return list(await placeOf(flags));
   }
-  if (what !== 'test') throw usageStop(`pawl mcp has list and test, not '${what}'.`);
+  if (what === 'serve') {
+    if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
+    return (await import('./serve-command.js')).serveMcp(flags);
+  }
+  if (what !== 'test') throw usageStop(`pawl mcp has list, test and serve, not '${what}'.`);
   return test(await placeOf(flags), name);
 };

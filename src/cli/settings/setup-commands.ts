@@ -46,9 +46,10 @@ const addMcp = (program: Command, end: End): void => {
   program
     .command('mcp [what] [name]')
     .description(
-      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test)',
+      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); be an MCP server for other agents (serve)',
     )
     .option('--workspace <folder>', 'the folder to start them in (default: this one)')
+    .option('--model <provider/name>', 'the model of the sessions of serve')
     .action(async (what: string | undefined, name: string | undefined, own: McpFlags, command: Command) =>
       end(
         await (await import('../mcp/mcp-command.js')).runMcp(what, name, {
