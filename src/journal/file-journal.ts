@@ -120,7 +120,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size };
   let durable = parts.fold.seq;
   const mark = openMark(path, issued);
-  const snapshots = snapshotsOf(parts, () => ownership.before(writer.size));
+  const snapshots = snapshotsOf(parts, () => writer.idle().then(() => ownership.before(writer.size)));
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {

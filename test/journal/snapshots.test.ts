@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { copyFile, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { initialState, step } from '../../src/agent/machine.js';
 import { collectPastFiles } from '../../src/agent/past-files.js';
 import type { State } from '../../src/agent/state.js';
@@ -12,7 +13,7 @@ import type { VisitedOpening } from '../../src/journal/read/inspect.js';
 import { agentMachine } from '../../src/journal/read/replay.js';
 import { loadSnapshot } from '../../src/journal/snapshot/load-snapshot.js';
 import { decodeSnapshots, encodeSnapshot } from '../../src/journal/snapshot/snapshot-format.js';
-import type { EntryDraft, Header } from '../../src/ports/journal.js';
+import type { EntryDraft, Header, Journal } from '../../src/ports/journal.js';
 import type { AgentTypes } from '../../src/ports/machine-types.js';
 import { begin, completed, edit, ended, eventOf, type Given, input, started } from '../agent/given.js';
 import { play } from '../agent/trace-player.js';
@@ -45,8 +46,14 @@ const write = async (
 ): Promise<void> => {
   const journal = await store.create(header);
   for (let from = 0; from < drafts.length; from += group)
-    await journal.append(drafts.slice(from, from + group));
+    await appendAndRest(journal, drafts.slice(from, from + group));
   await journal.close();
+};
+
+/** Appends, and lets a snapshot be written, as a session does while it waits for the model. */
+const appendAndRest = async (journal: Journal, drafts: readonly EntryDraft[]): Promise<void> => {
+  await journal.append(drafts);
+  await setImmediate();
 };
 
 /** Opens and closes the session: its state, what is told of files, and the steps that were folded. */
@@ -106,7 +113,7 @@ test('snapshots go on over many openings, and the state stays that of the journa
     const before = (await linesOf(snapshot)).length;
     const { journal, state: opened } = await store.open('a');
     const drafts = tell(4, opened, texts);
-    for (const draft of drafts) await journal.append([draft]);
+    for (const draft of drafts) await appendAndRest(journal, [draft]);
     await journal.close();
     state = drafts.at(-1)?.state ?? opened;
     assert.ok((await linesOf(snapshot)).length > before, 'it was appended to, and not begun again');

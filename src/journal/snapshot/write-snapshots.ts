@@ -119,7 +119,7 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   }
 
   isDue(seq: number): boolean {
-    return !this.#isOver && this.#added(seq) >= this.#journal.every;
+    return !this.#isOver && !this.#isPlanned && this.#added(seq) >= this.#journal.every;
   }
 
   see(events: readonly M['event'][]): void {
@@ -128,11 +128,12 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
 
   offer(point: SnapshotPoint<M>): void {
     this.#point = point;
-    if (this.#isPlanned || !this.isDue(point.seq)) return;
+    if (!this.isDue(point.seq)) return;
     this.#isPlanned = true;
     this.#journal.later(() => {
-      this.#isPlanned = false;
-      void this.#write();
+      void this.#write().then(() => {
+        this.#isPlanned = false;
+      });
     });
   }
 

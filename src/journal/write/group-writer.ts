@@ -96,6 +96,11 @@ export class GroupWriter {
     return this.#size;
   }
 
+  /** Resolves once nothing is being written. */
+  async idle(): Promise<void> {
+    while (this.#writing !== null) await this.#writing;
+  }
+
   /** The refusal of a full disk, since which reserved space is used. */
   get full(): Error | null {
     return this.#full;
