@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../agent/past-files.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
@@ -54,6 +55,8 @@ type FileJournalParts<M extends MachineTypes> = {
   /** Checksum and end offset of the last good line. */
   readonly crc: number;
   readonly size: number;
+  /** CRC-32 of all bytes up to there, as they were verified or written. */
+  readonly sum: number;
   /** The fold of the file's entries. */
   readonly fold: Fold<M>;
   readonly plan: SnapshotPlan;
@@ -62,8 +65,13 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-/** The last line: its entry, its checksum and its end. */
-type LastLine = { readonly seq: number; readonly crc: number; readonly size: number };
+/** The last line: its entry, its checksum, its end, and the CRC-32 of all bytes up to there. */
+type LastLine = {
+  readonly seq: number;
+  readonly crc: number;
+  readonly size: number;
+  readonly sum: number;
+};
 
 /** The lines of the drafts that follow the last line. The last one records its state for a snapshot if that is due. */
 const encodeDrafts = <M extends MachineTypes>(
@@ -73,7 +81,7 @@ const encodeDrafts = <M extends MachineTypes>(
   snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
 ): { readonly bytes: Buffer; readonly last: LastLine; readonly point: SnapshotPoint<M> | null } => {
   const lines: Buffer[] = [];
-  let [{ seq, crc, size }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
+  let [{ seq, crc, size, sum }, point]: [LastLine, SnapshotPoint<M> | null] = [last, null];
   for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
     const isWanted = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
@@ -82,10 +90,11 @@ const encodeDrafts = <M extends MachineTypes>(
     lines.push(line.bytes);
     ({ crc } = line);
     size += line.bytes.length;
+    sum = crc32(line.bytes, sum);
     if (check !== null && fold.summed !== undefined)
-      point = { seq, crc, size, state, check, summed: fold.summed() };
+      point = { seq, crc, size, sum, state, check, summed: fold.summed() };
   }
-  return { bytes: Buffer.concat(lines), last: { seq, crc, size }, point };
+  return { bytes: Buffer.concat(lines), last: { seq, crc, size, sum }, point };
 };
 
 const snapshotsOf = <M extends MachineTypes>(
@@ -117,7 +126,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     parts.size,
   );
   // seq and checksum of the last line handed to the writer, and of the last durable one
-  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size };
+  let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
   let durable = parts.fold.seq;
   const mark = openMark(path, issued);
   const snapshots = snapshotsOf(parts, () => writer.idle().then(() => ownership.before(writer.size)));

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { openRegular } from '../files/regular-file.js';
 import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
@@ -130,7 +131,7 @@ const create = async <M extends MachineTypes>(
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine);
     const blobs = fileBlobs(folder);
-    const begun = { crc, size: bytes.length, fold, written: null };
+    const begun = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
     const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...begun };
     return withDurableNames(path, openFileJournal(parts));
   });

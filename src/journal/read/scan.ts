@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeRecords } from '../format/decode-batch.js';
@@ -31,13 +32,16 @@ export type ScanEnding =
 
 const ZEROS = 'it was overwritten with zeros';
 
-/** A good entry, the checksum of its line, and the end of that line. */
+/** A good entry, the checksum of its line, the end of that line, and the CRC-32 of all bytes up to there. */
 export type ScanPoint<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly seq: number;
   readonly crc: number;
   readonly size: number;
+  readonly sum: number;
 };
+
+type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
 
 /**
  * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes` stands for any.
@@ -54,6 +58,8 @@ export class JournalScan<M extends MachineTypes> {
   crc: number;
   line: number;
   size: number;
+  /** CRC-32 of all bytes up to `size`, for snapshots. */
+  sum: number;
   ending: ScanEnding;
   readonly #path: string;
   readonly #end: number;
@@ -62,7 +68,7 @@ export class JournalScan<M extends MachineTypes> {
 
   private constructor(
     { path, end }: { readonly path: string; readonly end: number },
-    { header, crc, seq = 0 }: { readonly header: Header<M>; readonly crc: number; readonly seq?: number },
+    { header, crc, seq, sum }: ScanStart<M>,
     first: Lines,
     rest: AsyncGenerator<Lines, undefined>,
     size = first.start - (first.ended === 'yes' ? 0 : 1),
@@ -72,6 +78,7 @@ export class JournalScan<M extends MachineTypes> {
     this.header = header;
     this.crc = crc;
     this.seq = seq;
+    this.sum = sum;
     this.line = seq + 1;
     this.#first = first;
     this.#rest = rest;
@@ -107,11 +114,11 @@ export class JournalScan<M extends MachineTypes> {
     handle: ByteSource,
     path: string,
     end: number,
-    { header, seq, crc, size }: ScanPoint<M>,
+    { size, ...start }: ScanPoint<M>,
   ): JournalScan<M> {
     const none: Lines = { bytes: Buffer.alloc(0), start: 0, ends: [], ended: 'yes' };
     const rest = readLines(handle, end, BLOCK_BYTES, size);
-    return new JournalScan({ path, end }, { header, seq, crc }, none, rest, size);
+    return new JournalScan({ path, end }, start, none, rest, size);
   }
 
   static async #begin<M extends MachineTypes>(
@@ -130,8 +137,11 @@ export class JournalScan<M extends MachineTypes> {
         throw newerVersion(path, decoded.version);
       case 'bad':
         throw damaged(path, { line: 1, seq: 0 }, decoded.why);
-      case 'header':
-        return new JournalScan({ path, end }, decoded, rest, blocks);
+      case 'header': {
+        const { header, crc } = decoded;
+        const sum = crc32(block.value.bytes.subarray(0, rest.start));
+        return new JournalScan({ path, end }, { header, crc, seq: 0, sum }, rest, blocks);
+      }
       default:
         return decoded satisfies never;
     }
@@ -183,10 +193,16 @@ export class JournalScan<M extends MachineTypes> {
     this.crc = crc;
     this.seq += records.length;
     this.line += records.length;
-    if (end !== undefined) this.size += end - lines.start + (lines.ended === 'yes' ? 1 : 0);
+    if (end !== undefined)
+      this.#pass(lines.bytes.subarray(lines.start, lines.ended === 'yes' ? end + 1 : end));
     if (bad !== null) this.ending = this.#judge(lines, records.length, bad);
     else if (lines.ended === 'no') this.ending = { kind: 'unended' };
     return records;
+  }
+
+  #pass(good: Buffer): void {
+    this.size += good.length;
+    this.sum = crc32(good, this.sum);
   }
 
   /** How the journal ends, given that the line at `index` is bad. */

@@ -124,7 +124,7 @@ const load = async <M extends MachineTypes>(
   const { seq, size, sum, next } = last;
   const seen = chosen === last ? bodies.past.seen : new Map(); // then the next snapshot names all of them again
   return {
-    point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size },
+    point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
     fold,
     past: bodies.past,
     written: { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen },

@@ -20,6 +20,8 @@ export type SnapshotPoint<M extends MachineTypes> = {
   /** Checksum and end of its line. */
   readonly crc: number;
   readonly size: number;
+  /** CRC-32 of the journal up to there, as its bytes were verified or written. */
+  readonly sum: number;
   readonly state: M['state'];
   readonly check: string;
   readonly summed: SummedMessages;
@@ -168,6 +170,8 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     const start = Math.min(known, next);
     const bytes = readRange(this.#journal.fd, start, point.size);
     const sum = crc32(bytes.subarray(known - start), begun);
+    // A snapshot must not vouch for bytes that were damaged in the file since: the next opening has to find them.
+    if (sum !== point.sum) throw new Error('the journal is not what was written to it');
     const content = this.#contentOf(point, { bytes, start }, goesOn ? before : null);
     const line = encodeSnapshot(this.#owner, { ...content, sum }, seed);
     store(snapshotPath(this.#journal.path), line.bytes, fileSize);

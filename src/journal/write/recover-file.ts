@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../../agent/past-files.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
@@ -22,6 +23,8 @@ type Recovered<M extends MachineTypes> = {
   /** Checksum and end offset of the last good line. */
   readonly crc: number;
   readonly size: number;
+  /** CRC-32 of all bytes up to there. */
+  readonly sum: number;
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
   /** The snapshots beside the journal, if they are good. */
@@ -33,17 +36,17 @@ type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & { readonly visi
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
-  { ending, size }: JournalScan<M>,
-): Promise<Pick<Recovered<M>, 'size' | 'tornTail'>> => {
+  { ending, size, sum }: JournalScan<M>,
+): Promise<Pick<Recovered<M>, 'size' | 'sum' | 'tornTail'>> => {
   switch (ending.kind) {
     case 'torn':
-      return { size, tornTail: await cutTail(handle, path, size, ending.bytes) };
+      return { size, sum, tornTail: await cutTail(handle, path, size, ending.bytes) };
     case 'unended':
       await handle.write('\n', size);
       await handle.sync();
-      return { size: size + 1, tornTail: null };
+      return { size: size + 1, sum: crc32('\n', sum), tornTail: null };
     case 'whole':
-      return { size, tornTail: null };
+      return { size, sum, tornTail: null };
     case 'damaged':
       throw ending.error;
     default:
