@@ -27,7 +27,7 @@ export type StdioServer = Common & {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** null: the workspace. */
+  /** Absolute or from the workspace; null: the workspace. */
   readonly cwd: string | null;
 };
 

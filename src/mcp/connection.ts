@@ -34,6 +34,8 @@ export type ConnectionOptions = {
   readonly startMs?: number;
   /** Called with the tools after connecting, and whenever the server says that they have changed. */
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
+  /** Asked before each start: why the server must not be started; null if it may. */
+  readonly whyNot?: (server: McpServer) => Promise<string | null>;
 };
 
 const START_MS = 30_000;
@@ -101,6 +103,7 @@ class ServerConnection implements Connection {
       stateFolder,
       startMs = START_MS,
       onTools = () => undefined,
+      whyNot = async () => null,
     } = this.#options;
     const { name } = this.server;
     const log = openServerLog(stateFolder, name);
@@ -109,6 +112,8 @@ class ServerConnection implements Connection {
       this.#why = why;
       return new Error(`the MCP server ${name} can't be used: ${why}`);
     };
+    const refused = await whyNot(this.server);
+    if (refused !== null) throw fail(refused);
     const expanded = expandVariables(this.server, environment);
     if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
     const { connectServer } = await import('./live-server.js');

@@ -13,6 +13,8 @@ const HASH_LENGTH = 8;
 /** Some providers refuse requests with more tools than this, together with the built-in ones. */
 const TOOLS_MAX = 100;
 const CHARACTERS_MAX = 160_000;
+/** Equal names that are said one by one. */
+const FAULTS_MAX = 3;
 
 /** A tool as its server offers it, made safe. */
 export type OfferedTool = {
@@ -56,6 +58,8 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
           `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} has the same name for the model, ${name}`,
         );
     }
+  const unsaid = faults.splice(FAULTS_MAX).length;
+  if (unsaid > 0) faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
   const sorted = [...byName.values()].toSorted((one, next) =>
     one.declaredName < next.declaredName ? -1 : 1,
   );

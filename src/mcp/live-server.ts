@@ -1,3 +1,4 @@
+import path from 'node:path';
 import {
   type CallToolResult,
   Client,
@@ -65,7 +66,7 @@ const stdioTransport = (server: StdioServer, { environment, workspace, log }: Se
   new StdioTransport({
     program: findServerProgram(server.command, { environment, workspace }),
     words: server.args,
-    folder: server.cwd ?? workspace,
+    folder: path.resolve(workspace, server.cwd ?? '.'),
     environment: environmentOf(server, environment),
     log,
     parse: (line) => deserializeMessage(line),

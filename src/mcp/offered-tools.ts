@@ -3,7 +3,7 @@ import type { McpServer } from '../config/mcp-servers.js';
 import type { OfferedTool } from './declared-tools.js';
 import { safeSchema } from './tool-schema.js';
 
-/** The tools that a server offers, made safe to declare. */
+/** The tools that a server offers, made safe to declare. Of equal names the first counts. */
 
 const DESCRIPTION_MAX = 2_000;
 const TOOLS_MAX = 1_000;
@@ -17,7 +17,10 @@ export type Offered = {
 
 export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const notes: string[] = [];
-  const named = remote.filter(({ name }) => name.length <= NAME_MAX).slice(0, TOOLS_MAX);
+  const byName = new Map<string, RemoteTool>();
+  for (const tool of remote)
+    if (tool.name.length <= NAME_MAX && !byName.has(tool.name)) byName.set(tool.name, tool);
+  const named = [...byName.values()].slice(0, TOOLS_MAX);
   const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
     const { schema, note } = safeSchema(inputSchema);
     if (note !== null) notes.push(`${name}: ${note}`);

@@ -43,6 +43,8 @@ export type ServersOptions = {
   readonly warn: (text: string) => void;
   /** Time limit for connecting. */
   readonly startMs?: number;
+  /** Asked before each start of a server: why it must not be started; null if it may. */
+  readonly whyNot: (server: McpServer) => Promise<string | null>;
 };
 
 const namesOf = (tools: readonly OfferedTool[]): string =>
@@ -75,6 +77,7 @@ const serve = (
   { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
   phase: Phase,
 ): Served => {
+  const told = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
     const { tools } = offeredTools(remote);
     const change = changeOf(server.name, served.known, tools);
@@ -83,7 +86,9 @@ const serve = (
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    else if (phase.isFrozen) warn(change);
+    // A server can change its tools all the time. It is said once.
+    else if (phase.isFrozen && !told.has(change)) warn(change);
+    told.add(change);
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
   const served: Served = {

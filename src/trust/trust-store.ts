@@ -52,7 +52,7 @@ export type TrustStore = {
 };
 
 /** Longer contents can't be allowed: nobody would read them. */
-const CHARACTERS_MAX = 100_000;
+export const TRUSTED_CHARACTERS_MAX = 100_000;
 const FORMAT = 1;
 
 const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at'] as const;
@@ -136,8 +136,10 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
     { kind, name, content }: Executable,
     given: TrustEntry['answer'],
   ): Promise<void> => {
-    if (content.length > CHARACTERS_MAX)
-      throw new Error(`${name} has ${content.length} characters, at most ${CHARACTERS_MAX} can be allowed.`);
+    if (content.length > TRUSTED_CHARACTERS_MAX)
+      throw new Error(
+        `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
+      );
     const entry = { project: await realpath(place), kind, name, content, answer: given, at: Date.now() };
     await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
   };

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { McpServer } from '../../src/config/mcp-servers.js';
+import { readTools } from '../../src/mcp/tool-cache.js';
 import type { TestScope } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { openKnown, openSession, placeIn, run } from './open-servers.js';
@@ -97,6 +98,40 @@ test('a server that dies in a call: the call fails with words, and the next one 
     text: 'the MCP server odd is gone: it ended with exit code 3. Whether the call took effect is not known; look before you repeat it',
   });
   assert.deepEqual(await run(tool('mcp__odd__act')), { status: 'ok', text: 'alive' });
+});
+
+test('a server that died is not started again if it must not be', async (t) => {
+  const answer = `${LISTS} if (m.method === 'tools/call') process.exit(3);`;
+  let reason: string | null = null;
+  const { tool } = await openKnown(t, [stdioServer('odd', handWritten(t, answer))], ['act'], {
+    whyNot: async () => reason,
+  });
+  const act = async (): Promise<string> => (await run(tool('mcp__odd__act'))).text;
+  assert.match(await act(), /is gone: it ended with exit code 3/);
+  reason = 'its files have changed';
+  assert.equal(await act(), "the MCP server odd can't be used: its files have changed");
+  reason = null;
+  assert.match(await act(), /is gone: it ended with exit code 3/);
+});
+
+test('a server that changes its tools all the time is one line', async (t) => {
+  const place = placeIn(t);
+  const script = handWritten(
+    t,
+    `if (m.method === 'tools/list') {
+       count += 1;
+       say({ id: m.id, result: { tools: [tool('act' + count)] } });
+       if (count < 4) say({ method: 'notifications/tools/list_changed' });
+     }`,
+  );
+  const server = stdioServer('odd', script);
+  const { session, warnings } = await openSession(t, place, [server]);
+  session.connect();
+  await until('the last tools are stored', () => readTools(place.stateFolder, server)?.[0]?.name === 'act4');
+  assert.deepEqual(warnings, [
+    'the MCP server odd is new: 1 tool from the next session on',
+    'the MCP server odd has other tools than before: the next session declares them',
+  ]);
 });
 
 test('lines that are no messages are logged and ignored', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { McpServer } from '../../src/config/mcp-servers.js';
-import { openServers, type SessionServers } from '../../src/mcp/session-servers.js';
+import { openServers, type ServersOptions, type SessionServers } from '../../src/mcp/session-servers.js';
 import { storeTools } from '../../src/mcp/tool-cache.js';
 import type { Tool, ToolOutcome } from '../../src/ports/tool.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
@@ -27,12 +27,12 @@ export const openSession = async (
   scope: TestScope,
   place: Place,
   servers: readonly McpServer[],
-  more: { readonly startMs?: number; readonly environment?: NodeJS.ProcessEnv } = {},
+  more: Partial<Pick<ServersOptions, 'startMs' | 'environment' | 'whyNot'>> = {},
 ): Promise<Opened> => {
   const warnings: string[] = [];
   const waiting: (() => void)[] = [];
   const session = await openServers({
-    ...{ servers, environment: { PATH: process.env.PATH }, ...place, ...more },
+    ...{ servers, environment: { PATH: process.env.PATH }, whyNot: async () => null, ...place, ...more },
     warn(text) {
       warnings.push(text);
       for (const look of waiting) look();
@@ -74,7 +74,7 @@ export const openKnown = async (
   scope: TestScope,
   servers: readonly McpServer[],
   names: readonly string[],
-  more: { readonly startMs?: number } = {},
+  more: Partial<Pick<ServersOptions, 'startMs' | 'whyNot'>> = {},
 ): Promise<Opened & Place> => {
   const place = placeIn(scope);
   const tools = names.map((name) => ({ name, description: 'D', inputSchema: { type: 'object' } }));

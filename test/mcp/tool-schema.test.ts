@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { declaredName, declareTools } from '../../src/mcp/declared-tools.js';
+import { offeredTools } from '../../src/mcp/offered-tools.js';
 import { safeSchema } from '../../src/mcp/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.
@@ -118,6 +119,21 @@ test('tools are sorted by name, and of two with the same name for the model the 
   assert.deepEqual(faults, [
     'the MCP tool a/_b is left out: a_/b has the same name for the model, mcp__a___b',
   ]);
+});
+
+test('a thousand tools of one name are one tool, and equal names of two servers are few lines', () => {
+  const remote = Array.from({ length: 1_000 }, (_, index) => ({
+    ...{ name: 'act', description: `D${index}`, inputSchema: { type: 'object' as const } },
+  }));
+  const { tools } = offeredTools(remote);
+  assert.deepEqual(
+    tools.map(({ description }) => description),
+    ['D0'],
+  );
+  const [one, other] = ['', '_'].map((start) => Array.from({ length: 50 }, (_, index) => `${start}${index}`));
+  const { faults } = declareTools([offer('a_', ...(one ?? [])), offer('a', ...(other ?? []))]);
+  assert.equal(faults.length, 4);
+  assert.equal(faults[3], '47 more MCP tools are left out, since others have their names');
 });
 
 test('a session declares at most 100 tools of servers', () => {

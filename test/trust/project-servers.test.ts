@@ -21,7 +21,7 @@ const makeStage = (t: TestContext) => {
     write: (servers: object, folder = workspace) =>
       writeFileSync(path.join(folder, '.mcp.json'), JSON.stringify({ mcpServers: servers })),
     allowed: async () =>
-      (await allowedServers(workspace, [], trust, (text) => void warnings.push(text))).map(
+      (await allowedServers(workspace, [], trust, (text) => void warnings.push(text))).servers.map(
         ({ name }) => name,
       ),
   };
@@ -75,7 +75,7 @@ test("the nearest file wins, and the user's own server of the same name wins ove
   const own = servers.map(({ server }) => server).filter(({ name }) => name === 'one');
   const left = await allowedServers(workspace, own, trust, () => undefined);
   assert.deepEqual(
-    left.map(({ name }) => name),
+    left.servers.map(({ name }) => name),
     ['two'],
   );
 });
@@ -106,4 +106,79 @@ test('broken and hostile files are said and not used', async (t) => {
   writeFileSync(path.join(top, 'outside.json'), '{"mcpServers":{}}');
   symlinkSync(path.join(top, 'outside.json'), file);
   assert.match(await faults(), /leads out of the repository/);
+});
+
+/** The servers that run after the user has allowed all that is asked about. */
+const allowAll = async ({ workspace, trust, allowed }: ReturnType<typeof makeStage>) => {
+  for (const executable of await serverSource(workspace)) await trust.allow(workspace, executable);
+  return allowed();
+};
+
+test('a file of the project is watched in whatever form the settings name it', async (t) => {
+  const stage = makeStage(t);
+  const { workspace, write, allowed } = stage;
+  const file = path.join(workspace, 'server.js');
+  process.env.PAWL_TEST_FOLDER = workspace;
+  t.after(() => delete process.env.PAWL_TEST_FOLDER);
+  const forms: Record<string, object> = {
+    variable: { command: 'node', args: [`${variable('PAWL_TEST_FOLDER')}/server.js`] },
+    otherwise: { command: 'node', args: [variable('PAWL_TEST_NONE:-./server.js')] },
+    option: { command: 'node', args: ['--require=./server.js', '-e', ''] },
+    shell: { command: 'sh', args: ['-c', 'exec node ./server.js'] },
+    environment: { command: 'node', env: { NODE_OPTIONS: '--require ./server.js' } },
+    'no-suffix': { command: 'node', args: ['./server'] },
+    folder: { command: 'node', args: ['server.js'], cwd: '.' },
+  };
+  for (const [name, form] of Object.entries(forms)) {
+    writeFileSync(file, 'first');
+    write({ [name]: form });
+    assert.deepEqual(await allowAll(stage), [name]);
+    writeFileSync(file, 'second');
+    assert.deepEqual(await allowed(), [], name);
+  }
+});
+
+test('the name of a file can not imitate a line of the question', async (t) => {
+  const { workspace, write } = makeStage(t);
+  const name = 'a\ngranted: nothing.js';
+  writeFileSync(path.join(workspace, name), '');
+  write({ one: { command: 'node', args: [name] } });
+  const [one] = await serverSource(workspace);
+  assert.match(one?.content ?? '', /^file of the project: a\\ngranted: nothing\.js \(sha256/m);
+  assert.equal(one?.content.match(/^granted:/gm)?.length, 1);
+});
+
+test('a server that changes while a session runs is not started again', async (t) => {
+  const stage = makeStage(t);
+  const { workspace, trust, write } = stage;
+  const file = path.join(workspace, 'server.js');
+  writeFileSync(file, 'first');
+  write({ one: { command: 'node', args: ['server.js'] } });
+  await allowAll(stage);
+  const { servers, whyNot } = await allowedServers(workspace, [], trust, () => undefined);
+  const [one] = servers;
+  assert.ok(one !== undefined);
+  assert.equal(await whyNot(one), null);
+  writeFileSync(file, 'second');
+  assert.match((await whyNot(one)) ?? '', /^its files have changed since you allowed it/);
+  assert.equal(await whyNot({ ...one, name: 'own' }), null, 'a server of the user');
+});
+
+test('a file with more than anybody reads costs little and says little', async (t) => {
+  const { workspace, write } = makeStage(t);
+  writeFileSync(path.join(workspace, 'large'), 'x'.repeat(5 * 1024 * 1024));
+  const many = Array.from({ length: 5_000 }, (_, index) => `${'./'.repeat(index % 5)}${index}`);
+  write({ words: { command: 'node', args: many }, long: { command: 'node', args: ['x'.repeat(101_000)] } });
+  const read = await readProjectServers(workspace);
+  assert.deepEqual(read.servers, []);
+  assert.match(read.faults.join('\n'), /words has more settings than .*\n.*long has more settings than/);
+
+  write({ one: { command: 'node', args: ['large'] } });
+  const [one] = await serverSource(workspace);
+  assert.match(one?.content ?? '', /^file of the project: large \(not watched: you are not asked again/m);
+
+  write(Object.fromEntries(many.map((name) => [name, 1])));
+  const { faults } = await readProjectServers(workspace);
+  assert.equal(faults.length, 4);
+  assert.match(faults[3] ?? '', /4997 more faults\./);
 });

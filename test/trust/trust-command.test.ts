@@ -9,6 +9,9 @@ import { captureOutput } from '../terminal/surfaces/capture.js';
 
 const server = (content: string): Executable => ({ kind: 'mcp-server', name: 'files', content });
 
+/** Contents that the project has one after the other, before the one of the stage. */
+const changing: string[] = [];
+
 const makeStage = (t: TestContext) => {
   const folder = temporaryFolder(t, 'trust-command');
   const before = process.env.XDG_STATE_HOME;
@@ -24,7 +27,10 @@ const makeStage = (t: TestContext) => {
       printed += text;
     });
     try {
-      assert.equal(await runTrust(words, { workspace: folder }, [async () => [server(content)]]), 0);
+      assert.equal(
+        await runTrust(words, { workspace: folder }, [async () => [server(changing.shift() ?? content)]]),
+        0,
+      );
     } finally {
       stop();
     }
@@ -54,6 +60,17 @@ test('what a project wants to run is allowed by its name, and revoked', async (t
   assert.equal(await judge(), 'trusted');
   await run('revoke', 'mcp-server', 'files');
   assert.equal(await judge(), 'unknown');
+});
+
+test('a project that changes while it is read: what is printed is what is allowed', async (t) => {
+  const { run, change, judge } = makeStage(t);
+  for (const content of ['npx harmless', 'npx harmful', 'npx worse']) changing.push(content);
+  const printed = await run('allow', 'mcp-server', 'files');
+  assert.match(printed, /│ npx harmless/);
+  assert.doesNotMatch(printed, /npx harmful/);
+  changing.length = 0;
+  change('npx harmless');
+  assert.equal(await judge(), 'trusted');
 });
 
 test('wrong words say what is right', async (t) => {

@@ -5,6 +5,7 @@ import type { Model } from '../../ports/model.js';
 import type { RunFlags } from '../flags.js';
 import type { Configured } from '../settings/apply-config.js';
 import { mcpJsonFiles } from '../trust/mcp-json-files.js';
+import type { AllowedServers } from '../trust/project-servers.js';
 import type { Place } from './session-place.js';
 
 type Surroundings = {
@@ -29,8 +30,8 @@ export type OptionalTools = {
 const projectServers = async (
   own: readonly McpServer[],
   { stateFolder, workspace, warn }: Surroundings,
-): Promise<readonly McpServer[]> => {
-  if (mcpJsonFiles(workspace).length === 0) return [];
+): Promise<AllowedServers> => {
+  if (mcpJsonFiles(workspace).length === 0) return { servers: [], whyNot: async () => null };
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../trust/project-servers.js'),
     import('../../trust/trust-store.js'),
@@ -43,10 +44,11 @@ const openServers = async (
   place: Surroundings,
 ): Promise<SessionServers | null> => {
   const { stateFolder, workspace, warn } = place;
-  const servers = [...mcpServers, ...(await projectServers(mcpServers, place))];
+  const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
+  const servers = [...mcpServers, ...allowed];
   if (!servers.some(({ enabled }) => enabled)) return null;
   const { openServers: openAll } = await import('../../mcp/session-servers.js');
-  return openAll({ servers, stateFolder, workspace, environment: process.env, warn });
+  return openAll({ servers, stateFolder, workspace, environment: process.env, warn, whyNot });
 };
 
 /** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */

@@ -1,22 +1,21 @@
-import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
-import path from 'node:path';
 import { parseBounded } from '../../base/bounded-json.js';
 import { type McpServer, readServers } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
 import { keyVariables } from '../../providers/provider-table.js';
-import type { Executable, TrustStore } from '../../trust/trust-store.js';
+import { type Executable, TRUSTED_CHARACTERS_MAX, type TrustStore } from '../../trust/trust-store.js';
 import { notRunText } from './ask-trust.js';
 import { mcpJsonFiles } from './mcp-json-files.js';
+import { namedFiles, type ProjectPlace } from './named-files.js';
 import { settleExecutables } from './project-executables.js';
 
 /** The MCP servers that a project names in `.mcp.json`. None runs before the user has allowed exactly this server. */
 
 const FILE_BYTES_MAX = 256 * 1024;
-/** Larger files are not hashed: a server is rarely one. */
-const PROGRAM_BYTES_MAX = 4 * 1024 * 1024;
+/** Faults of one file that are said; the others are counted. */
+const FAULTS_MAX = 3;
 
 export type ProjectServer = { readonly server: McpServer; readonly executable: Executable };
 export type ProjectServers = {
@@ -43,29 +42,12 @@ const readFile = async (file: string, top: string): Promise<Named> => {
   if (!isTable(table)) return unused('it has no object mcpServers');
   const { servers, faults } = readServers(table, ['mcpServers']);
   const refused = servers.filter(namesKey).map(({ name }) => `${name} wants the key of a model provider.`);
+  const all = [...faults.map(({ text: why }) => why), ...refused];
+  const more = all.length > FAULTS_MAX ? [`${all.length - FAULTS_MAX} more faults.`] : [];
   return {
     servers: servers.filter((server) => !namesKey(server)),
-    faults: [...faults.map(({ text: why }) => why), ...refused].map((why) => `${file}: ${why}`),
+    faults: [...all.slice(0, FAULTS_MAX), ...more].map((why) => `${file}: ${why}`),
   };
-};
-
-/** One line for each argument that is a file of the project: if its content changes, the user is asked again. */
-const programFiles = async (
-  server: McpServer,
-  workspace: string,
-  top: string,
-): Promise<readonly string[]> => {
-  if (server.kind === 'http') return [];
-  const lines: string[] = [];
-  for (const word of [server.command, ...server.args]) {
-    const real = await realpath(path.resolve(server.cwd ?? workspace, word)).catch(() => null);
-    if (real === null || !isWithin(real, top)) continue;
-    const loaded = await readRegular(real, PROGRAM_BYTES_MAX, { follow: false });
-    if (loaded.kind !== 'file') continue;
-    const hash = createHash('sha256').update(loaded.bytes).digest('hex').slice(0, 32);
-    lines.push(`file of the project: ${path.relative(workspace, real)} (sha256 ${hash})`);
-  }
-  return lines;
 };
 
 const GRANTED: Readonly<Record<McpServer['kind'], string>> = {
@@ -80,34 +62,50 @@ const namesKey = (server: McpServer): boolean => {
   return keyVariables.some((name) => text.includes(`\${${name}`));
 };
 
-const executableOf = async (server: McpServer, workspace: string, top: string): Promise<Executable> => ({
-  kind: 'mcp-server',
-  name: server.name,
-  content: [
-    JSON.stringify(server, null, 2),
-    ...(await programFiles(server, workspace, top)),
-    GRANTED[server.kind],
-    TOOLS,
-  ].join('\n'),
+/** What the user would allow; null if nobody would read it. */
+const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Executable | null> => {
+  const files = server.kind === 'http' ? [] : await namedFiles(server, place);
+  if (files === null) return null;
+  const content = [JSON.stringify(server, null, 2), ...files, GRANTED[server.kind], TOOLS].join('\n');
+  return content.length > TRUSTED_CHARACTERS_MAX ? null : { kind: 'mcp-server', name: server.name, content };
+};
+
+const placeOf = (workspace: string): ProjectPlace => ({
+  workspace,
+  top: repositoryFolders(workspace).folders.at(-1) ?? workspace,
+  environment: process.env,
 });
 
 /** Of equal names the nearest file wins. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
-  const top = repositoryFolders(workspace).folders.at(-1) ?? workspace;
-  const byName = new Map<string, ProjectServer>();
+  const place = placeOf(workspace);
+  const byName = new Map<string, ProjectServer | null>();
   const faults: string[] = [];
   for (const file of mcpJsonFiles(workspace)) {
-    const named = await readFile(file, top);
+    const named = await readFile(file, place.top);
     faults.push(...named.faults);
-    for (const server of named.servers.filter(({ enabled }) => enabled))
-      if (!byName.has(server.name))
-        byName.set(server.name, { server, executable: await executableOf(server, workspace, top) });
+    for (const server of named.servers.filter(({ enabled }) => enabled)) {
+      if (byName.has(server.name)) continue;
+      const executable = await executableOf(server, place);
+      byName.set(server.name, executable === null ? null : { server, executable });
+      if (executable === null)
+        faults.push(`${file}: ${server.name} has more settings than anybody would read.`);
+    }
   }
-  return { servers: [...byName.values()], faults };
+  return { servers: [...byName.values()].filter((one) => one !== null), faults };
 };
 
 export const serverSource = async (workspace: string): Promise<readonly Executable[]> =>
   (await readProjectServers(workspace)).servers.map(({ executable }) => executable);
+
+export type AllowedServers = {
+  readonly servers: readonly McpServer[];
+  /**
+   * Why a server must not be started now; null if it may. Its files can change while a session runs. The model itself could
+   * change them, and would leave the sandbox with the next start.
+   */
+  whyNot(server: McpServer): Promise<string | null>;
+};
 
 /**
  * The servers of the project that the user has allowed, without those whose names the user's own servers have. One line
@@ -118,7 +116,7 @@ export const allowedServers = async (
   own: readonly McpServer[],
   trust: TrustStore,
   warn: (text: string) => void,
-): Promise<readonly McpServer[]> => {
+): Promise<AllowedServers> => {
   const { servers, faults } = await readProjectServers(workspace);
   for (const fault of faults) warn(fault);
   const others = servers.filter(({ server }) => !own.some(({ name }) => name === server.name));
@@ -127,5 +125,16 @@ export const allowedServers = async (
   ]);
   const text = notRunText(open);
   if (text !== null) warn(text);
-  return others.filter(({ executable }) => allowed.includes(executable)).map(({ server }) => server);
+  const kept = others.filter(({ executable }) => allowed.includes(executable));
+  return {
+    servers: kept.map(({ server }) => server),
+    async whyNot(server) {
+      const found = kept.find((one) => one.server === server);
+      if (found === undefined) return null;
+      const now = await executableOf(server, placeOf(workspace));
+      return now?.content === found.executable.content
+        ? null
+        : 'its files have changed since you allowed it. The next session asks again, or pawl trust allows it';
+    },
+  };
 };

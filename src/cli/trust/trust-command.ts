@@ -44,15 +44,16 @@ const allow = async (
   { trust, workspace, sources }: Asked,
   { kind, name }: { readonly kind: TrustKind; readonly name: string },
 ): Promise<number> => {
-  const { allowed, open } = await settleExecutables(trust, workspace, sources);
-  const refused = (await Promise.all(sources.map((source) => source(workspace)))).flat();
+  // Read once: what is printed is what is allowed.
+  const found = (await Promise.all(sources.map((source) => source(workspace)))).flat();
+  const { allowed, open } = await settleExecutables(trust, workspace, [async () => found]);
   const isIt = (one: { readonly kind: TrustKind; readonly name: string }): boolean =>
     one.kind === kind && one.name === name;
   if (allowed.some(isIt)) {
     print(`${kindText[kind]} ${name} is allowed already.`);
     return exitCodes.done;
   }
-  const executable = refused.find(isIt);
+  const executable = found.find(isIt);
   if (executable === undefined)
     throw new Stop(
       exitCodes.badInput,
