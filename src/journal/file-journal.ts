@@ -99,17 +99,18 @@ const encodeDrafts = <M extends MachineTypes>(
 
 const snapshotsOf = <M extends MachineTypes>(
   { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
+  writer: GroupWriter,
   look: () => Promise<void>,
 ): SnapshotWriter<M> | null => {
-  const isOwn = (): Promise<boolean> =>
+  const isAllowed = (): Promise<boolean> =>
     look().then(
-      () => true,
+      () => writer.full === null,
       () => false, // the next write, or the close, reports why
     );
   const { sessionId } = header;
   return writeSnapshots({
     ...{ ...plan, path, sessionId, fd: handle.fd, machine: fold.machine },
-    ...{ isOwn, past, written },
+    ...{ isAllowed, past, written },
   });
 };
 
@@ -129,7 +130,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   let issued: LastLine = { seq: parts.fold.seq, crc: parts.crc, size: parts.size, sum: parts.sum };
   let durable = parts.fold.seq;
   const mark = openMark(path, issued);
-  const snapshots = snapshotsOf(parts, () => writer.idle().then(() => ownership.before(writer.size)));
+  const snapshots = snapshotsOf(parts, writer, () => writer.idle().then(() => ownership.before(writer.size)));
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {

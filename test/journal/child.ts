@@ -1,5 +1,7 @@
-import { openSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { initialState } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
@@ -16,6 +18,7 @@ import { headerOf, tell } from './story.js';
  * fill FOLDER            the same until the disk refuses; then says what a journal says, and what a blob says
  * create FOLDER          makes a session
  * useReserve FOLDER      fills the disk beside an open session, and appends to it
+ * snapshot FOLDER        lets a snapshot be written to a disk that has no room for it
  */
 const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
@@ -101,15 +104,52 @@ const create = async (folder: string): Promise<void> => {
   );
 };
 
-const useReserve = async (folder: string): Promise<void> => {
-  const store = fileJournals({ folder });
-  const journal = await store.create(headerOf('a'));
+/** Fills the disk, but for a number of bytes. */
+const fillDisk = (folder: string, left = 0): void => {
   const disk = openSync(join(folder, 'filler'), 'w');
+  let size = 0;
   try {
-    for (const block = Buffer.alloc(4_096); ; ) writeSync(disk, block);
+    for (const block = Buffer.alloc(4_096); ; ) size += writeSync(disk, block);
   } catch {
     // it is full
   }
+  ftruncateSync(disk, size - left);
+  closeSync(disk);
+};
+
+/** Appends 420 entries, a snapshot every 210; the disk is full but for `left` bytes before entry `fullAt`. */
+const snapshotOf = async (folder: string, id: string, fullAt: number, left: number): Promise<void> => {
+  const plan = { every: 210, later: (work: () => void): void => work() };
+  const journal = await fileJournals({ folder, snapshots: plan }).create(headerOf(id));
+  const drafts = tell(420, initialState(journal.header.settings), () => 'x'.repeat(150));
+  for (let from = 0; from < drafts.length; from += 10) {
+    if (from === fullAt) fillDisk(folder, left);
+    await journal.append(drafts.slice(from, from + 10));
+    await setImmediate();
+    if (from >= fullAt) break;
+  }
+  const folderOf = join(folder, 'sessions');
+  const names = (await readdir(folderOf)).filter((name) => name.startsWith(`${id}.snapshot`));
+  for (const name of names) {
+    const lines = (await readFile(join(folderOf, name), 'utf8')).split('\n');
+    say(`${name} ${lines.length - 1} lines, ${lines.at(-1)?.length} characters after them`);
+  }
+  say(`${id} ${journal.full === null ? 'has room' : 'is full'}`);
+  await rm(join(folder, 'filler'), { force: true });
+  await journal.close();
+};
+
+const snapshot = async (folder: string): Promise<void> => {
+  await snapshotOf(folder, 'control', 1_000, 0);
+  await snapshotOf(folder, 'first', 200, 16_384);
+  await snapshotOf(folder, 'next', 410, 16_384);
+  await snapshotOf(folder, 'reserve', 200, 0);
+};
+
+const useReserve = async (folder: string): Promise<void> => {
+  const store = fileJournals({ folder });
+  const journal = await store.create(headerOf('a'));
+  fillDisk(folder);
   const drafts = tell(4, initialState(journal.header.settings), () => 'x'.repeat(20_000));
   say(`append ${await journal.append(drafts).then(() => 'was accepted', kindOf)}`);
   say(`full ${kindOf(journal.full)}`);
@@ -132,5 +172,6 @@ const tasks: Readonly<Record<string, (where: string, platform: string) => Promis
   fill,
   create,
   useReserve,
+  snapshot,
 };
 await tasks[task]?.(where, platform);

@@ -71,3 +71,23 @@ test('what is known is written to a full disk from reserved space, once', async 
   assert.match(said.get('more') ?? '', /^cannotWrite: .*ENOSPC/);
   assert.equal(said.get('opened'), `${said.get('seq')} whole`);
 });
+
+test('a snapshot that a full disk refuses leaves nothing, and takes nothing of the reserved space', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['snapshot', folder], onDisk(folder, '-t tmpfs -o size=2m none'));
+  const said = Object.fromEntries(await linesOf(child));
+  const whole = (count: number): string => `${count} lines, 0 characters after them`;
+  assert.deepEqual(
+    said,
+    {
+      'control.snapshot': whole(2),
+      control: 'has room',
+      first: 'has room',
+      'next.snapshot': whole(1),
+      next: 'has room',
+      reserve: 'is full',
+    },
+    child.complaints(),
+  );
+});

@@ -66,8 +66,11 @@ type WriterParts<M extends MachineTypes> = SnapshotPlan & {
   /** The journal, and its open descriptor. */
   readonly path: string;
   readonly fd: number;
-  /** Whether the journal is still this process's own: nothing is left beside a journal that was removed. */
-  readonly isOwn: () => Promise<boolean>;
+  /**
+   * False once the journal is no longer this process's own, since nothing is left beside a journal that was removed; and
+   * once the disk was full, since the journal needs the space.
+   */
+  readonly isAllowed: () => Promise<boolean>;
   readonly past: PastFiles | undefined;
   readonly written: WrittenSnapshots | null;
 };
@@ -87,7 +90,10 @@ const writeAll = (fd: number, bytes: Buffer, start: number): void => {
     done += writeSync(fd, bytes, done, bytes.length - done, start + done);
 };
 
-/** Writes the bytes at `position`; at 0 as a new file, which takes the place of the old one when it is whole. */
+/**
+ * Writes the bytes at `position`; at 0 as a new file, which takes the place of the old one when it is whole. What a full
+ * disk has taken is removed again, since the journal needs that space.
+ */
 const store = (path: string, bytes: Buffer, position: number): void => {
   const draft = `${path}.new`;
   if (position === 0) rmSync(draft, { force: true });
@@ -95,6 +101,10 @@ const store = (path: string, bytes: Buffer, position: number): void => {
   try {
     writeAll(fd, bytes, position);
     ftruncateSync(fd, position + bytes.length);
+  } catch (error) {
+    if (position === 0) rmSync(draft, { force: true });
+    else ftruncateSync(fd, position);
+    throw error;
   } finally {
     closeSync(fd);
   }
@@ -150,9 +160,9 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   }
 
   async #write(): Promise<void> {
-    const isOwn = !this.#isOver && (await this.#journal.isOwn());
+    const isAllowed = !this.#isOver && (await this.#journal.isAllowed());
     const point = this.#point;
-    if (!isOwn || this.#isOver || point === null || this.#added(point.seq) <= 0) return;
+    if (!isAllowed || this.#isOver || point === null || this.#added(point.seq) <= 0) return;
     try {
       if (point.size > JOURNAL_BYTES_MAX) this.#isOver = true;
       else this.#written = this.#append(point);
