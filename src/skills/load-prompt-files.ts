@@ -19,6 +19,8 @@ import { findPromptFiles, readPromptText } from './read-prompt-file.js';
 export const NAME_MAX = 64;
 export const DESCRIPTION_MAX = 1_024;
 const HINT_MAX = 100;
+/** Files of a project that are read. More would make each start slow. */
+const PROJECT_FILES_MAX = 500;
 
 /** A name that can be typed and declared: `My Skill` becomes `my-skill`. Perhaps empty. */
 const usableName = (name: string): string =>
@@ -114,6 +116,11 @@ const loadPromptFile = async (file: string, place: PromptPlace): Promise<LoadedF
   return skillOf(file, place, matter);
 };
 
+const tooMany = ({ folder }: PromptPlace): PromptFault => ({
+  ...{ file: folder, line: null, weight: 'skipped' },
+  text: `a project has at most ${PROJECT_FILES_MAX} skills and commands; the others are not read`,
+});
+
 /** `taken`: names of built-in commands. They win. */
 export const loadPromptFiles = async (
   sources: PromptSources,
@@ -122,20 +129,29 @@ export const loadPromptFiles = async (
   const byName = new Map<string, PromptFile>();
   const faults: PromptFault[] = [];
   const seen = new Set<string>();
+  let left = PROJECT_FILES_MAX;
   for (const place of promptPlaces(sources)) {
     const found = await findPromptFiles(place);
     faults.push(...found.faults);
     for (const file of found.files) {
       const real = realPathOf(file) ?? file;
       if (seen.has(real)) continue;
+      if (place.owner === 'project') left -= 1;
+      if (place.owner === 'project' && left < 0) {
+        if (left === -1) faults.push(tooMany(place));
+        break;
+      }
       const loaded = await loadPromptFile(file, place);
       faults.push(...loaded.faults);
       if (loaded.file === null) continue;
       seen.add(real);
       const { name, kind } = loaded.file;
       const first = byName.get(name);
-      const note = (text: string): void => void faults.push({ file, line: null, text, weight: 'note' });
-      if (first !== undefined) note(`it is not used: ${first.file} has the same name, ${name}`);
+      const note = (text: string, weight: PromptFault['weight'] = 'note'): void =>
+        void faults.push({ file, line: null, text, weight });
+      const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
+      if (first !== undefined)
+        note(`it is not used: ${first.file} has the same name, ${name}`, isReplaced ? 'replaced' : 'note');
       else byName.set(name, loaded.file);
       if (first === undefined && taken.includes(name))
         note(

@@ -24,12 +24,15 @@ export type PromptFile = {
   readonly offered: 'toModel' | 'toUser';
 };
 
-/** `skipped`: the file is not used. `note`: it is used, but something is odd. */
+/**
+ * `replaced`: a file of the user is not used, since the project has one of the same name. `skipped`: the file is not
+ * used. `note`: it is used, but something is odd.
+ */
 export type PromptFault = {
   readonly file: string;
   readonly line: number | null;
   readonly text: string;
-  readonly weight: 'skipped' | 'note';
+  readonly weight: 'replaced' | 'skipped' | 'note';
 };
 
 export type PromptFiles = {

@@ -45,9 +45,12 @@ const warnOfFaults = (
   faultText: (fault: PromptFault) => string,
   warn: (text: string) => void,
 ): void => {
-  const skipped = faults.filter(({ weight }) => weight === 'skipped');
-  for (const fault of skipped.slice(0, TOLD_MAX)) warn(faultText(fault));
-  const left = skipped.length - TOLD_MAX;
+  // Faults of a project must not hide that it replaces what the user would expect.
+  const told = (['replaced', 'skipped'] as const).flatMap((wanted) =>
+    faults.filter(({ weight }) => weight === wanted),
+  );
+  for (const fault of told.slice(0, TOLD_MAX)) warn(faultText(fault));
+  const left = told.length - TOLD_MAX;
   if (left > 0) warn(`${left} more faults in skills and commands: pawl skills lists them.`);
 };
 
