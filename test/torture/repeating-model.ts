@@ -43,7 +43,7 @@ const isSeen = (planned: PlannedCall, body: WireBody): boolean => {
     const result = results.get(String(block.id));
     if (result === undefined) return false;
     return planned.proof === null
-      ? !/outcome unknown|^failed|not run/.test(result)
+      ? !/outcome unknown|effects unknown|^failed|not run/.test(result)
       : result.includes(planned.proof);
   });
 };
