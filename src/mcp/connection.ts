@@ -39,11 +39,15 @@ export type ConnectionOptions = {
 };
 
 const START_MS = 30_000;
+const MESSAGE_MAX = 300;
 
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   const inner = error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
-  return inner.message || ('code' in inner ? String(inner.code) : inner.name);
+  const text = inner.message || ('code' in inner ? String(inner.code) : inner.name);
+  // A server chooses its words: they can be a whole web page.
+  const line = text.slice(0, 4 * MESSAGE_MAX).replace(/\s+/g, ' ');
+  return line.length > MESSAGE_MAX ? `${line.slice(0, MESSAGE_MAX)}…` : line;
 };
 
 class ServerConnection implements Connection {

@@ -5,6 +5,7 @@ import {
   deserializeMessage,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
+  ProtocolError,
   StreamableHTTPClientTransport,
   type Tool,
   type Transport,
@@ -133,7 +134,8 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
     };
   } catch (error) {
     await transport.close();
-    const reason = why();
+    // What the server itself answered says more than that it has ended since.
+    const reason = error instanceof ProtocolError ? null : why();
     throw reason === null ? error : new Error(reason, { cause: error });
   }
 };

@@ -134,6 +134,23 @@ test('a server that changes its tools all the time is one line', async (t) => {
   ]);
 });
 
+test('a server that refuses with a whole page is one short line', async (t) => {
+  const page = `say({ id: m.id, error: { code: -32000, message: 'Not here.\\n' + '<p>no</p>\\n'.repeat(100_000) } });`;
+  const script = plainScript(
+    t,
+    `process.stdin.on('data', (line) => {
+       const m = JSON.parse(String(line).split('\\n')[0]);
+       const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+       ${page}
+     });`,
+  );
+  const { session, warned } = await openKnown(t, [stdioServer('odd', script)], ['act']);
+  session.connect();
+  const said = await warned('odd');
+  assert.match(said, /^the MCP server odd can't be used: .*Not here\. <p>no<\/p> /);
+  assert.ok(said.length < 400, String(said.length));
+});
+
 test('lines that are no messages are logged and ignored', async (t) => {
   const { tool, stateFolder } = await openOdd(
     t,

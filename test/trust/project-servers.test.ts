@@ -80,6 +80,24 @@ test("the nearest file wins, and the user's own server of the same name wins ove
   );
 });
 
+test("names that differ in capital letters are one name: a project's Docs is not beside the user's docs", async (t) => {
+  const { workspace, repository, trust, write } = makeStage(t);
+  write({ DOCS: { command: 'far' }, other: { command: 'far' } }, repository);
+  write({ Docs: { command: 'near' } });
+  const { servers } = await readProjectServers(workspace);
+  assert.deepEqual(
+    servers.map(({ server }) => server.name),
+    ['Docs', 'other'],
+  );
+  for (const { executable } of servers) await trust.allow(workspace, executable);
+  const own = servers.map(({ server }) => ({ ...server, name: 'docs' })).slice(0, 1);
+  const left = await allowedServers(workspace, own, trust, () => undefined);
+  assert.deepEqual(
+    left.servers.map(({ name }) => name),
+    ['other'],
+  );
+});
+
 test('broken and hostile files are said and not used', async (t) => {
   const { workspace, top, write } = makeStage(t);
   const file = path.join(workspace, '.mcp.json');

@@ -76,6 +76,9 @@ const placeOf = (workspace: string): ProjectPlace => ({
   environment: process.env,
 });
 
+/** `Docs` must not stand beside the user's `docs`. */
+const nameKey = ({ name }: McpServer): string => name.toLowerCase();
+
 /** Of equal names the nearest file wins. Reads files only. */
 export const readProjectServers = async (workspace: string): Promise<ProjectServers> => {
   const place = placeOf(workspace);
@@ -85,9 +88,9 @@ export const readProjectServers = async (workspace: string): Promise<ProjectServ
     const named = await readFile(file, place.top);
     faults.push(...named.faults);
     for (const server of named.servers.filter(({ enabled }) => enabled)) {
-      if (byName.has(server.name)) continue;
+      if (byName.has(nameKey(server))) continue;
       const executable = await executableOf(server, place);
-      byName.set(server.name, executable === null ? null : { server, executable });
+      byName.set(nameKey(server), executable === null ? null : { server, executable });
       if (executable === null)
         faults.push(`${file}: ${server.name} has more settings than anybody would read.`);
     }
@@ -119,7 +122,7 @@ export const allowedServers = async (
 ): Promise<AllowedServers> => {
   const { servers, faults } = await readProjectServers(workspace);
   for (const fault of faults) warn(fault);
-  const others = servers.filter(({ server }) => !own.some(({ name }) => name === server.name));
+  const others = servers.filter(({ server }) => !own.some((one) => nameKey(one) === nameKey(server)));
   const { allowed, open } = await settleExecutables(trust, workspace, [
     async () => others.map(({ executable }) => executable),
   ]);
