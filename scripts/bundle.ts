@@ -12,6 +12,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
+import { lateBuiltins, latePackages } from './late-modules.js';
 import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
 
@@ -40,64 +41,6 @@ const requireBuiltins: Plugin = {
     }));
   },
 };
-
-/** Modules of Node's that most runs of the program never use; the program loads them with the first use. */
-const LATE = ['https', 'readline', 'tls', 'worker_threads', 'zlib'];
-
-/** Replaces each of them by a module whose exports are resolved on first use. */
-const lateBuiltins: Plugin = {
-  name: 'late-builtins',
-  setup(builder) {
-    builder.onResolve({ filter: new RegExp(`^node:(${LATE.join('|')})$`) }, ({ path: name, kind }) =>
-      kind === 'import-statement' ? { path: name, namespace: 'late-builtin' } : undefined,
-    );
-    builder.onLoad({ filter: /./, namespace: 'late-builtin' }, ({ path: name }) => ({
-      contents: `for (const key of ${JSON.stringify(Object.getOwnPropertyNames(process.getBuiltinModule(name) ?? {}))})
-        Object.defineProperty(exports, key, { enumerable: true, get: () => process.getBuiltinModule('${name}')[key] });`,
-    }));
-  },
-};
-
-/** Packages of which modules that are loaded late import values. */
-const LATE_PACKAGES = [
-  '@agentclientprotocol/sdk',
-  '@modelcontextprotocol/client',
-  '@modelcontextprotocol/server',
-  '@modelcontextprotocol/server/stdio',
-];
-
-/** The names that ES module text imports from a package. */
-const importedFrom = (text: string, name: string): readonly string[] =>
-  [...text.matchAll(/\bimport\s*\{([^}]*)\}\s*from\s*"([^"]*)"/g)]
-    .filter(([, , from]) => from === name)
-    .flatMap(([, names = '']) => names.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')));
-
-/**
- * Runs these packages on first use. Our own code (`own`) is bundled before them, as one module: their imports stand at its
- * top, and they would run at each start, which takes 40 ms.
- */
-const latePackages = (own: string): Plugin => ({
-  name: 'late-packages',
-  setup(builder) {
-    builder.onResolve({ filter: /^@/ }, ({ path: name, kind, namespace }) =>
-      kind === 'import-statement' && namespace === 'file' && LATE_PACKAGES.includes(name)
-        ? { path: name, namespace: 'late-package' }
-        : undefined,
-    );
-    builder.onResolve({ filter: /^used-of:/ }, ({ path: name }) => ({
-      path: name.slice('used-of:'.length),
-      namespace: 'used-of-package',
-    }));
-    builder.onLoad({ filter: /./, namespace: 'late-package' }, ({ path: name }) => ({
-      contents: `for (const key of ${JSON.stringify(importedFrom(own, name))})
-        Object.defineProperty(exports, key, { enumerable: true, get: () => require('used-of:${name}')[key] });`,
-    }));
-    builder.onLoad({ filter: /./, namespace: 'used-of-package' }, ({ path: name }) => ({
-      contents: `export { ${importedFrom(own, name).join(', ')} } from '${name}';`,
-      resolveDir: fileURLToPath(new URL('..', import.meta.url)),
-    }));
-  },
-});
 
 /** Zod's messages in fifty languages are 300 kB that nobody here reads; English is what it starts with. */
 const englishOnly: Plugin = {
