@@ -107,7 +107,7 @@ export class ToolRuns {
   /** Settles a call whose effect only its tool can find: it is waited for, starts if it had not begun, or is unknown. */
   recoverOpaque(batchId: string, call: JudgedCall): void {
     const run = this.#add(batchId, call);
-    void this.#recoverOpaque(run);
+    this.#awaitAtEnd(this.#recoverOpaque(run));
   }
 
   /** With `force` the machine has settled the calls: they end at once and post nothing more. */
@@ -233,8 +233,7 @@ export class ToolRuns {
     const performed = this.#perform(run, perform).finally(
       () => this.#closing || lookAfter(this.#equipment.hooks, this.#settings(), run),
     );
-    const returned: Promise<void> = performed.then(() => void this.#returning.delete(returned));
-    this.#returning.add(returned);
+    this.#awaitAtEnd(performed);
     const first = await Promise.race([performed, run.gaveUp]);
     void performed.then((late) => {
       if (late !== first) this.#countLate(run, late);
@@ -258,6 +257,12 @@ export class ToolRuns {
     const fault = uncountable(`the tool ${call.tool}`, usageFault);
     this.#post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault });
     return outcome;
+  }
+
+  /** The end of the session waits for it: what it spends is then still counted. */
+  #awaitAtEnd(work: Promise<unknown>): void {
+    const returned: Promise<void> = work.then(() => void this.#returning.delete(returned));
+    this.#returning.add(returned);
   }
 
   /** The usage of a call that was given up still counts. */
