@@ -15,6 +15,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   ports: 4,
   'ask/ports.ts': 4.1,
   providers: 4.2,
+  figures: 4.2,
   files: 4.3,
   secrets: 4.3,
   programs: 4.4,
