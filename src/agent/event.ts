@@ -84,7 +84,10 @@ export type LlmEvent =
   | Of<'TextDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ReasoningDelta', { readonly requestId: string; readonly text: string }>
   | Of<'ToolCallDelta', { readonly requestId: string; readonly tool: string; readonly text: string }>
-  /** `message` is null if the reply had nothing to store. `calls`: its judged calls, in order. */
+  /**
+   * `message` is null if the reply had nothing to store. `calls`: its judged calls, in order. `firstPieceAt`: the time at
+   * which the first piece of the reply came; absent if there was none.
+   */
   | Of<
       'LlmCompleted',
       {
@@ -93,6 +96,7 @@ export type LlmEvent =
         readonly calls: readonly JudgedCall[];
         readonly stopReason: StopReason;
         readonly usage: Usage;
+        readonly firstPieceAt?: number;
       }
     >
   | Of<
@@ -103,6 +107,7 @@ export type LlmEvent =
         readonly usage: Usage | null;
         /** Random share of the extra delay, 0 to 1, drawn by the runtime, since the machine is deterministic. */
         readonly jitter: number;
+        readonly firstPieceAt?: number;
       }
     >
   /** The user's stopping policy held the call back, so it was not sent. */

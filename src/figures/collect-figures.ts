@@ -1,3 +1,4 @@
+import type { Event } from '../agent/event.js';
 import { initialState } from '../agent/machine.js';
 import { addUsage, isSpendingId } from '../agent/moves/common/count-usage.js';
 import type { State, UsageTotals } from '../agent/state.js';
@@ -132,6 +133,14 @@ export class FigureCollector {
     if (open !== undefined) open.firstPieceMs ??= this.#clock.elapsed + this.#clock.since(event.at);
   }
 
+  /** The journal itself says when a reply that has ended began. */
+  #divideReply(event: Event, { atMs }: Moment): void {
+    if (event.type !== 'LlmCompleted' && event.type !== 'LlmFailed') return;
+    const open = this.#requestOpen(event.requestId);
+    if (open === undefined || event.firstPieceAt === undefined) return;
+    open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
+  }
+
   /** The first step of a new process: the time before it belongs to none. */
   #open(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
@@ -208,6 +217,7 @@ export class FigureCollector {
   /** Returns the work that has begun with the step. */
   #apply(step: FigureStep, moment: Moment): readonly OpenActivity[] {
     const { event, state, path, actions } = step;
+    this.#divideReply(event, moment);
     const before = this.#state;
     this.#state = state;
     this.#seq = moment.seq;

@@ -153,6 +153,24 @@ test('the gap of a fork is no crash, and a request that nobody ended stays open'
   assert.deepEqual([request?.ending, request?.sent, request?.endSeq], ['open', 2, null]);
 });
 
+test('the journal says when a reply began, and nothing else is believed', () => {
+  const steps = stepsOf('> @0 Start\n> @100 UserInput "hi"\n> @1000 LlmCompleted req-1 says "hello"\n');
+  const withFirst = (firstPieceAt: number) =>
+    figuresOf(
+      header(),
+      steps.map((step) =>
+        step.event.type === 'LlmCompleted' ? { ...step, event: { ...step.event, firstPieceAt } } : step,
+      ),
+    );
+  const divided = withFirst(400);
+  assert.deepEqual([divided.time.waiting, divided.time.streaming, divided.time.request], [300, 600, 0]);
+  assert.equal(divided.requests[0]?.firstPieceMs, 400);
+  for (const odd of [-1e15, 1e15]) {
+    const { time } = withFirst(odd);
+    assert.ok(time.waiting + time.streaming === 900 && time.waiting * time.streaming === 0, String(odd));
+  }
+});
+
 test('deltas of a running session divide a reply; a live session reaches to now', () => {
   const steps = stepsOf(
     '> @0 Start\n> @0 UserInput "hi"\n> @300 TextDelta req-1 "a"\n> @400 TextDelta req-1 "b"\n',

@@ -70,7 +70,9 @@ test('a model that falls silent is asked again by the machine, after its wait', 
   await settle();
   on.clock.advance(90_000);
   const failed = await on.until(({ event }) => event.type === 'LlmFailed');
-  assert.equal(failed.event.type === 'LlmFailed' && failed.event.jitter, 0.5);
+  assert.ok(failed.event.type === 'LlmFailed');
+  assert.equal(failed.event.jitter, 0.5);
+  assert.equal(failed.event.at - (failed.event.firstPieceAt ?? 0), 90_000, 'it says when the reply began');
   assert.equal(failed.state.name, 'Error');
   on.clock.advance(1_125); // half of the quarter that chance may add
   const state = await on.rest();

@@ -45,6 +45,7 @@ const images = optional(list(imageShape));
 const queued: Shape<QueuedInput> = object<QueuedInput>({ inputId: text, text, mode, images });
 const call = { batchId: text, callId: text };
 const piece = { requestId: text, text };
+const firstPieceAt = optional(finite);
 
 type FieldsOf<T extends EventType> = { readonly [K in T]: Fields<Omit<On<K>, 'type' | 'at'>> };
 
@@ -85,8 +86,15 @@ export const eventFields: FieldsOf<EventType> = {
     calls: list(judgedCallShape),
     stopReason: stopReasonShape,
     usage: usageShape,
+    firstPieceAt,
   },
-  LlmFailed: { requestId: text, error: modelErrorShape, usage: nullable(usageShape), jitter: share },
+  LlmFailed: {
+    requestId: text,
+    error: modelErrorShape,
+    usage: nullable(usageShape),
+    jitter: share,
+    firstPieceAt,
+  },
   PolicyStopped: { requestId: text, why: text },
   CallPreviewed: { ...call, preview: previewShape },
   ToolStarted: { ...call, before: optional(text), after: optional(text) },

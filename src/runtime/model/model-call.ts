@@ -15,6 +15,8 @@ import { OpenRequests, type ReplyEnding, readStream, type Streamed } from './rea
 import { showsImages, withImages } from './request-images.js';
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+/** When the first piece of a reply came; empty if none came. */
+type FirstPiece = { readonly firstPieceAt?: number };
 
 const keyOf = (piece: Streamed): string =>
   piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
@@ -121,6 +123,7 @@ export class ModelCalls {
     session: SessionData,
   ): Promise<void> {
     const { settings } = session;
+    let begun: FirstPiece = {};
     const joiner = createJoiner(this.#equipment.clock, (key, text) =>
       postDelta(this.#post, requestId, key, text),
     );
@@ -136,7 +139,10 @@ export class ModelCalls {
       clock: this.#equipment.clock,
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,
-      onPiece: (piece) => joiner.add(keyOf(piece), piece.text),
+      onPiece: (piece) => {
+        begun = { firstPieceAt: begun.firstPieceAt ?? this.#equipment.clock.now() };
+        joiner.add(keyOf(piece), piece.text);
+      },
       onLateUsage: (tokens) =>
         this.#post({
           type: 'UsageReported',
@@ -149,17 +155,26 @@ export class ModelCalls {
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'aborted') return joiner.drop();
     joiner.flush();
-    if (ending.type === 'failed') this.#fail(requestId, ending, model);
-    else await this.#complete(requestId, ending, model, settings.workspace);
+    if (ending.type === 'failed') this.#fail({ requestId, ...begun }, ending, model);
+    else await this.#complete({ requestId, ...begun }, ending, model, settings.workspace);
   }
 
-  #fail(requestId: string, ending: Extract<ReplyEnding, { readonly type: 'failed' }>, model: Model): void {
+  #fail(
+    request: FirstPiece & { readonly requestId: string },
+    ending: Extract<ReplyEnding, { readonly type: 'failed' }>,
+    model: Model,
+  ): void {
     const usage = ending.usage === null ? null : priceUsage(ending.usage, model.facts.prices);
     const jitter = this.#equipment.random();
-    this.#post({ type: 'LlmFailed', requestId, error: ending.error, usage, jitter });
+    this.#post({ type: 'LlmFailed', ...request, error: ending.error, usage, jitter });
   }
 
-  async #complete(requestId: string, reply: Completed, model: Model, workspace: string): Promise<void> {
+  async #complete(
+    request: FirstPiece & { readonly requestId: string },
+    reply: Completed,
+    model: Model,
+    workspace: string,
+  ): Promise<void> {
     const { tools, redactor } = this.#equipment;
     const judged = new Map<RawCall, JudgedCall>();
     for (const part of reply.parts) {
@@ -169,6 +184,7 @@ export class ModelCalls {
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
     const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
     const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
-    this.#post({ type: 'LlmCompleted', requestId, message, calls: [...judged.values()], stopReason, usage });
+    const calls = [...judged.values()];
+    this.#post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage });
   }
 }
