@@ -29,7 +29,7 @@ export type {
   AskOutcome,
   AskRun,
   ResumeOptions,
-} from './ask/api/ask.js';
+} from './ask/api/asker.js';
 export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
 export type { Outcome } from './ask/run/state.js';
 export type { InputSource } from './ask/runtime/inputs.js';

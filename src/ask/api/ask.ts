@@ -3,121 +3,31 @@ import { isLimited } from '../../agent/values/limit.js';
 import { reportThrough } from '../../api/report-error.js';
 import { EnvironmentUnavailable } from '../../ask-values.js';
 import type { Clock } from '../../ports/clock.js';
-import type { JournalStore, OpenJournal } from '../../ports/journal.js';
+import type { OpenJournal } from '../../ports/journal.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { attempt } from '../../runtime/attempt.js';
 import { checkModel } from '../../runtime/check-input.js';
 import { systemClock } from '../../runtime/clock.js';
 import { newSessionId } from '../../runtime/session-id.js';
+import { createRedactor } from '../../secrets/redactor.js';
+import { secretsOf } from '../../secrets/secret-variables.js';
 import { chooseEnvironment } from '../environments/choose-environment.js';
 import { askMachine } from '../journal/ask-journal.js';
 import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '../ports.js';
 import { codeModeInstructions, subcallInstructions } from '../prompt/code-mode.js';
 import type { ChangedLimits } from '../run/event.js';
-import {
-  allowedModels,
-  type CodeSettings,
-  defaultCodeSettings,
-  type RunLimits,
-  readRunLimits,
-} from '../run/settings.js';
-import type { Outcome } from '../run/state.js';
-import type { AskEquipment, StopPolicy } from '../runtime/dependencies.js';
-import { type InputSource, measureInputs, verifyInputs } from '../runtime/inputs.js';
+import { allowedModels, type CodeSettings, defaultCodeSettings, readRunLimits } from '../run/settings.js';
+import type { AskEquipment } from '../runtime/dependencies.js';
+import { measureInputs, verifyInputs } from '../runtime/inputs.js';
 import { LiveTree } from '../runtime/live-tree.js';
-import { type Pieces, piecesOf } from '../tree/pieces.js';
+import { piecesOf } from '../tree/pieces.js';
 import { canGoOn } from '../tree/raise-limits.js';
-import { initialTree, type Tree } from '../tree/tree-state.js';
+import { initialTree } from '../tree/tree-state.js';
+import type { Asker, AskerOptions, AskOptions, AskRun, EnvironmentKinds, ResumeOptions } from './asker.js';
 import { reserveOf } from './estimate-cost.js';
 
 /** Code mode as a library: questions about inputs that are too large for a model's window. */
-
-type EnvironmentKinds = Readonly<Record<EnvironmentName, EnvironmentKind>>;
-
-export type AskerOptions = {
-  readonly model: Model;
-  /** The model for sub-calls. Default: `model`. */
-  readonly subModel?: Model;
-  /** Further models that programs may name: `llm_query(prompt, model)`. */
-  readonly models?: readonly Model[];
-  readonly journals: JournalStore<AskTypes>;
-  /** The environments for programs. Default: the ones that come with Pawl. */
-  readonly environments?: EnvironmentKinds;
-  readonly clock?: Clock;
-  /** Called before every model call, in addition to the limits. */
-  readonly policy?: StopPolicy;
-  /** Called with faults that do not stop a run. Default: emits a process warning. */
-  readonly report?: (fault: Error) => void;
-};
-
-/** Settings of a run. A missing field has its default. */
-export type AskSettingsPatch = Partial<
-  Omit<
-    AskSettings,
-    | 'model'
-    | 'subModel'
-    | 'models'
-    | 'question'
-    | 'inputs'
-    | 'files'
-    | 'environment'
-    | 'limits'
-    | 'childLimits'
-  >
-> & { readonly limits?: Partial<RunLimits>; readonly childLimits?: Partial<RunLimits> };
-
-export type AskOptions = {
-  readonly question: string;
-  /** UTF-8 files (unchanged until the run ends), or texts and JSON (kept in the journal). At most 100 MB in all. */
-  readonly contexts: readonly InputSource[];
-  /** The folder that the run is listed under. */
-  readonly workspace: string;
-  /** Default: `javascript` where it works, else `quickjs`. */
-  readonly environment?: EnvironmentName;
-  readonly settings?: AskSettingsPatch;
-  /** Called with every step, from the first. */
-  readonly watcher?: Watcher<AskTypes>;
-};
-
-/** The outcome of a run, with counts of the prompts that its programs sent to models. */
-export type AskOutcome = Outcome & { readonly pieces: Pieces };
-
-export type AskRun = {
-  readonly id: string;
-  readonly settings: AskSettings;
-  /** Why the run does not use the best environment; null if it does. */
-  readonly note: string | null;
-  /** The incomplete end that was cut off the journal of a resumed run. */
-  readonly tornTail: OpenJournal['tornTail'];
-  /** Rejects with the error that stopped the run before its end, e.g. a full disk. */
-  readonly outcome: Promise<AskOutcome>;
-  state(): Tree;
-  /** Calls the watcher with every step from now on. The returned function removes it. */
-  watch(watcher: Watcher<AskTypes>): () => void;
-  /** Ends the run; `outcome` then has the status `cancelled`. */
-  cancel(): Promise<void>;
-  /** Stops the run so that it can be resumed. The journal's lock is free when the promise resolves. */
-  close(): Promise<void>;
-};
-
-export type Asker = {
-  ask(options: AskOptions): Promise<AskRun>;
-  /**
-   * Continues an interrupted run; answered model calls are not repeated. A finished run is only opened for reading,
-   * unless `limits` is given and a limit ended the run or refused some of its sub-calls.
-   */
-  resume(sessionId: string, options?: Watcher<AskTypes> | ResumeOptions): Promise<AskRun>;
-};
-
-export type ResumeOptions = {
-  /** Called with every step from the resume on. */
-  readonly watcher?: Watcher<AskTypes>;
-  /** New limits; a missing one stays as it was. 0 means no limit; `timeMs` counts from now. */
-  readonly limits?: ChangedLimits;
-  /** Resume the run even if another process may have it open. That process stops before it writes again. */
-  readonly takeOver?: boolean;
-};
 
 /** The built-in environments, imported when the first run begins. */
 const loadEnvironments = async (): Promise<EnvironmentKinds> => {
@@ -289,9 +199,15 @@ class Askers implements Asker {
         `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
       );
     };
-    const policy = this.#options.policy ?? null;
-    const { blobs } = this.#options.journals;
-    return { model, environment, blobs, instructions, policy, clock: this.#clock, random: Math.random };
+    const { effort = 'auto', policy = null, journals, secrets = {} } = this.#options;
+    return {
+      ...{ model, environment, instructions, policy },
+      blobs: journals.blobs,
+      effort: effort === 'auto' ? {} : { effort },
+      redactor: createRedactor(secretsOf(process.env, secrets)),
+      clock: this.#clock,
+      random: Math.random,
+    };
   }
 }
 

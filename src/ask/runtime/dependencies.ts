@@ -1,6 +1,7 @@
 import type { Clock } from '../../ports/clock.js';
 import type { Blobs } from '../../ports/journal.js';
-import type { Model } from '../../ports/model.js';
+import type { Model, ModelRequest } from '../../ports/model.js';
+import type { Redactor } from '../../secrets/redactor.js';
 import type { EnvironmentKind } from '../ports.js';
 import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
 
@@ -16,6 +17,10 @@ export type AskEquipment = {
   readonly blobs: Pick<Blobs, 'get'>;
   /** System instructions for runs with an environment, fixed when the root began. */
   readonly instructions: string;
+  /** Part of every request; empty: the model decides. */
+  readonly effort: Pick<ModelRequest, 'effort'>;
+  /** Replaces secrets in requests. The journal keeps the programs' texts unchanged. */
+  readonly redactor: Redactor;
   /** Null if the user has none. */
   readonly policy: StopPolicy | null;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-import type { AssistantMessage, AssistantPart } from '../../agent/message.js';
+import type { AssistantMessage, AssistantPart, Message } from '../../agent/message.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Model, TokenUsage } from '../../ports/model.js';
@@ -11,6 +11,7 @@ import {
   readStream,
 } from '../../runtime/model/read-stream.js';
 import type { Post } from '../../runtime/posted-event.js';
+import type { Redactor } from '../../secrets/redactor.js';
 import type { AskSettings, AskTypes } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
 import type { Run } from '../run/state.js';
@@ -37,6 +38,12 @@ const messageOf = (reply: Completed, model: string): AssistantMessage | null => 
   const cut = reply.stopReason !== 'end' && reply.stopReason !== 'toolUse';
   return { role: 'assistant', model, cut, parts };
 };
+
+/** The message without secrets. Only texts from inputs and programs can hold one; the model wrote its own replies. */
+const withoutSecrets = (message: Message, redactor: Redactor): Message =>
+  message.role === 'assistant' || redactor.isIdle
+    ? message
+    : { ...message, parts: message.parts.map((part) => ({ ...part, text: redactor.clean(part.text) })) };
 
 const waitAtMost = async (clock: Clock, limitMs: number, work: Promise<void>): Promise<void> => {
   let cancel = (): void => undefined;
@@ -102,16 +109,19 @@ export class TreeCalls {
   async #call(action: CallAction, run: Run): Promise<void> {
     const { requestId, length, purpose } = action;
     const settings = this.#settings;
+    const { clock, effort, instructions, redactor } = this.#equipment;
     const model = this.#equipment.model(run.model);
+    const messages = requestMessages(run.conversation, length, model.id);
     const late: { usage: TokenUsage | null } = { usage: null };
     const reading = readStream({
       model,
       request: {
-        instructions: purpose === 'plain' ? settings.subcallInstructions : this.#equipment.instructions,
+        instructions: purpose === 'plain' ? settings.subcallInstructions : instructions,
         tools: [],
-        messages: requestMessages(run.conversation, length, model.id),
+        messages: messages.map((message) => withoutSecrets(message, redactor)),
+        ...effort,
       },
-      clock: this.#equipment.clock,
+      clock,
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,
       onPiece: () => undefined,

@@ -1,4 +1,4 @@
-import type { AskSettingsPatch } from '../../ask/api/ask.js';
+import type { AskSettingsPatch } from '../../ask/api/asker.js';
 import type { EnvironmentName } from '../../ask/ports.js';
 import type { ChangedLimits } from '../../ask/run/event.js';
 import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../flags.js';
@@ -9,6 +9,7 @@ export const askFlags: readonly (readonly [string, string])[] = [
   flagOf('ask.environment'),
   ['--model <provider/name>', 'the model to use'],
   flagOf('ask.sub_model'),
+  flagOf('effort'),
   ['--base-url <url>', 'address of the provider, if not its usual one'],
   flagOf('ask.max_depth'),
   flagOf('ask.max_iterations'),
@@ -24,7 +25,16 @@ export const askFlags: readonly (readonly [string, string])[] = [
 
 export type AskFlags = Pick<
   RunFlags,
-  'model' | 'baseUrl' | 'json' | 'maxUsd' | 'maxTokens' | 'maxMinutes' | 'continue' | 'takeOver' | 'verbose'
+  | 'model'
+  | 'effort'
+  | 'baseUrl'
+  | 'json'
+  | 'maxUsd'
+  | 'maxTokens'
+  | 'maxMinutes'
+  | 'continue'
+  | 'takeOver'
+  | 'verbose'
 > & {
   readonly context?: readonly string[];
   readonly environment?: string;

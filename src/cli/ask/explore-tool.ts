@@ -51,13 +51,13 @@ export const createExploreTool = (load: () => Promise<ExploreNeeds>): Tool =>
     },
   });
 
-/** The tool with the session's model. Its runs are stored beside the sessions in `folder`. */
-export const exploreTool = (model: Model, folder: string): Tool =>
+/** The tool with the session's model and secrets. Its runs are stored beside the sessions in `folder`. */
+export const exploreTool = (model: Model, folder: string, secrets: Readonly<Record<string, string>>): Tool =>
   createExploreTool(async () => {
     const [{ createAsker }, { fileAskJournals }] = await Promise.all([
       import('../../ask/api/ask.js'),
       import('../../ask/journal/ask-journal.js'),
     ]);
     const journals = fileAskJournals({ folder });
-    return { journals, asker: createAsker({ model, journals }) };
+    return { journals, asker: createAsker({ model, journals, secrets }) };
   });

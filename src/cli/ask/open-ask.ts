@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { isLimited, type Limit } from '../../agent/values/limit.js';
-import { type AskRun, createAsker } from '../../ask/api/ask.js';
+import { createAsker } from '../../ask/api/ask.js';
+import type { AskRun } from '../../ask/api/asker.js';
 import { fileAskJournals } from '../../ask/journal/ask-journal.js';
 import type { AskSettings, AskTypes } from '../../ask/ports.js';
 import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '../../ask/runtime/inputs.js';
@@ -10,15 +11,16 @@ import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
-import { refuseTakeOver, usageStop } from '../flags.js';
+import { effortOf, refuseTakeOver, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { findSession, lastSession } from '../sessions/stored-sessions.js';
-import { type Configured, withConfig } from '../settings/apply-config.js';
+import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,
   patience,
   realWorkspace,
   type Warn,
+  warnOfEffort,
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { type AskFlags, askSettingsOf, changedLimitsOf, environmentOf, frozenFlags } from './ask-flags.js';
@@ -119,6 +121,7 @@ type AllFlags = AskFlags & Configured;
 const connect = async (wanted: string | undefined, flags: AllFlags, warn: Warn): Promise<Model> => {
   const model = await connectModel(wanted, flags, process.cwd());
   warnOfUnknown(model, warn);
+  warnOfEffort(model, effortOf(flags), warn);
   return model;
 };
 
@@ -140,8 +143,11 @@ const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void 
 const makeAsker = async (flags: AllFlags, before: AskSettings | null, folder: string, warn: Warn) => {
   const models = await connectBoth(flags, before, warn);
   refuseUnpriced(Object.values(models), (before ?? askSettingsOf(flags)).limits?.usd);
+  const effort = effortOf(flags);
   return createAsker({
     ...models,
+    ...(effort === null ? {} : { effort }),
+    secrets: keysIn(flags.variables ?? {}),
     journals: fileAskJournals({ folder }),
     report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
   });
@@ -165,7 +171,7 @@ const openAgain = async (id: string, given: Words, { watcher, warn }: OpeningRun
 /** Opens a new run. Checks the command line before configuration, files and models, so that its errors come first. */
 const openNew = async ({ flags: given, words, workspace }: Words, { watcher, warn }: OpeningRun) => {
   const { question, contexts } = readAsked(given.context ?? [], words);
-  for (const read of [askSettingsOf, environmentOf]) read(given);
+  for (const read of [askSettingsOf, environmentOf, effortOf]) read(given);
   const flags = await withConfig(given, workspace, { command: 'ask', resumed: false, warn });
   const [own, environment] = [askSettingsOf(flags), environmentOf(flags)];
   const folder = openStateFolder(process.env);

@@ -3,7 +3,7 @@ import type { McpServer } from '../../config/mcp-servers.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { RunFlags } from '../flags.js';
-import type { Configured } from '../settings/apply-config.js';
+import { type Configured, keysIn } from '../settings/apply-config.js';
 import { mcpJsonFiles } from '../trust/mcp-json-files.js';
 import type { AllowedServers } from '../trust/project-servers.js';
 import type { Place } from './session-place.js';
@@ -69,12 +69,12 @@ export const optionalTools = async (
   flags: RunFlags & Configured,
   place: Surroundings,
 ): Promise<OptionalTools> => {
-  const { explore, tasks } = flags;
+  const { explore, tasks, variables = {} } = flags;
   const { model, stateFolder } = place;
   const resumes = place.resume !== null;
   const explores =
     resumes || explore === true
-      ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder)]
+      ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder, keysIn(variables))]
       : [];
   const servers = await openServers(flags, place);
   return {

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { type AskOptions, type AskRun, createAsker } from '../../../src/ask/api/ask.js';
+import { createAsker } from '../../../src/ask/api/ask.js';
+import type { AskerOptions, AskOptions, AskRun } from '../../../src/ask/api/asker.js';
 import { python } from '../../../src/ask/environments/python.js';
 import { quickjs } from '../../../src/ask/environments/quickjs/quickjs.js';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
@@ -53,7 +54,7 @@ export type AskStage = {
   readonly script?: Script;
   readonly model?: Model;
   readonly options?: Partial<AskOptions>;
-  readonly policy?: Parameters<typeof createAsker>[0]['policy'];
+  readonly asker?: Pick<AskerOptions, 'effort' | 'policy' | 'secrets'>;
 };
 
 export type Asked = {
@@ -66,8 +67,8 @@ export type Asked = {
 export const askAbout = async (context: TestContext, text: string, stage: AskStage): Promise<Asked> => {
   const folder = await makeFolder(context);
   await writeFile(path.join(folder, 'input.txt'), text);
-  const { journals = memoryRuns(), script = { replies: [] }, model = scriptedModel(script), policy } = stage;
-  const asker = createAsker({ model, journals, environments, ...(policy === undefined ? {} : { policy }) });
+  const { journals = memoryRuns(), script = { replies: [] }, model = scriptedModel(script) } = stage;
+  const asker = createAsker({ model, journals, environments, ...stage.asker });
   const steps: Stepped<AskTypes>[] = [];
   const run = await asker.ask({
     question: 'what is in it?',

@@ -56,11 +56,13 @@ test('the user’s policy is asked before every call, and its word counts', asyn
   };
   const { run } = await askAbout(context, 'abc', {
     script,
-    policy: async (facts) => {
-      seen.push(facts);
-      return facts.iterations < 2
-        ? { kind: 'go' }
-        : { kind: 'finish', reason: 'policy', why: 'it is enough' };
+    asker: {
+      policy: async (facts) => {
+        seen.push(facts);
+        return facts.iterations < 2
+          ? { kind: 'go' }
+          : { kind: 'finish', reason: 'policy', why: 'it is enough' };
+      },
     },
   });
   assert.deepEqual(await endOf(run), {
@@ -78,8 +80,10 @@ test('the user’s policy is asked before every call, and its word counts', asyn
 test('a policy that fails stops the run, and is named', async (context) => {
   const { run } = await askAbout(context, 'abc', {
     script: { replies: [{ text: program('1') }] },
-    policy: () => {
-      throw new Error('no connection');
+    asker: {
+      policy: () => {
+        throw new Error('no connection');
+      },
     },
   });
   const outcome = await run.outcome;

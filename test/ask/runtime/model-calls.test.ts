@@ -29,6 +29,35 @@ test('the root is told how to work, a sub-call only its prompt; nobody has tools
   assert.equal(askedOf(model)[1], 'leaf 1');
 });
 
+test('each request has the chosen effort, and no secret that an input or a program holds', async (context) => {
+  const reply = program(
+    'text = llm_query("leaf " + context);',
+    'answer.content = "done";',
+    'answer.ready = true;',
+  );
+  const model = notingModel({ replies: [{ text: reply }], rules: [{ when: '^leaf', text: 'seen' }] });
+  const asker = { effort: 'high', secrets: { SHOP_KEY: 'opEn5esAme-47b1x' } } as const;
+  const { run, steps } = await askAbout(context, 'the key is opEn5esAme-47b1x.', { model, asker });
+  await run.outcome;
+  assert.deepEqual(
+    model.requests.map(({ effort }) => effort),
+    ['high', 'high'],
+  );
+  assert.equal(askedOf(model)[1], 'leaf the key is [secret:$SHOP_KEY].');
+  assert.doesNotMatch(JSON.stringify(model.requests), /opEn5esAme/);
+  assert.match(JSON.stringify(steps), /opEn5esAme/, 'the control: the program had the whole text');
+});
+
+test('without an effort, requests leave it to the model', async (context) => {
+  const model = notingModel({ replies: [{ text: callOnce }], rules: [{ when: '^leaf', text: 'done' }] });
+  const { run } = await askAbout(context, 'abc', { model });
+  await run.outcome;
+  assert.equal(
+    model.requests.some((request) => 'effort' in request),
+    false,
+  );
+});
+
 const piecesOf = (...pieces: readonly ModelPiece[]): Model => ({
   ...notingModel({ replies: [] }),
   async *stream() {
