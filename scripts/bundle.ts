@@ -12,7 +12,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
-import { lateBuiltins, latePackages } from './late-modules.js';
+import { buildProtocols, lateBuiltins, latePackages } from './late-modules.js';
 import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
 
@@ -116,7 +116,7 @@ const common = (root: string) =>
  * the packages join it, whose functions need no names, since keeping one costs a call for each closure that is made.
  */
 const buildProgram = async (root: string) => {
-  if (!existsSync(path.join(root, PROGRAM))) return null;
+  if (!existsSync(path.join(root, PROGRAM))) return [];
   const own = await build({
     ...common(root),
     entryPoints: [PROGRAM],
@@ -126,11 +126,8 @@ const buildProgram = async (root: string) => {
     define: { 'import.meta.url': 'bundleUrl' },
   });
   const ownText = own.outputFiles[0]?.text ?? '';
-  const { outputFiles, metafile } = await build({
+  const joined = {
     ...common(root),
-    stdin: { contents: ownText, resolveDir: root, sourcefile: PROGRAM },
-    outfile: 'dist/cli.cjs',
-    plugins: [lateBuiltins, latePackages(ownText), ...common(root).plugins],
     format: 'cjs',
     keepNames: false,
     minifyIdentifiers: true,
@@ -138,6 +135,13 @@ const buildProgram = async (root: string) => {
     // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
     // Signs of other alphabets can't be escaped in a tagged template: such templates become calls with plain strings.
     supported: { 'dynamic-import': false, 'template-literal': false },
+  } satisfies BuildOptions;
+  const protocols = await buildProtocols(ownText, joined);
+  const { outputFiles, metafile } = await build({
+    ...joined,
+    stdin: { contents: ownText, resolveDir: root, sourcefile: PROGRAM },
+    outfile: 'dist/cli.cjs',
+    plugins: [lateBuiltins, latePackages(ownText), ...joined.plugins],
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   const [output] = outputFiles;
@@ -145,7 +149,8 @@ const buildProgram = async (root: string) => {
   if (/[^\0-\x7f]/.test(output.text))
     throw new Error('the program is not ASCII, and would be read as if it were');
   const name = createHash('sha256').update(output.contents).digest('hex').slice(0, 16);
-  return { path: output.path, contents: `//${name}\n${output.text}`, metafile };
+  const program = { path: output.path, contents: `//${name}\n${output.text}`, metafile };
+  return protocols === null ? [program] : [program, protocols];
 };
 
 /** The outputs that `entry` loads at once, itself included. */
@@ -243,7 +248,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   assertPure(metafile);
   const programs = await environmentPrograms(root, common(root));
   const grammar = shellGrammar(root);
-  const files = [...outputFiles, ...(program === null ? [] : [program]), ...programs.files, ...grammar.files];
+  const files = [...outputFiles, ...program, ...programs.files, ...grammar.files];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, 'dist'), kept);
@@ -253,14 +258,14 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
     path.join(root, 'THIRD-PARTY.md'),
     thirdParty(root, [
       ...Object.keys(metafile.inputs),
-      ...Object.keys(program?.metafile.inputs ?? {}),
+      ...program.flatMap(({ metafile: { inputs } }) => Object.keys(inputs)),
       ...programs.inputs,
       ...grammar.inputs,
     ]),
   );
-  const size = program === null ? 'not built' : kilobytes(program.contents.length);
   return [
-    `dist/cli.cjs: ${size}`,
+    ...(program.length === 0 ? ['dist/cli.cjs: not built'] : []),
+    ...program.map((file) => `dist/${path.basename(file.path)}: ${kilobytes(file.contents.length)}`),
     ...account(
       metafile,
       presentEntries(root).map(([name]) => name),

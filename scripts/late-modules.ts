@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import type { Plugin } from 'esbuild';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
 
-/** Plugins for esbuild: modules that the program runs on first use, though it imports them at its top. */
+/** Modules that the program loads on first use, though it imports them at its top. */
 
 /** Modules of Node's that most runs of the program never use; the program loads them with the first use. */
 const LATE = ['https', 'readline', 'tls', 'worker_threads', 'zlib'];
@@ -37,9 +37,12 @@ const importedFrom = (text: string, name: string): readonly string[] =>
     .filter(([, , from]) => from === name)
     .flatMap(([, names = '']) => names.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')));
 
+/** The file beside the program that holds these packages. */
+const PROTOCOLS = 'protocols.cjs';
+
 /**
- * Runs these packages on first use. Our own code (`own`) is bundled before them, as one module: their imports stand at its
- * top, and they would run at each start, which takes 40 ms.
+ * Leaves these packages out of the program, and loads their file on first use. Our own code (`own`) is bundled before
+ * them, as one module: their imports stand at its top, and they would run at each start, which takes 40 ms.
  */
 export const latePackages = (own: string): Plugin => ({
   name: 'late-packages',
@@ -49,13 +52,24 @@ export const latePackages = (own: string): Plugin => ({
         ? { path: name, namespace: 'late-package' }
         : undefined,
     );
-    builder.onResolve({ filter: /^used-of:/ }, ({ path: name }) => ({
-      path: name.slice('used-of:'.length),
-      namespace: 'used-of-package',
+    builder.onResolve({ filter: /./, namespace: 'late-package' }, ({ path: name }) => ({
+      path: name,
+      external: true,
     }));
     builder.onLoad({ filter: /./, namespace: 'late-package' }, ({ path: name }) => ({
       contents: `for (const key of ${JSON.stringify(importedFrom(own, name))})
-        Object.defineProperty(exports, key, { enumerable: true, get: () => require('used-of:${name}')[key] });`,
+        Object.defineProperty(exports, key, { enumerable: true, get: () => require('./${PROTOCOLS}')['${name}'][key] });`,
+    }));
+  },
+});
+
+/** What the program uses of each of the packages. */
+const usedPackages = (own: string): Plugin => ({
+  name: 'used-packages',
+  setup(builder) {
+    builder.onResolve({ filter: /^used-of:/ }, ({ path: name }) => ({
+      path: name.slice('used-of:'.length),
+      namespace: 'used-of-package',
     }));
     builder.onLoad({ filter: /./, namespace: 'used-of-package' }, ({ path: name }) => ({
       contents: `export { ${importedFrom(own, name).join(', ')} } from '${name}';`,
@@ -63,3 +77,30 @@ export const latePackages = (own: string): Plugin => ({
     }));
   },
 });
+
+/**
+ * Bundles the packages into their file, which most runs never read. It is one file, since they share a third of their
+ * code; each of them runs on its own first use. Null if the program uses none of them.
+ */
+export const buildProtocols = async (own: string, options: BuildOptions & { readonly write: false }) => {
+  const used = LATE_PACKAGES.filter((name) => importedFrom(own, name).length > 0);
+  if (used.length === 0) return null;
+  const { outputFiles, metafile } = await build({
+    ...options,
+    metafile: true,
+    stdin: {
+      contents: used
+        .map(
+          (name) =>
+            `Object.defineProperty(exports, '${name}', { enumerable: true, get: () => require('used-of:${name}') });`,
+        )
+        .join('\n'),
+      sourcefile: PROTOCOLS,
+    },
+    outfile: `dist/${PROTOCOLS}`,
+    plugins: [usedPackages(own), ...(options.plugins ?? [])],
+  });
+  const [output] = outputFiles;
+  if (output === undefined) throw new Error('esbuild gave no file for the packages of the protocols');
+  return { path: output.path, contents: output.contents, metafile };
+};

@@ -15,6 +15,8 @@ const ofAsk = (sources: readonly string[]): readonly string[] =>
 
 const ASK = 'src/ask/api/ask.ts';
 const AGENT = 'src/agent/table.ts';
+/** The packages of ACP and MCP, in a file of their own. */
+const PROTOCOLS = 'protocols.cjs';
 
 const coverageShape = object({
   result: array(
@@ -26,8 +28,8 @@ const coverageShape = object({
 });
 
 /**
- * The sources of the built program that were loaded while it ran, by the coverage that Node writes: a source that loads
- * late is a function of its name.
+ * The sources of the built program that were loaded while it ran, and `protocols.cjs`, by the coverage that Node writes:
+ * a source that loads late is a function of its name.
  */
 const loadedWhile = async (
   context: TestContext,
@@ -38,13 +40,15 @@ const loadedWhile = async (
   const covered = { ...place, environment: { ...place.environment, NODE_V8_COVERAGE: coverage } };
   const words = [path.join(root, 'dist', 'cli.cjs'), ...wordsFor(place)];
   expectCode(await start(covered, process.execPath, words).ended, 0);
-  return readdirSync(coverage).flatMap((file) =>
-    parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8')))
-      .result.filter(({ url }) => url.endsWith('/cli.cjs'))
-      .flatMap(({ functions }) => functions)
-      .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('src/') && whole?.count !== 0)
-      .map(({ functionName }) => functionName),
+  const files = readdirSync(coverage).flatMap(
+    (file) => parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8'))).result,
   );
+  const sources = files
+    .filter(({ url }) => url.endsWith('/cli.cjs'))
+    .flatMap(({ functions }) => functions)
+    .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('src/') && whole?.count !== 0)
+    .map(({ functionName }) => functionName);
+  return [...sources, ...(files.some(({ url }) => url.endsWith(`/${PROTOCOLS}`)) ? [PROTOCOLS] : [])];
 };
 
 const REPLY = { replies: [{ text: 'Hello.' }] };
@@ -98,12 +102,11 @@ describe('ask and the parts for editors are loaded with their first use', () => 
 
   it('the parts for editors are not loaded by the start of the program or by pawl -p', async (context) => {
     const ofEditors = (sources: readonly string[]): readonly string[] =>
-      sources.filter((source) =>
-        /^src\/acp\/|agentclientprotocol|^src\/cli\/acp\/(?!acp-flags)/.test(source),
-      );
+      sources.filter((source) => /^protocols\.cjs$|^src\/acp\/|^src\/cli\/acp\/(?!acp-flags)/.test(source));
     assert.deepEqual(ofEditors(await loadedWhile(context, promptWords())), []);
     // control: where it is used, the same look finds it
     const serving = await loadedWhile(context, () => ['acp']);
-    assert.ok(ofEditors(serving).includes('src/acp/acp-agent.ts'), serving.join(' '));
+    for (const source of ['src/acp/acp-agent.ts', PROTOCOLS])
+      assert.ok(ofEditors(serving).includes(source), serving.join(' '));
   });
 });
