@@ -9,10 +9,11 @@ import {
   ndJsonStream,
   PROTOCOL_VERSION,
 } from '@agentclientprotocol/sdk';
-import type { AcpSession, Client } from './acp-session.js';
+import type { AcpSession } from './acp-session.js';
 import { AcpSessions } from './acp-sessions.js';
 import { readEditorServers } from './editor-servers.js';
 import type { AcpHost } from './host.js';
+import type { Client } from './opening.js';
 import { answering } from './request-errors.js';
 import type { ClientFeatures } from './session-updates.js';
 import { hookAnswers } from './wire.js';
@@ -110,8 +111,9 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
     .onRequest(
       'session/load',
       answering(host, async (request) => {
+        const { sessionId } = request.params;
         const session = await openWith(request.params, (wanted) =>
-          sessions.find(clientOf(request), request.params.sessionId, wanted),
+          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'conversation' }),
         );
         await session.replay();
         return answerWith(connected, session, request.requestId);
@@ -120,8 +122,9 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
     .onRequest(
       'session/resume',
       answering(host, async (request) => {
+        const { sessionId } = request.params;
         const session = await openWith(request.params, (wanted) =>
-          sessions.find(clientOf(request), request.params.sessionId, wanted),
+          sessions.find(clientOf(request), { ...wanted, sessionId, shows: 'nothing' }),
         );
         return answerWith(connected, session, request.requestId);
       }),

@@ -1,10 +1,4 @@
-import type {
-  AgentContext,
-  ContentBlock,
-  LoadSessionResponse,
-  SessionUpdate,
-  StopReason,
-} from '@agentclientprotocol/sdk';
+import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
@@ -13,22 +7,20 @@ import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 import { attempt } from '../runtime/attempt.js';
 import { changeOption, changePreset, configOptionsOf, modesOf } from './config-options.js';
-import type { AcpHost, EditorPrompts, SessionRequest } from './host.js';
-import { Outbox } from './outbox.js';
+import type { AcpHost, EditorPrompts } from './host.js';
+import {
+  type Client,
+  type Collected,
+  collectWhileOpening,
+  createUpdates,
+  type SessionOpening,
+} from './opening.js';
+import type { Outbox } from './outbox.js';
 import { permissionRequest, readAnswer } from './permission-request.js';
 import { commandIn, keepPictures, readPrompt } from './prompt-blocks.js';
 import { availableCommands, unknownCommandText } from './session-commands.js';
-import {
-  type ClientFeatures,
-  noticeUpdate,
-  SessionUpdates,
-  textUpdate,
-  usageUpdate,
-} from './session-updates.js';
+import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
 import { answerOf, TurnFailed } from './turn-answer.js';
-
-/** One client: how to reach it, and what it can show. */
-export type Client = { readonly context: AgentContext; readonly features: ClientFeatures };
 
 type Parts = {
   readonly host: AcpHost;
@@ -38,10 +30,8 @@ type Parts = {
   readonly state: State;
   /** Steps since the session was opened. More are added until the session shows them. */
   readonly held: Stepped[];
-  readonly resumed: boolean;
+  readonly collected: Collected;
 };
-
-type Request = Pick<SessionRequest, 'workspace' | 'resume' | 'servers'>;
 
 /** The parts of the settings that a client shows. */
 const shownSettings = ({ preset, model, effort }: Settings): string =>
@@ -65,14 +55,16 @@ export class AcpSession {
   #updates: SessionUpdates;
   #state: State;
   /** The last entry of the journal that was shown. */
-  #seq = 0;
+  #seq: number;
+  /** Whether the conversation so far waits in the outbox: it was collected while the journal was read. */
+  #isCollected: boolean;
   /** Steps that wait to be shown; null once they are shown as they come. */
   #held: Stepped[] | null;
   #cancels = 0;
   /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
   #cancelled: Promise<unknown> = Promise.resolve();
 
-  private constructor({ host, client, session, prompts, state, held, resumed }: Parts) {
+  private constructor({ host, client, session, prompts, state, held, collected }: Parts) {
     this.#host = host;
     this.#client = client;
     this.#session = session;
@@ -80,8 +72,10 @@ export class AcpSession {
     this.#state = state;
     this.#held = held;
     this.#workspace = state.session.settings.workspace;
-    this.#outbox = new Outbox((update) => this.#notify(update));
-    this.#updates = this.#createUpdates(resumed ? 'known' : 'unknown');
+    this.#outbox = collected.outbox;
+    this.#updates = collected.updates;
+    this.#seq = collected.seq ?? 0;
+    this.#isCollected = collected.seq !== null;
     this.#approvals = createApprovals({
       onApproval: (question, signal) => this.#ask(question, signal),
       send: (input) => session.send(input),
@@ -89,21 +83,22 @@ export class AcpSession {
     });
   }
 
-  static async open(host: AcpHost, client: Client, request: Request): Promise<AcpSession> {
+  static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
+    // Nothing is sent before `opened` is there.
+    const collecting = collectWhileOpening(host, client, request, (update) => opened.#notify(update));
     const held: Stepped[] = [];
     const warnings: string[] = [];
     let watcher: Watcher = (stepped) => void held.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
     const { session, prompts } = await host.open({
       ...request,
+      resume: collecting.resume,
       watcher: (stepped) => watcher(stepped),
       warn: (text) => warn(text),
     });
     const state = await session.state();
-    const opened = new AcpSession({
-      ...{ host, client, session, prompts, state, held },
-      resumed: request.resume !== null,
-    });
+    const collected = collecting.end();
+    const opened = new AcpSession({ host, client, session, prompts, state, held, collected });
     watcher = (stepped) => opened.#see(stepped);
     warn = (text) => opened.tell(text);
     for (const warning of warnings) opened.tell(warning);
@@ -148,13 +143,19 @@ export class AcpSession {
   /** Sends the whole conversation so far. What happens meanwhile follows it. */
   async replay(): Promise<void> {
     this.#outbox.open();
+    if (this.#isCollected) {
+      this.#isCollected = false;
+      this.#showHeld();
+      return this.#outbox.flushed();
+    }
     const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
     /** What is shown already of a session that was open: the end of its replay. */
     const shown = this.#held === null ? this.#state : null;
     const at = first === null ? this.#seq : first - 1;
     this.#held ??= [];
     this.#updates.stop();
-    this.#updates = this.#createUpdates('unknown');
+    const about = { workspace: this.#workspace, title: 'unknown' } as const;
+    this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
     try {
       if (at > 0)
         await this.#host.journals.replay(this.id, { at, visit: (step) => this.#updates.replay(step) });
@@ -207,15 +208,6 @@ export class AcpSession {
     this.#cancels += 1;
     this.#updates.stop();
     await this.#session.close();
-  }
-
-  #createUpdates(title: 'known' | 'unknown'): SessionUpdates {
-    return new SessionUpdates({
-      ...{ workspace: this.#workspace, title },
-      features: this.#client.features,
-      blobs: this.#host.journals.blobs,
-      push: (item) => this.#outbox.push(item),
-    });
   }
 
   #notify(update: SessionUpdate): Promise<void> {

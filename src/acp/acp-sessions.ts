@@ -4,8 +4,9 @@ import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentc
 import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
 import { attempt } from '../runtime/attempt.js';
-import { AcpSession, type Client } from './acp-session.js';
+import { AcpSession } from './acp-session.js';
 import type { AcpHost } from './host.js';
+import type { Client } from './opening.js';
 
 /** Parameters that can't be used. The message is for the user. */
 export class BadParameters extends Error {}
@@ -24,12 +25,9 @@ const PAGE = 50;
 
 /** Folder and MCP servers, as the client names them. */
 type Wanted = { readonly cwd: string; readonly servers: readonly McpServer[] };
-type Stored = {
-  readonly workspace: string;
-  readonly servers: readonly McpServer[];
-  /** Its id. */
-  readonly resume: string;
-};
+/** What the client wants to see of a session that it opens again. */
+type Shows = 'conversation' | 'nothing';
+type Stored = Wanted & { readonly sessionId: string; readonly workspace: string; readonly shows: Shows };
 
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
 const realWorkspace = async (folder: string): Promise<string> => {
@@ -78,9 +76,10 @@ export class AcpSessions {
   }
 
   /** Opens a stored session; one that is open here already is the same. */
-  async find(client: Client, sessionId: string, { cwd, servers }: Wanted): Promise<AcpSession> {
+  async find(client: Client, wanted: Omit<Stored, 'workspace'>): Promise<AcpSession> {
+    const { sessionId, cwd } = wanted;
     const workspace = await realWorkspace(cwd);
-    const session = await this.#findOpen(client, { workspace, servers, resume: sessionId });
+    const session = await this.#findOpen(client, { ...wanted, workspace });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
     return session;
   }
@@ -122,7 +121,7 @@ export class AcpSessions {
   }
 
   async #findOpen(client: Client, request: Stored): Promise<AcpSession> {
-    const { resume: sessionId } = request;
+    const { sessionId } = request;
     const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
     if (known !== undefined) return known;
     const opening = this.#begin(this.#openStored(client, request));
@@ -134,13 +133,14 @@ export class AcpSessions {
     }
   }
 
-  async #openStored(client: Client, request: Stored): Promise<AcpSession> {
-    const { resume: sessionId, workspace } = request;
-    const { state } = await this.#host.journals.peek(sessionId);
-    const recorded = state.session.settings.workspace;
-    const real = await attempt(() => realpath(recorded));
-    if (real.kind === 'fault' || real.value !== workspace) throw wrongFolder(sessionId, recorded, workspace);
-    return AcpSession.open(this.#host, client, request);
+  #openStored(client: Client, { sessionId, workspace, servers, shows }: Stored): Promise<AcpSession> {
+    const accept = async (recorded: string): Promise<void> => {
+      const real = await attempt(() => realpath(recorded));
+      if (real.kind === 'fault' || real.value !== workspace)
+        throw wrongFolder(sessionId, recorded, workspace);
+    };
+    const resume = { id: sessionId, accept, shows };
+    return AcpSession.open(this.#host, client, { workspace, servers, resume });
   }
 
   async #begin(opening: Promise<AcpSession>): Promise<AcpSession> {

@@ -1,15 +1,25 @@
 import type { Session } from '../api/create-agent.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { InspectableStore } from '../journal/read/inspect.js';
+import type { JournalStep } from '../journal/read/steps.js';
 import type { Watcher } from '../ports/session.js';
 
 /** What the ACP agent needs of the program around it. */
 
+/** A session to open again. */
+export type ResumeRequest = {
+  readonly id: string;
+  /** Throws if the session must not be opened. `workspace`: the folder that it works in. */
+  accept(workspace: string): Promise<void>;
+  /** Called with every step of the session so far, in order; null if nobody wants to see them. */
+  readonly visit: ((step: JournalStep) => void) | null;
+};
+
 export type SessionRequest = {
   /** Real absolute path of the workspace. */
   readonly workspace: string;
-  /** Id of the session to open again; null for a new one. */
-  readonly resume: string | null;
+  /** Null for a new session. */
+  readonly resume: ResumeRequest | null;
   /** MCP servers that the editor gives to the session. */
   readonly servers: readonly McpServer[];
   /** Called with every step, beginning with the first. */

@@ -23,13 +23,13 @@ test('a cut or changed snapshot never leads to another state', async (context) =
     await writeFile(snapshot, bytes);
     return loadSnapshot({ handle, path: journal, sessionId: 'a', machine: agentMachine, foldLast: 0 });
   };
-  assert.equal((await load(good))?.fold.seq, 12, 'control: the whole snapshot counts');
+  assert.equal((await load(good))?.start?.fold.seq, 12, 'control: the whole snapshot counts');
   const stride = Math.max(1, Math.floor((2 * good.length) / DAMAGES));
   const found = new Set<number>();
   const assertRight = async (bytes: Buffer, what: string): Promise<void> => {
-    const loaded = await load(bytes);
-    if (loaded === null) return;
-    const { seq, state } = loaded.fold;
+    const start = (await load(bytes))?.start ?? null;
+    if (start === null) return;
+    const { seq, state } = start.fold;
     found.add(seq);
     assert.deepEqual(plain(state), plain(drafts[seq - 1]?.state), what);
     assert.ok(seq < 12, `${what}: the last snapshot is not whole`);

@@ -6,7 +6,7 @@ import { endingOfError, exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { packageVersion } from '../package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
-import { recordedSettings, storedJournals } from '../sessions/stored-sessions.js';
+import { storedJournals } from '../sessions/stored-sessions.js';
 import { storedSessionFlags } from './acp-flags.js';
 import { editorCommands, runEditorCommand } from './editor-commands.js';
 
@@ -25,10 +25,17 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   commands: editorCommands,
   models: usableModels,
   async open({ workspace, resume, servers, watcher, warn }) {
-    const wanted =
-      resume === null ? flags : storedSessionFlags(flags, (await recordedSettings(resume)).model);
-    const more = { watcher, warn, servers, ...(resume === null ? {} : { resume }) };
-    return openFromFlags({ ...wanted, workspace }, 'editor', more);
+    const wanted = { ...flags, workspace };
+    if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
+    const { id, visit, accept } = resume;
+    return openFromFlags(wanted, 'editor', {
+      ...{ watcher, warn, servers, resume: id },
+      ...(visit === null ? {} : { visit }),
+      async flagsFor(recorded) {
+        await accept(recorded.workspace);
+        return { ...storedSessionFlags(flags, recorded.model), workspace };
+      },
+    });
   },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {

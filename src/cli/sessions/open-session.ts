@@ -5,6 +5,7 @@ import { openSession, type Session } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
+import type { JournalStep } from '../../journal/read/steps.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
@@ -72,7 +73,15 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
   throw new Stop(exitCodes.badInput, 'notFound', `There is no session in ${workspace} to continue.`);
 };
 
-type Wanted = {
+/** How a session that is resumed is opened. */
+type Resuming = {
+  /** The flags for it, given its settings. Throws if it must not be opened. */
+  readonly flagsFor?: (recorded: Settings) => Promise<RunFlags>;
+  /** Called with every step of the session so far, in order, while its journal is read. */
+  readonly visit?: (step: JournalStep) => void;
+};
+
+type Wanted = Resuming & {
   readonly resume: string | null;
   readonly place: Place;
   readonly watcher?: Watcher;
@@ -233,9 +242,12 @@ const openHeld = async (
 
 const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
   refuseBadFlags(given);
-  const held = wanted.resume === null ? null : await holdSession(wanted.resume, given.takeOver === true);
+  const { resume, visit, flagsFor } = wanted;
+  const options = { takeOver: given.takeOver === true, ...(visit === undefined ? {} : { visit }) };
+  const held = resume === null ? null : await holdSession(resume, options);
   try {
-    return await openHeld(given, folder, wanted, held);
+    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held.settings);
+    return await openHeld(flags, folder, wanted, held);
   } catch (error) {
     // The torn end is cut off by now, and only this opening knows of it.
     if (held !== null && held.tornTail !== null) wanted.warn(tornSentence(held.tornTail));
@@ -258,7 +270,7 @@ export const checkResumable = async (flags: RunFlags, resume: string): Promise<v
 export const openFromFlags = async (
   flags: RunFlags,
   place: Place,
-  more: {
+  more: Resuming & {
     readonly resume?: string;
     readonly watcher?: Watcher;
     readonly warn: Warn;
@@ -270,7 +282,6 @@ export const openFromFlags = async (
   const folder = realWorkspace(flags.workspace ?? process.cwd());
   const resume = more.resume ?? (await chosenSession(flags, folder));
   if (resume === null) refuseTakeOver(flags);
-  const { watcher, warn, configured = true, servers = [] } = more;
-  const wanted = { resume, place, warn, configured, servers, ...(watcher === undefined ? {} : { watcher }) };
-  return open(flags, folder, wanted);
+  const { configured = true, servers = [], ...others } = more;
+  return open(flags, folder, { ...others, resume, place, configured, servers });
 };

@@ -77,11 +77,21 @@ export type HeldSession = {
   release(): Promise<void>;
 };
 
+export type HoldOptions = {
+  readonly takeOver: boolean;
+  /** Called with every step of the session, in order. Then no turns are collected. */
+  readonly visit?: (step: JournalStep) => void;
+};
+
 /** Opens the journal of a session and keeps it for the session to come. Takes the session's lock. */
-export const holdSession = async (sessionId: string, takeOver: boolean): Promise<HeldSession> => {
+export const holdSession = async (
+  sessionId: string,
+  { takeOver, visit }: HoldOptions,
+): Promise<HeldSession> => {
   const store = storedJournals();
   const { see, past } = collectRecentTurns();
-  const opened = await store.open(sessionId, { takeOver, visit: see, visitLast: STEPS_MIN });
+  const visited = visit === undefined ? { visit: see, visitLast: STEPS_MIN } : { visit };
+  const opened = await store.open(sessionId, { takeOver, ...visited });
   return {
     settings: opened.state.session.settings,
     recent: past(),

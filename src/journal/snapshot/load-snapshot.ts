@@ -23,11 +23,13 @@ export type WrittenSnapshots = Pick<SnapshotLine, 'seq' | 'size' | 'sum' | 'next
   readonly seen: ReadonlyMap<string, string>;
 };
 
-/** A state from a snapshot, and where the journal goes on after it. */
 export type LoadedSnapshot<M extends MachineTypes> = {
-  readonly point: ScanPoint<M>;
-  readonly fold: Fold<M>;
-  readonly past: PastFiles;
+  /** A state, and where the journal goes on after it; null if no snapshot leaves enough to fold. */
+  readonly start: {
+    readonly point: ScanPoint<M>;
+    readonly fold: Fold<M>;
+    readonly past: PastFiles;
+  } | null;
   /** `messages` are known once the fold has reached its `seq`. */
   readonly written: Omit<WrittenSnapshots, 'messages'>;
 };
@@ -110,24 +112,29 @@ const load = async <M extends MachineTypes>(
   const { lines, ...end } = decodeSnapshots(file.bytes, { session: sessionId, machine: machine.fingerprint });
   const index = choose(lines, foldLast);
   const [chosen, last] = [lines[index], lines.at(-1)];
-  if (chosen === undefined || last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
+  if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
   const journal = await readPrefix(handle, last.size);
   if (journal === null || crc32(journal) !== last.sum) return null;
   const header = headerIn(journal, wanted);
-  if (header === null || !isRecorded(journal, chosen)) return null;
+  if (header === null) return null;
+  const { seq, size, sum, next } = last;
+  const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
+  // The next snapshot names all files again.
+  if (chosen === undefined) return { start: null, written };
+  if (!isRecorded(journal, chosen)) return null;
   const bodies = readBodies(lines.slice(0, index + 1), journal);
   if (bodies === null) return null;
   const messages = AppendList.from(bodies.messages);
   const state = parts.join(bodies.rest, messages);
   const fold = continueFold(machine, { state, seq: chosen.seq }, { messages, chain: chosen.chain });
   if (fold.check(state) !== chosen.check) return null;
-  const { seq, size, sum, next } = last;
-  const seen = chosen === last ? bodies.past.seen : new Map(); // then the next snapshot names all of them again
   return {
-    point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
-    fold,
-    past: bodies.past,
-    written: { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen },
+    start: {
+      point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
+      fold,
+      past: bodies.past,
+    },
+    written: chosen === last ? { ...written, seen: bodies.past.seen } : written,
   };
 };
 

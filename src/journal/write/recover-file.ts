@@ -59,13 +59,14 @@ const recoverFrom = async <M extends MachineTypes>(
   loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
   const { size: end } = await handle.stat();
+  const start = loaded?.start ?? null;
   const scan =
-    loaded === null
+    start === null
       ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
-      : JournalScan.after(handle, path, end, loaded.point);
+      : JournalScan.after(handle, path, end, start.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
-  const fold = loaded?.fold ?? beginFold(scan.header, machine);
-  const { visit, past } = visitPast(machine, wanted, loaded?.past);
+  const fold = start?.fold ?? beginFold(scan.header, machine);
+  const { visit, past } = visitPast(machine, wanted, start?.past);
   const written = rememberMessages(loaded, machine);
   for await (const records of scan.records())
     foldOn(fold, records, {
@@ -89,7 +90,7 @@ const rememberMessages = <M extends MachineTypes>(
   const see = (seq: number, state: M['state']): void => {
     if (seq === loaded?.written.seq) messages = snapshots?.messagesOf(state);
   };
-  if (loaded !== null) see(loaded.fold.seq, loaded.fold.state);
+  if (loaded !== null && loaded.start !== null) see(loaded.start.fold.seq, loaded.start.fold.state);
   return {
     see,
     found: () => (loaded === null || messages === undefined ? null : { ...loaded.written, messages }),
@@ -102,7 +103,7 @@ const rememberMessages = <M extends MachineTypes>(
  */
 export const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
   const loaded = await loadSnapshot(parts);
-  if (loaded === null) return recoverFrom(parts, null);
+  if (loaded === null || loaded.start === null) return recoverFrom(parts, loaded);
   try {
     return await recoverFrom(parts, loaded);
   } catch {
