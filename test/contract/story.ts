@@ -1,0 +1,61 @@
+import type { Settings } from '../../src/agent/settings.js';
+import type { State } from '../../src/agent/state.js';
+import type { Script } from '../../src/models/scripted/script.js';
+import type { Hooks } from '../../src/ports/hooks.js';
+import type { Entry } from '../../src/ports/journal.js';
+import type { Runtime } from '../../src/ports/runtime.js';
+import type { Input, Stepped } from '../../src/ports/session.js';
+
+/** A story of the contract: what one user does in one session, and what the model answers. */
+
+/** A session of a story, as its user sees it. */
+export type StorySession = {
+  readonly id: string;
+  readonly runtime: Runtime;
+  send(input: Input): Promise<{ readonly seq: number }>;
+  /** Sends a text and resolves when the turn is over. */
+  ask(text: string): Promise<State>;
+  /** Sends a text without waiting for more than its seq. */
+  say(text: string, mode?: 'steer' | 'followUp'): Promise<{ readonly seq: number }>;
+  /** Resolves with the first step, past or future, that fits. */
+  until(fits: (stepped: Stepped) => boolean): Promise<Stepped>;
+  /** Resolves when the session waits for the user. */
+  rest(): Promise<State>;
+  /** The entries so far. */
+  entries(): Promise<readonly Entry[]>;
+};
+
+export type Story = {
+  readonly name: string;
+  readonly replies: Script['replies'];
+  readonly facts?: Script['facts'];
+  readonly settings?: Partial<Settings>;
+  readonly hooks?: Hooks;
+  play(session: StorySession): Promise<void>;
+};
+
+/** The step in which an event of this type was applied. */
+export const event =
+  (type: Stepped['event']['type']) =>
+  (stepped: Stepped): boolean =>
+    stepped.event.type === type;
+
+/** The step with an action of this type. */
+export const action =
+  (type: Stepped['actions'][number]['type']) =>
+  (stepped: Stepped): boolean =>
+    stepped.actions.some((one) => one.type === type);
+
+/** A story of one turn: the user says "go" and waits. */
+export const oneTurn = (
+  name: string,
+  replies: Story['replies'],
+  settings: Partial<Settings> = {},
+  rest: Pick<Story, 'facts' | 'hooks'> = {},
+): Story => ({
+  name,
+  replies,
+  settings,
+  ...rest,
+  play: async (session) => void (await session.ask('go')),
+});
