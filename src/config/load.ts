@@ -30,7 +30,7 @@ export type Loaded = {
   readonly mcpRefused: readonly string[];
 };
 
-const BYTES_MAX = 16 * 1024;
+export const CONFIG_BYTES_MAX = 16 * 1024;
 
 export const userFile = (environment: ProcessEnvironment): string =>
   path.join(configFolder(environment), 'config.toml');
@@ -51,7 +51,7 @@ type Content =
 
 /** The text of a file. An unreadable file is a fault, because it may contain stricter settings. */
 const readContent = async (file: string): Promise<Content> => {
-  const loaded = await readRegular(file, BYTES_MAX);
+  const loaded = await readRegular(file, CONFIG_BYTES_MAX);
   if (loaded.kind === 'folder') return { kind: 'unusable', why: 'it is a folder' };
   if (loaded.kind !== 'file') return loaded;
   try {

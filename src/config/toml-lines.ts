@@ -9,8 +9,8 @@ const HEADER = /^\[\[?((?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\]"'\n])*)\]/;
 const ASSIGNMENT = /^((?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^="'\n])*)=/;
 const BARE = /^[\w-]+(\.[\w-]+)*$/;
 
-/** A table header, or a key with its value, on one or more lines. */
-type Statement = { readonly text: string; readonly line: number };
+/** A table header, or a key with its value, on one or more lines. `at`: its index in the text. */
+type Statement = { readonly text: string; readonly line: number; readonly at: number };
 
 const statementsOf = (text: string): readonly Statement[] => {
   const found: Statement[] = [];
@@ -18,7 +18,7 @@ const statementsOf = (text: string): readonly Statement[] => {
   let depth = 0;
   let began: { readonly at: number; readonly line: number } | null = null;
   const end = (at: number): void => {
-    if (began !== null) found.push({ text: text.slice(began.at, at), line: began.line });
+    if (began !== null) found.push({ ...began, text: text.slice(began.at, at) });
     began = null;
   };
   for (const { 0: token, index } of text.matchAll(TOKEN)) {
@@ -46,6 +46,29 @@ const namesOf = (written: string, parse: Parse): readonly string[] => {
     at = entry[1];
   }
   return names;
+};
+
+/** A table header or a key: its names from the top of the file, and where its text begins and ends. */
+export type TomlStatement = {
+  readonly kind: 'table' | 'key';
+  readonly names: readonly string[];
+  readonly start: number;
+  readonly end: number;
+};
+
+/** All headers and keys of a valid text, in order. */
+export const findStatements = (text: string, parse: Parse): readonly TomlStatement[] => {
+  let table: readonly string[] = [];
+  return statementsOf(text).flatMap(({ text: statement, at }): readonly TomlStatement[] => {
+    const place = { start: at, end: at + statement.length };
+    const header = HEADER.exec(statement)?.[1];
+    if (header !== undefined) {
+      table = namesOf(header, parse);
+      return [{ kind: 'table', names: table, ...place }];
+    }
+    const key = ASSIGNMENT.exec(statement)?.[1];
+    return key === undefined ? [] : [{ kind: 'key', names: [...table, ...namesOf(key, parse)], ...place }];
+  });
 };
 
 /** A key, and the keys below it. */

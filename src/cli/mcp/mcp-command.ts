@@ -2,6 +2,7 @@ import { plural } from '../../base/plural.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { createConnection } from '../../mcp/connection.js';
 import { offeredTools, wantedTools } from '../../mcp/offered-tools.js';
+import { shownStart } from '../../mcp/server-secrets.js';
 import { readTools, storeTools } from '../../mcp/tool-cache.js';
 import { oneLine } from '../../terminal/print.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
@@ -11,10 +12,11 @@ import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace } from '../settings/connect-model.js';
+import type { NewServerFlags } from './change-servers.js';
 
-/** `pawl mcp list`, `pawl mcp test [NAME]` and `pawl mcp serve`. Values of variables and headers are never shown. */
+/** `pawl mcp list`, `test`, `add`, `remove` and `serve`. Values of variables and headers are never shown. */
 
-export type McpFlags = RunFlags;
+export type McpFlags = RunFlags & NewServerFlags;
 
 type Place = {
   readonly workspace: string;
@@ -36,10 +38,6 @@ const placeOf = async (flags: McpFlags): Promise<Place> => {
   return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
 };
 
-/** The program or the address, as the settings have them: a reference to a variable stays one. */
-const startOf = (server: McpServer): string =>
-  server.kind === 'http' ? server.url.replace(/\?.*$/, '?…') : [server.command, ...server.args].join(' ');
-
 const list = ({ servers, stateFolder }: Place): number => {
   for (const server of servers) {
     const known = readTools(stateFolder, server);
@@ -47,9 +45,10 @@ const list = ({ servers, stateFolder }: Place): number => {
       known === null
         ? `tools not known: pawl mcp test ${server.name}`
         : plural(wantedTools(server, known).length, 'tool');
-    say(`${server.name}  ${startOf(server)}  ${server.enabled ? tools : 'not enabled'}`);
+    say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }
-  if (servers.length === 0) complain('No MCP servers. docs/mcp.md says how to set one up.');
+  if (servers.length === 0)
+    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
   return exitCodes.done;
 };
 
@@ -85,22 +84,49 @@ const test = async (place: Place, name: string | undefined): Promise<number> => 
       `There is no MCP server ${name}. ${known === '' ? 'None is configured.' : `There are ${known}.`}`,
     );
   }
-  if (chosen.length === 0) complain('No MCP servers. docs/mcp.md says how to set one up.');
+  if (chosen.length === 0)
+    complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
   let worked = true;
   for (const server of chosen) worked = (await testServer(server, place)) && worked;
   return worked ? exitCodes.done : exitCodes.unavailable;
 };
 
-export const runMcp = async (what = 'list', name: string | undefined, flags: McpFlags): Promise<number> => {
-  if (what === 'list') {
-    if (name !== undefined)
-      throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
-    return list(await placeOf(flags));
+/** Adds or removes a server of the user's file. */
+const change = async (
+  what: 'add' | 'remove',
+  name: string | undefined,
+  words: readonly string[],
+  flags: McpFlags,
+): Promise<number> => {
+  const usage = { add: 'add NAME -- COMMAND ARGS, or add NAME --url URL', remove: 'remove NAME' }[what];
+  if (name === undefined || (what === 'remove' && words.length > 0))
+    throw usageStop(`It is written as: pawl mcp ${usage}.`);
+  const { addToFile, removeFromFile } = await import('./change-servers.js');
+  for (const line of what === 'add' ? await addToFile(name, words, flags) : await removeFromFile(name))
+    say(line);
+  return exitCodes.done;
+};
+
+/** `words`: those behind the name. */
+export const runMcp = async (
+  what = 'list',
+  name: string | undefined,
+  words: readonly string[],
+  flags: McpFlags,
+): Promise<number> => {
+  if (what === 'add' || what === 'remove') return change(what, name, words, flags);
+  if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
+  switch (what) {
+    case 'list':
+      if (name !== undefined)
+        throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
+      return list(await placeOf(flags));
+    case 'serve':
+      if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
+      return (await import('./serve-command.js')).serveMcp(flags);
+    case 'test':
+      return test(await placeOf(flags), name);
+    default:
+      throw usageStop(`pawl mcp has list, test, add, remove and serve, not '${what}'.`);
   }
-  if (what === 'serve') {
-    if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
-    return (await import('./serve-command.js')).serveMcp(flags);
-  }
-  if (what !== 'test') throw usageStop(`pawl mcp has list, test and serve, not '${what}'.`);
-  return test(await placeOf(flags), name);
 };

@@ -42,21 +42,38 @@ const addSkills = (program: Command, end: End): void => {
     );
 };
 
+/** Collects the values of a flag that may be given several times. */
+const collected = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+
 const addMcp = (program: Command, end: End): void => {
   program
-    .command('mcp [what] [name]')
+    .command('mcp [what] [name] [words...]')
     .description(
-      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); be an MCP server for other agents (serve)',
+      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); be an MCP server for other agents (serve)',
+    )
+    .option('--url <url>', 'the address of the server to add')
+    .option('--header <line>', 'a header for the server to add: "Name: value"; may be repeated', collected)
+    .option(
+      '--env <variable>',
+      'a variable for the program of the server to add: NAME=value; may be repeated',
+      collected,
     )
     .option('--workspace <folder>', 'the folder to start them in (default: this one)')
     .option('--model <provider/name>', 'the model of the sessions of serve')
-    .action(async (what: string | undefined, name: string | undefined, own: McpFlags, command: Command) =>
-      end(
-        await (await import('../mcp/mcp-command.js')).runMcp(what, name, {
-          ...command.optsWithGlobals<McpFlags>(),
-          ...own,
-        }),
-      ),
+    .action(
+      async (
+        what: string | undefined,
+        name: string | undefined,
+        words: readonly string[],
+        own: McpFlags,
+        command: Command,
+      ) =>
+        end(
+          await (await import('../mcp/mcp-command.js')).runMcp(what, name, words, {
+            ...command.optsWithGlobals<McpFlags>(),
+            ...own,
+          }),
+        ),
     );
 };
 
