@@ -3,9 +3,11 @@ import type { JsonObject } from '../agent/message.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
+import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { expandVariables } from './expand-variables.js';
 import type { CallOptions, LiveServer } from './live-server.js';
 import { openServerLog } from './server-log.js';
+import { secretsOfServer } from './server-secrets.js';
 
 /**
  * The connection to one server.
@@ -36,6 +38,8 @@ export type ConnectionOptions = {
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
   /** Asked before each start: why the server must not be started; null if it may. */
   readonly whyNot?: (server: McpServer) => Promise<string | null>;
+  /** Replaces secrets in the server's log and in messages. */
+  readonly redactor?: Redactor;
 };
 
 const START_MS = 30_000;
@@ -53,6 +57,7 @@ const messageOf = (error: unknown): string => {
 class ServerConnection implements Connection {
   readonly server: McpServer;
   readonly #options: ConnectionOptions;
+  readonly #redactor: Redactor;
   #opening: Promise<LiveServer> | null = null;
   #live: LiveServer | null = null;
   #why: string | null = null;
@@ -61,6 +66,7 @@ class ServerConnection implements Connection {
   constructor(server: McpServer, options: ConnectionOptions) {
     this.server = server;
     this.#options = options;
+    this.#redactor = options.redactor ?? createRedactor(secretsOfServer(server, options.environment));
   }
 
   async listTools(): Promise<readonly RemoteTool[]> {
@@ -73,7 +79,9 @@ class ServerConnection implements Connection {
     if (called.kind === 'done') return called.value;
     const why = this.#live === live ? null : (live.why() ?? 'the connection ended');
     throw why === null
-      ? new Error(`the MCP server ${this.server.name} answered: ${called.fault.message}`)
+      ? new Error(
+          `the MCP server ${this.server.name} answered: ${this.#redactor.clean(called.fault.message)}`,
+        )
       : new Error(
           `the MCP server ${this.server.name} is gone: ${why}. Whether the call took effect is not known; look before you repeat it`,
         );
@@ -110,9 +118,11 @@ class ServerConnection implements Connection {
       whyNot = async () => null,
     } = this.#options;
     const { name } = this.server;
-    const log = openServerLog(stateFolder, name);
+    const redactor = this.#redactor;
+    const log = openServerLog(stateFolder, name, redactor.stream());
     const late = AbortSignal.timeout(startMs);
-    const fail = (why: string): Error => {
+    const fail = (reason: string): Error => {
+      const why = redactor.clean(reason);
       this.#why = why;
       return new Error(`the MCP server ${name} can't be used: ${why}`);
     };
@@ -124,7 +134,7 @@ class ServerConnection implements Connection {
     let live: LiveServer | null = null;
     const connected = await attempt(() =>
       connectServer(expanded.server, {
-        ...{ environment, workspace, log, onTools },
+        ...{ environment, workspace, stateFolder, log, onTools },
         signal: AbortSignal.any([late, this.#closing.signal]),
         onClose: () => {
           if (live === null || this.#live !== live) return;

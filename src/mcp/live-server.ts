@@ -16,6 +16,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import { VERSION } from '../base/version.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../config/mcp-servers.js';
 import { mcpFetch } from './mcp-fetch.js';
+import { type SessionLogin, sessionLogin } from './oauth/stored-login.js';
 import type { ServerLog } from './server-log.js';
 import { findServerProgram } from './server-program.js';
 import { StdioTransport } from './stdio-transport.js';
@@ -39,6 +40,7 @@ export type ServerPlace = {
   readonly environment: ProcessEnvironment;
   /** Absolute. */
   readonly workspace: string;
+  readonly stateFolder: string;
   readonly log: ServerLog;
 };
 
@@ -73,10 +75,15 @@ const stdioTransport = (server: StdioServer, { environment, workspace, log }: Se
     parse: (line) => deserializeMessage(line),
   });
 
-const httpTransport = ({ url, headers }: HttpServer, { environment }: ServerPlace): Transport =>
+const httpTransport = (
+  { url, headers }: HttpServer,
+  { environment }: ServerPlace,
+  login: SessionLogin | null,
+): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
     fetch: mcpFetch(environment),
+    ...(login === null ? {} : { authProvider: login }),
   });
 
 const modeOf = (protocol: McpProtocol): VersionNegotiationMode =>
@@ -111,7 +118,9 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
     },
   );
   const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
-  const transport = stdio ?? httpTransport(server as HttpServer, options); // the other kind
+  const login = server.kind === 'http' ? sessionLogin(server, options) : null;
+  const transport = stdio ?? httpTransport(server as HttpServer, options, login); // the other kind
+  const explain = async (error: unknown): Promise<unknown> => (login === null ? error : login.explain(error));
   client.onclose = options.onClose;
   const { signal } = options;
   const why = (): string | null => stdio?.why ?? null;
@@ -122,20 +131,26 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
       tools,
       why,
       close: () => client.close(),
-      call: (tool, input, { signal: ofCall, onProgress }) =>
-        client.callTool(
-          { name: tool, arguments: { ...input } },
-          {
-            signal: ofCall,
-            timeout: NO_TIMEOUT_MS,
-            onprogress: ({ progress, total, message }) => onProgress(progressText(progress, total, message)),
-          },
-        ),
+      async call(tool, input, { signal: ofCall, onProgress }) {
+        try {
+          return await client.callTool(
+            { name: tool, arguments: { ...input } },
+            {
+              signal: ofCall,
+              timeout: NO_TIMEOUT_MS,
+              onprogress: ({ progress, total, message }) =>
+                onProgress(progressText(progress, total, message)),
+            },
+          );
+        } catch (error) {
+          throw await explain(error);
+        }
+      },
     };
   } catch (error) {
     await transport.close();
     // What the server itself answered says more than that it has ended since.
     const reason = error instanceof ProtocolError ? null : why();
-    throw reason === null ? error : new Error(reason, { cause: error });
+    throw reason === null ? await explain(error) : new Error(reason, { cause: error });
   }
 };

@@ -20,6 +20,9 @@ const bodyOf = (body: LeanReadable<Uint8Array>): ReadableStream<Uint8Array> => {
   });
 };
 
+/** Headers of a failed answer that mean something to the package. */
+const READ_FROM_ERRORS = ['content-type', 'www-authenticate', 'dpop-nonce', 'retry-after'];
+
 export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
   const send = createFetch(environment);
   return async (url, init = {}) => {
@@ -31,6 +34,12 @@ export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
       ...(signal === undefined ? {} : { signal }),
     });
     const { ok, status, statusText, headers } = response;
+    // The package reads errors of logins only from a real Response.
+    if (status >= 400) {
+      const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
+      const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
+      return new Response(await response.text(), { status, statusText, headers: given });
+    }
     const answer = {
       ...{ ok, status, statusText, headers, url: String(url) },
       get body() {

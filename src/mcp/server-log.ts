@@ -1,11 +1,13 @@
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RedactedStream } from '../secrets/redactor.js';
 
 /**
  * What a server writes to stderr: `mcp/logs/NAME.log` in the state folder.
  *
  * 1. At most two files of BYTES_MAX: a full file replaces NAME.old.log. A connection writes at most CONNECTION_MAX.
- * 2. A log is a convenience. Faults while writing are ignored.
+ * 2. Secrets of the server's settings are replaced.
+ * 3. A log is a convenience. Faults while writing are ignored.
  */
 export type ServerLog = {
   readonly file: string;
@@ -18,14 +20,15 @@ const BYTES_MAX = 512 * 1024;
 const CONNECTION_MAX = 16 * 1024 * 1024;
 const LAST_MAX = 300;
 
-export const openServerLog = (stateFolder: string, server: string): ServerLog => {
+export const openServerLog = (stateFolder: string, server: string, redacted: RedactedStream): ServerLog => {
   const folder = join(stateFolder, 'mcp', 'logs');
   const file = join(folder, `${server}.log`);
   let [left, last] = [CONNECTION_MAX, ''];
   return {
     file,
     last: () => last.trim().split('\n').at(-1)?.trim().slice(0, LAST_MAX) ?? '',
-    add(text) {
+    add(piece) {
+      const text = redacted.add(piece);
       last = `${last}${text}`.slice(-2 * LAST_MAX);
       left -= text.length;
       if (left < 0) return;
@@ -36,7 +39,7 @@ export const openServerLog = (stateFolder: string, server: string): ServerLog =>
         if ((status?.size ?? 0) > BYTES_MAX) renameSync(file, join(folder, `${server}.old.log`));
         appendFileSync(file, text, { mode: 0o600 });
       } catch {
-        // rule 2: nothing of the session depends on it
+        // rule 3: nothing of the session depends on it
       }
     },
   };

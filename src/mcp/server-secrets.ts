@@ -2,6 +2,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { type SecretValue, secretValues } from '../secrets/secret-variables.js';
 import { expandKnown } from './expand-variables.js';
+import { loginSecrets } from './oauth/login-store.js';
 
 /**
  * The secrets in the settings of a server, which must not stand in a journal, a log or an output: tokens in `env`,
@@ -71,13 +72,20 @@ export const secretsOfServer = (
   ];
 };
 
-/** The secrets of all servers, by names that are all different. */
+/** The secrets of all servers and of the logins at them, by names that are all different. */
 export const secretsByName = (
   servers: readonly McpServer[],
   environment: ProcessEnvironment,
+  stateFolder: string,
 ): Readonly<Record<string, string>> => {
   const byName: Record<string, string> = {};
-  for (const { name, value } of servers.flatMap((server) => secretsOfServer(server, environment))) {
+  const secretsOf = (server: McpServer): readonly SecretValue[] => [
+    ...secretsOfServer(server, environment),
+    ...(server.kind === 'http' ? loginSecrets(stateFolder, server) : []).map((value) => ({
+      ...{ name: `${server.name}.login`, value },
+    })),
+  ];
+  for (const { name, value } of servers.flatMap(secretsOf)) {
     let free = name;
     for (let number = 2; Object.hasOwn(byName, free); number++) free = `${name}.${number}`;
     byName[free] = value;

@@ -4,6 +4,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
+import type { Redactor } from '../secrets/redactor.js';
 import { type Connection, type ConnectionStatus, createConnection } from './connection.js';
 import { declareTools, type OfferedTool } from './declared-tools.js';
 import { createMcpTool } from './mcp-tool.js';
@@ -22,6 +23,8 @@ export type SessionServers = {
   readonly tools: readonly Tool[];
   /** Connects all servers in the background. */
   connect(): void;
+  /** Connects the servers again that are not connected; resolves when each is connected or has failed. */
+  reconnect(): Promise<void>;
   /** Ends all connections, and the servers that were started. */
   close(): Promise<void>;
   status(): readonly ServerStatus[];
@@ -30,8 +33,8 @@ export type SessionServers = {
 export type ServerStatus = {
   readonly name: string;
   readonly connection: ConnectionStatus;
-  /** Number of its tools in this session. */
-  readonly tools: number;
+  /** Its tools in this session, as the server names them. */
+  readonly tools: readonly string[];
 };
 
 export type ServersOptions = {
@@ -45,6 +48,8 @@ export type ServersOptions = {
   readonly startMs?: number;
   /** Asked before each start of a server: why it must not be started; null if it may. */
   readonly whyNot: (server: McpServer) => Promise<string | null>;
+  /** Replaces secrets in texts of the servers: their logs and messages. */
+  readonly redactor: Redactor;
 };
 
 const namesOf = (tools: readonly OfferedTool[]): string =>
@@ -127,6 +132,10 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
     connect() {
       for (const served of all) if (served.connection.status().kind === 'off') void open(served);
     },
+    async reconnect() {
+      const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
+      await Promise.all(gone.map(open));
+    },
     async close() {
       phase.isClosed = true;
       await Promise.all(all.map(({ connection }) => connection.close()));
@@ -135,7 +144,7 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
       all.map(({ connection }) => ({
         name: connection.server.name,
         connection: connection.status(),
-        tools: declared.filter(({ server }) => server === connection.server.name).length,
+        tools: declared.flatMap(({ server, name }) => (server === connection.server.name ? [name] : [])),
       })),
   };
 };

@@ -1,10 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { parseBounded } from '../base/bounded-json.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { readRegularSync } from '../files/regular-file.js';
 import type { OfferedTool } from './declared-tools.js';
+import { writePrivate } from './private-file.js';
 
 /**
  * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder. A session declares
@@ -50,14 +50,5 @@ export const storeTools = async (
   server: McpServer,
   tools: readonly OfferedTool[],
 ): Promise<void> => {
-  const place = placeOf(stateFolder, server);
-  await mkdir(join(stateFolder, 'mcp', 'tools'), { recursive: true, mode: 0o700 });
-  const temporary = `${place}.${randomBytes(6).toString('hex')}`;
-  try {
-    await writeFile(temporary, JSON.stringify({ version: 1, tools }), { mode: 0o600 });
-    await rename(temporary, place);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
+  await writePrivate(placeOf(stateFolder, server), JSON.stringify({ version: 1, tools }));
 };

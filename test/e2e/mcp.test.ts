@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { anyInput, httpServer, serverScript } from '../mcp/test-servers.js';
@@ -7,6 +7,9 @@ import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 
 // The bundled program with MCP servers on both transports: without a terminal, from the setup to the model's next request.
+
+/** A secret of a server, as it stands in its settings. */
+const TOKEN = 'tok-4fX9qLw2Zr77';
 
 const configure = (place: Place, toml: string): void => {
   const folder = join(place.home, '.config', 'pawl');
@@ -18,7 +21,7 @@ test('tools of servers on stdio and over HTTP are declared, allowed by a rule, a
   const script = serverScript(
     t,
     `server.registerTool('greet', { inputSchema: schema({ name: { type: 'string' } }) },
-       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name }] }));`,
+       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name + ' ' + process.env.API_TOKEN }] }));`,
   );
   const { url } = await httpServer(t, (server) => {
     server.registerTool('count', { inputSchema: anyInput() }, async () => ({
@@ -35,6 +38,7 @@ test('tools of servers on stdio and over HTTP are declared, allowed by a rule, a
 [mcp.servers.local]
 command = ${JSON.stringify(process.execPath)}
 args = [${JSON.stringify(script)}]
+env = { API_TOKEN = "${TOKEN}" }
 required = true
 [mcp.servers.web]
 url = "${url}"
@@ -47,7 +51,10 @@ required = true
   const declared = first?.tools?.map(({ name }) => name) ?? [];
   assert.deepEqual(declared.slice(-2), ['mcp__local__greet', 'mcp__web__count']);
   const results = JSON.stringify(last(second));
-  assert.match(results, /hello Ada/);
+  assert.match(results, /hello Ada \[secret:\$local\.env\.API_TOKEN\]/);
+  const sessions = join(place.state, 'pawl', 'sessions');
+  for (const name of readdirSync(sessions))
+    if (name.endsWith('.jsonl')) assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
   assert.match(results, /äöü 42/);
 
   const tested = await runPawl(place, ['mcp', 'test', 'local']);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import type { McpServer } from '../../src/config/mcp-servers.js';
+import { secretsOfServer } from '../../src/mcp/server-secrets.js';
 import { openServers, type ServersOptions, type SessionServers } from '../../src/mcp/session-servers.js';
 import { storeTools } from '../../src/mcp/tool-cache.js';
 import type { Tool, ToolOutcome } from '../../src/ports/tool.js';
+import { createRedactor } from '../../src/secrets/redactor.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 import { type TestContext, testContext } from './tool-context.js';
 
@@ -33,6 +35,7 @@ export const openSession = async (
   const waiting: (() => void)[] = [];
   const session = await openServers({
     ...{ servers, environment: { PATH: process.env.PATH }, whyNot: async () => null, ...place, ...more },
+    redactor: createRedactor(servers.flatMap((server) => secretsOfServer(server, more.environment ?? {}))),
     warn(text) {
       warnings.push(text);
       for (const look of waiting) look();

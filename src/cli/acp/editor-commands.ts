@@ -72,7 +72,7 @@ export const runEditorCommand = async (
   const { view, printed } = collectingView(() => state);
   const { workspace } = state.session.settings;
   const context: CommandContext = {
-    ...{ session, workspace, flags, look, view, prompts: NO_PROMPTS },
+    ...{ session, workspace, flags, look, view, prompts: NO_PROMPTS, servers: null },
     ...{ move: elsewhere, paste: elsewhere, quit: () => undefined },
   };
   try {

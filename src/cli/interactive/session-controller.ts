@@ -230,6 +230,7 @@ export const runSession = async (
   const state = await session.state();
   const context: CommandContext = {
     ...{ session, workspace: opened.settings.workspace, flags, look, prompts: opened.prompts },
+    servers: opened.servers,
     get view() {
       return view;
     },

@@ -12,9 +12,10 @@ import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace } from '../settings/connect-model.js';
+import { mcpJsonFiles } from '../trust/mcp-json-files.js';
 import type { NewServerFlags } from './change-servers.js';
 
-/** `pawl mcp list`, `test`, `add`, `remove` and `serve`. Values of variables and headers are never shown. */
+/** `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and headers are never shown. */
 
 export type McpFlags = RunFlags & NewServerFlags;
 
@@ -36,6 +37,19 @@ const placeOf = async (flags: McpFlags): Promise<Place> => {
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const { mcpServers = [] } = await withConfig({}, workspace, { command: 'run', resumed: false, warn });
   return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
+};
+
+/** With the servers of the project that the user has allowed. */
+const allPlaceOf = async (flags: McpFlags): Promise<Place> => {
+  const place = await placeOf(flags);
+  if (mcpJsonFiles(place.workspace).length === 0) return place;
+  const [{ allowedServers }, { openTrust }] = await Promise.all([
+    import('../trust/project-servers.js'),
+    import('../../trust/trust-store.js'),
+  ]);
+  const trust = openTrust(place.stateFolder, complain);
+  const { servers } = await allowedServers(place.workspace, place.servers, trust, complain);
+  return { ...place, servers: [...place.servers, ...servers] };
 };
 
 const list = ({ servers, stateFolder }: Place): number => {
@@ -115,6 +129,8 @@ export const runMcp = async (
   flags: McpFlags,
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
+  if (what === 'login' && words.length <= 1)
+    return (await import('./login-command.js')).runLogin(name, words[0], await allPlaceOf(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
@@ -124,9 +140,11 @@ export const runMcp = async (
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return (await import('./serve-command.js')).serveMcp(flags);
+    case 'logout':
+      return (await import('./login-command.js')).runLogout(name, await allPlaceOf(flags));
     case 'test':
       return test(await placeOf(flags), name);
     default:
-      throw usageStop(`pawl mcp has list, test, add, remove and serve, not '${what}'.`);
+      throw usageStop(`pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`);
   }
 };

@@ -6,6 +6,7 @@ import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
 import type { JournalStep } from '../../journal/read/steps.js';
+import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
@@ -53,6 +54,8 @@ export type Opened = {
   readonly journal: string;
   /** Skills and commands that the user can name. */
   readonly prompts: SessionPrompts;
+  /** null: no MCP server is configured. */
+  readonly servers: SessionServers | null;
   /** The turns of a resumed session that are printed again; null for a new session. */
   readonly resumed: { readonly recent: RecentTurns | null } | null;
 };
@@ -220,7 +223,7 @@ const openHeld = async (
     ...tools.options,
     moreTools: [...tools.options.moreTools, ...prompts.tools],
     moreInstructions: prompts.section,
-    secrets: keysIn(flags.variables ?? {}),
+    secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets },
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),
     workspace,
@@ -237,7 +240,14 @@ const openHeld = async (
   stopGrowing();
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
-  return { session, settings: state.session.settings, journal, prompts, resumed: held };
+  return {
+    session,
+    settings: state.session.settings,
+    journal,
+    prompts,
+    servers: tools.servers,
+    resumed: held,
+  };
 };
 
 const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {

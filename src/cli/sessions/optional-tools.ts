@@ -22,6 +22,8 @@ export type OptionalTools = {
   readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks'>>;
   /** null: no MCP server is configured. */
   readonly servers: SessionServers | null;
+  /** Secrets in the settings of the servers, by names that say where they stand. */
+  readonly secrets: Readonly<Record<string, string>>;
   /** Connects the MCP servers, and closes them with the session. */
   attend(session: Session): void;
 };
@@ -39,16 +41,27 @@ const projectServers = async (
   return allowedServers(workspace, own, openTrust(stateFolder, warn), warn);
 };
 
+type OpenedServers = Pick<OptionalTools, 'servers' | 'secrets'>;
+
 const openServers = async (
-  { mcpServers = [] }: Configured,
+  { mcpServers = [], variables = {} }: Configured,
   place: Surroundings,
-): Promise<SessionServers | null> => {
+): Promise<OpenedServers> => {
   const { stateFolder, workspace, warn } = place;
   const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
   const servers = [...mcpServers, ...allowed];
-  if (!servers.some(({ enabled }) => enabled)) return null;
-  const { openServers: openAll } = await import('../../mcp/session-servers.js');
-  return openAll({ servers, stateFolder, workspace, environment: process.env, warn, whyNot });
+  if (!servers.some(({ enabled }) => enabled)) return { servers: null, secrets: {} };
+  const [{ openServers: openAll }, { secretsByName }, { createRedactor }, { secretsOf }] = await Promise.all([
+    import('../../mcp/session-servers.js'),
+    import('../../mcp/server-secrets.js'),
+    import('../../secrets/redactor.js'),
+    import('../../secrets/secret-variables.js'),
+  ]);
+  const environment = process.env;
+  const secrets = secretsByName(servers, environment, stateFolder);
+  const redactor = createRedactor(secretsOf(environment, { ...keysIn(variables), ...secrets }));
+  const opened = await openAll({ servers, stateFolder, workspace, environment, warn, whyNot, redactor });
+  return { servers: opened, secrets };
 };
 
 /** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */
@@ -76,10 +89,11 @@ export const optionalTools = async (
     resumes || explore === true
       ? [(await import('../ask/explore-tool.js')).exploreTool(model, stateFolder, keysIn(variables))]
       : [];
-  const servers = await openServers(flags, place);
+  const { servers, secrets } = await openServers(flags, place);
   return {
     options: { tasks: resumes || tasks === true, moreTools: [...explores, ...(servers?.tools ?? [])] },
     servers,
+    secrets,
     attend(session) {
       if (servers === null) return;
       connectSoon(servers, session, place.place);

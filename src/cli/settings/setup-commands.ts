@@ -49,7 +49,7 @@ const addMcp = (program: Command, end: End): void => {
   program
     .command('mcp [what] [name] [words...]')
     .description(
-      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); be an MCP server for other agents (serve)',
+      'list the MCP servers of your configuration (list); connect one or all, and show their tools (test); add one to your config.toml (add NAME -- COMMAND ARGS, or add NAME --url URL) or remove it (remove); log in at one over HTTP (login NAME), or forget the login (logout NAME); be an MCP server for other agents (serve)',
     )
     .option('--url <url>', 'the address of the server to add')
     .option('--header <line>', 'a header for the server to add: "Name: value"; may be repeated', collected)

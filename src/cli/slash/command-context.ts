@@ -1,4 +1,5 @@
 import type { Session } from '../../api/create-agent.js';
+import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Look } from '../../terminal/print.js';
 import type { RunFlags } from '../flags.js';
 import type { InteractiveView } from '../interactive/interactive-view.js';
@@ -28,6 +29,8 @@ export type CommandContext = {
   readonly look: Look;
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
+  /** The MCP servers of the session; null without any. */
+  readonly servers: SessionServers | null;
   /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
   move(to: NextSession): Promise<void>;
   /** Attaches the clipboard's picture to the input line; one at a time. */

@@ -8,6 +8,7 @@ import { diff } from './diff.js';
 import { effort } from './effort.js';
 import { exportTo } from './export.js';
 import { jobs } from './jobs.js';
+import { mcp } from './mcp.js';
 import { model } from './model.js';
 import { budget, cost } from './money.js';
 import { permissions } from './permissions.js';
@@ -80,6 +81,7 @@ const commands: Readonly<Record<CommandName, Command>> = {
   permissions,
   preset,
   jobs,
+  mcp,
   diff,
   export: exportTo,
   retry,

@@ -33,6 +33,7 @@ export const slashCommands = [
     '[read N, kill N]',
     'background commands of the agent: list them, read the output of one, or kill one',
   ],
+  ['mcp', '[NAME, connect]', 'the MCP servers and their state; the tools of one; connect again'],
   [
     'diff',
     '[session]',

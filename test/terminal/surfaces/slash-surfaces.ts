@@ -50,6 +50,16 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     ...{ session, workspace: settings.workspace, flags, look: out.look, view, paste: async () => undefined },
     move: async () => undefined,
     quit: nothing,
+    servers: {
+      ...{ tools: [], connect: nothing, reconnect: async () => undefined, close: async () => undefined },
+      status: () => [
+        {
+          name: 'docs',
+          connection: { kind: 'failed' as const, why: hostile.text(300) },
+          tools: [hostile.text(80)],
+        },
+      ],
+    },
     prompts: {
       ...{ tools: [], section: '', expand: async (text: string) => ({ text, fault: null }) },
       choices: [{ text: hostile.name(), about: hostile.text(300) }],
@@ -64,6 +74,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
       '',
       hostile.text(80),
       `session`,
+      'docs',
       `revoke ${hostile.text(9)}`,
       `/tmp/${hostile.name()}/x`,
     ]) {
@@ -90,9 +101,18 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...['diff', 'effort', 'export', 'jobs', 'model', 'money', 'permissions', 'preset', 'run-command'].map(
-        (name) => `src/cli/slash/${name}.ts`,
-      ),
+      ...[
+        'diff',
+        'effort',
+        'export',
+        'jobs',
+        'mcp',
+        'model',
+        'money',
+        'permissions',
+        'preset',
+        'run-command',
+      ].map((name) => `src/cli/slash/${name}.ts`),
       'src/cli/interactive/interactive-view.ts',
     ],
     slash: commandChoices.map(({ text }) => text),

@@ -1,0 +1,42 @@
+import { plural } from '../../base/plural.js';
+import type { ConnectionStatus } from '../../mcp/connection.js';
+import type { ServerStatus } from '../../mcp/session-servers.js';
+import { harmless, oneLine } from '../../terminal/print.js';
+import { type Command, NotNow } from './command-context.js';
+
+/** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
+
+const WHY_MAX = 300;
+
+const stateText = (connection: ConnectionStatus): string => {
+  switch (connection.kind) {
+    case 'off':
+      return 'not connected yet';
+    case 'connecting':
+    case 'connected':
+      return connection.kind;
+    case 'failed':
+      return `failed: ${oneLine(connection.why, WHY_MAX)}`;
+  }
+};
+
+const rowOf = ({ name, connection, tools }: ServerStatus): string =>
+  `  ${name}  ${plural(tools.length, 'tool')}  ${stateText(connection)}`;
+
+const HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
+  changes of your config.toml, come with a new session: /clear`;
+
+export const mcp: Command = async ({ view, servers }, words) => {
+  const say = (text: string): void => view.print(harmless(text));
+  if (servers === null) return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
+  if (words === '') return say([...servers.status().map(rowOf), HINT].join('\n'));
+  if (words === 'connect') {
+    await servers.reconnect();
+    return say(servers.status().map(rowOf).join('\n'));
+  }
+  const all = servers.status();
+  const found = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
+  if (found === undefined)
+    throw new NotNow(`There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`);
+  say([rowOf(found), ...found.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'));
+};

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type Connection, createConnection } from '../../../src/mcp/connection.js';
+import {
+  beginLogin,
+  finishLogin,
+  type LoginDialogue,
+  type LoginOptions,
+  logIn,
+} from '../../../src/mcp/oauth/log-in.js';
+import { loginSecrets, readLogin, removeLogin } from '../../../src/mcp/oauth/login-store.js';
+import { atEnd, temporaryFolder } from '../../temporary-folder.js';
+import {
+  type AuthorizationServer,
+  authorizationServer,
+  browse,
+  type GuardedServer,
+  guardedServer,
+} from './oauth-servers.js';
+
+// Logins at MCP servers by OAuth, against a real authorization server: discovery, registration, the redirect, renewal.
+
+type Stage = {
+  readonly issuer: AuthorizationServer;
+  readonly server: GuardedServer;
+  readonly options: LoginOptions;
+  connection(): Connection;
+};
+
+const stage = async (t: TestContext): Promise<Stage> => {
+  const issuer = await authorizationServer(t);
+  const server = await guardedServer(t, issuer);
+  const stateFolder = temporaryFolder(t, 'oauth-state');
+  const deadline = new AbortController();
+  t.after(() => deadline.abort());
+  return {
+    ...{ issuer, server, options: { stateFolder, environment: {}, signal: deadline.signal } },
+    connection() {
+      const connection = createConnection(server.settings, { environment: {}, workspace: '/', stateFolder });
+      atEnd(t, () => connection.close());
+      return connection;
+    },
+  };
+};
+
+const act = async (connection: Connection): Promise<string> => {
+  const options = { signal: new AbortController().signal, onProgress: () => undefined };
+  const { content } = await connection.call('act', {}, options);
+  return content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+};
+
+/** A user whose browser opens the address at once. */
+const agrees: LoginDialogue = { show: (address) => void browse(address) };
+
+const logFile = ({ stateFolder }: Stage['options']): string => {
+  const folder = path.join(stateFolder, 'mcp', 'oauth');
+  return path.join(folder, readdirSync(folder)[0] ?? '');
+};
+
+test('without a login the server is one line that names the command; after it, its tools work', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await assert.rejects(
+    connection().listTools(),
+    /the MCP server web can't be used: it needs a login: pawl mcp login web/,
+  );
+  assert.deepEqual(issuer.seen, [], 'a session asks no authorization server');
+  assert.deepEqual(await logIn(server.settings, options, agrees), { kind: 'done' });
+  assert.equal(await act(connection()), 'acted');
+  assert.deepEqual(issuer.seen, [
+    '/.well-known/oauth-authorization-server',
+    '/register',
+    '/authorize',
+    '/token',
+  ]);
+  assert.equal(statSync(logFile(options)).mode & 0o777, 0o600);
+  const { tokens } = readLogin(options.stateFolder, server.settings);
+  assert.ok(
+    tokens?.access_token && loginSecrets(options.stateFolder, server.settings).includes(tokens.access_token),
+  );
+  const logs = path.join(options.stateFolder, 'mcp', 'logs');
+  assert.equal(existsSync(logs), false);
+});
+
+test('expired tokens are renewed once for several calls, and an ended login is said', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const live = connection();
+  await live.listTools();
+  issuer.expire();
+  issuer.seen.length = 0;
+  assert.deepEqual(await Promise.all([act(live), act(live), act(live)]), ['acted', 'acted', 'acted']);
+  assert.deepEqual(issuer.seen, ['/token']);
+  issuer.revoke();
+  await assert.rejects(act(live), /its login has expired: pawl mcp login web/);
+  assert.equal(readLogin(options.stateFolder, server.settings).tokens, null);
+  await assert.rejects(connection().listTools(), /it needs a login: pawl mcp login web/);
+});
+
+test('another process that was faster to renew: its tokens are used', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const [one, other] = [connection(), connection()];
+  await Promise.all([one.listTools(), other.listTools()]);
+  issuer.expire();
+  // The refresh token is used up by the first: the second one's request is refused.
+  assert.deepEqual(await Promise.all([act(one), act(other)]), ['acted', 'acted']);
+});
+
+test('requests with another state are answered and forgotten', async (t) => {
+  const { server, options } = await stage(t);
+  const pages: string[] = [];
+  const attacked: LoginDialogue = {
+    async show(address) {
+      const url = new URL(address);
+      const back = url.searchParams.get('redirect_uri') ?? '';
+      pages.push(
+        await browse(`${back}?code=stolen&state=guess`),
+        await browse(`${back}?error=access_denied`),
+      );
+      pages.push(
+        await browse(back.replace('127.0.0.1', 'localhost')),
+        await browse(`${new URL(back).origin}/`),
+      );
+      await browse(address);
+    },
+  };
+  assert.deepEqual(await logIn(server.settings, options, attacked), { kind: 'done' });
+  assert.match(
+    pages.join('\n'),
+    /does not belong[\s\S]*does not belong[\s\S]*nothing here[\s\S]*nothing here/,
+  );
+});
+
+test('a login that the user refuses, or that nobody finishes, stores no tokens', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  issuer.refuses = true;
+  await assert.rejects(logIn(server.settings, options, agrees), /access_denied/);
+  assert.equal(readLogin(options.stateFolder, server.settings).tokens, null);
+  const late = new AbortController();
+  const waiting = logIn(server.settings, { ...options, signal: late.signal }, { show: () => late.abort() });
+  await assert.rejects(waiting, /was not finished in time/);
+});
+
+test('an address that the user types finishes the login, and other texts do not', async (t) => {
+  const { server, options } = await stage(t);
+  let asked: string | null = null;
+  let tries = 0;
+  const far: LoginDialogue = {
+    show: (address) => {
+      asked = address;
+    },
+    async typed() {
+      tries += 1;
+      if (tries === 1) return 'what?';
+      if (tries === 2) return 'http://127.0.0.1/callback?code=x&state=guess';
+      return (await fetch(String(asked), { redirect: 'manual' })).headers.get('location') ?? '';
+    },
+  };
+  assert.deepEqual(await logIn(server.settings, options, far), { kind: 'done' });
+  assert.equal(tries, 3);
+});
+
+test('without a terminal a login is begun, and finished by the address that the browser was sent to', async (t) => {
+  const { server, options, connection } = await stage(t);
+  const begun = await beginLogin(server.settings, options);
+  assert.ok(begun.kind === 'begun');
+  const sent = (await fetch(begun.address, { redirect: 'manual' })).headers.get('location') ?? '';
+  await assert.rejects(
+    finishLogin(server.settings, sent.replace(/state=[^&]*/, 'state=guess'), options),
+    /does not belong to the login/,
+  );
+  assert.deepEqual(await finishLogin(server.settings, sent, options), { kind: 'done' });
+  assert.equal(await act(connection()), 'acted');
+  await assert.rejects(finishLogin(server.settings, sent, options), /no login was begun/);
+  assert.equal(await removeLogin(options.stateFolder, server.settings), true);
+  await assert.rejects(connection().listTools(), /it needs a login/);
+});
+
+test('a server that moves to another issuer gets no token of the old one there, and a new registration', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  const next = await authorizationServer(t);
+  server.issuedBy = next;
+  await assert.rejects(connection().listTools(), /it refuses the stored login: pawl mcp login web/);
+  assert.deepEqual(next.seen, []);
+  const old = readLogin(options.stateFolder, server.settings);
+  next.refuses = true;
+  await assert.rejects(logIn(server.settings, options, agrees), /access_denied/);
+  assert.ok(!readFileSync(logFile(options), 'utf8').includes(String(old.tokens?.refresh_token)));
+  next.refuses = false;
+  assert.deepEqual(await logIn(server.settings, options, agrees), { kind: 'done' });
+  const stored = readFileSync(logFile(options), 'utf8');
+  assert.equal(JSON.parse(stored).issuer, next.issuer);
+  assert.ok(!stored.includes(String(old.tokens?.refresh_token)) && !stored.includes(issuer.issuer));
+  assert.equal(next.clients.size, 1);
+  assert.equal(await act(connection()), 'acted');
+});
+
+test('a call that needs more rights says so, and the next login asks for them', async (t) => {
+  const { issuer, server, options, connection } = await stage(t);
+  await logIn(server.settings, options, agrees);
+  server.callScope = 'write';
+  await assert.rejects(act(connection()), /it asks for more rights \(write\): pawl mcp login web/);
+  assert.deepEqual(await logIn(server.settings, options, agrees), { kind: 'done' });
+  assert.equal(await act(connection()), 'acted');
+  assert.deepEqual([...issuer.valid.values()].at(-1), 'read write');
+});
+
+test('a server that asks for a login again and again is given up after three', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  let logins = 0;
+  const again: LoginDialogue = {
+    async show(address) {
+      logins += 1;
+      await browse(address);
+      issuer.revoke();
+    },
+  };
+  server.issuedBy = { ...issuer, valid: new Map() };
+  await assert.rejects(logIn(server.settings, options, again), /still asks for a login after 3|401/);
+  assert.ok(logins <= 3, String(logins));
+});
