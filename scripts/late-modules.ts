@@ -32,10 +32,12 @@ export const LATE_PACKAGES = [
 export const AT_ONCE = ['acorn', 'commander', 'get-east-asian-width', 'valibot', '@valibot/to-json-schema'];
 
 /** The names that ES module text imports from a package. */
-const importedFrom = (text: string, name: string): readonly string[] =>
-  [...text.matchAll(/\bimport\s*\{([^}]*)\}\s*from\s*"([^"]*)"/g)]
+const importedFrom = (text: string, name: string): readonly string[] => {
+  const names = [...text.matchAll(/\bimport\s*\{([^}]*)\}\s*from\s*"([^"]*)"/g)]
     .filter(([, , from]) => from === name)
-    .flatMap(([, names = '']) => names.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')));
+    .flatMap(([, inside = '']) => inside.split(',').map((one) => one.trim().replace(/\s+as\s.*$/s, '')));
+  return [...new Set(names)];
+};
 
 /** The file beside the program that holds these packages. */
 const PROTOCOLS = 'protocols.cjs';

@@ -182,6 +182,24 @@ const prepare = async (
 /** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
 const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
 
+const settingsFrom = (
+  { flags, before, limits, profile }: Prepared,
+  place: Place,
+  preset: Preset | null,
+): Partial<Settings> => {
+  const effort = effortOf(flags);
+  return {
+    ...patience(flags),
+    ...(effort === null ? {} : { effort }),
+    queueOnCancel: queueOnCancelAt(place, flags),
+    ...profile,
+    ...afterToolsOf(flags),
+    ...rulesFrom(flags, preset, before?.rules),
+    ...writtenFrom(flags, before?.writtenRules),
+    limits,
+  };
+};
+
 const openHeld = async (
   given: RunFlags,
   folder: string,
@@ -190,22 +208,13 @@ const openHeld = async (
 ): Promise<Opened> => {
   const { resume, place, watcher, warn, servers = [] } = wanted;
   const prepared = await prepare(given, folder, wanted, held?.settings ?? null);
-  const { flags, workspace, before, model, limits, profile } = prepared;
+  const { flags, workspace, before, model } = prepared;
   const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
-  const afterTools = afterToolsOf(flags);
-  const effort = effortOf(flags);
   const preset = newPreset ?? (before === null ? defaultPreset(place) : null);
   const sandbox = chosenSandbox(given, flags, preset ?? before?.preset ?? null);
   if (sandbox !== 'off') startProbe(workspace);
   const settings: Partial<Settings> = {
-    ...patience(flags),
-    ...(effort === null ? {} : { effort }),
-    queueOnCancel: queueOnCancelAt(place, flags),
-    ...profile,
-    ...afterTools,
-    ...rulesFrom(flags, preset, before?.rules),
-    ...writtenFrom(flags, before?.writtenRules),
-    limits,
+    ...settingsFrom(prepared, place, preset),
     onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
