@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
+import type { Preset } from '../../agent/policy/rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
 import { openSession, type Session } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
@@ -30,18 +30,18 @@ import { type Configured, keysIn, withConfig } from '../settings/apply-config.js
 import {
   connectModel,
   connectOthers,
-  patience,
   realWorkspace,
   type Warn,
   warnOfEffort,
   warnOfUnknown,
 } from '../settings/connect-model.js';
 import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
+import { settingsFrom } from '../settings/session-settings.js';
 import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
-import { defaultLimits, defaultPreset, onAskAt, type Place, queueOnCancelAt } from './session-place.js';
+import { defaultLimits, defaultPreset, onAskAt, type Place } from './session-place.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 import { tornSentence } from './torn-journal-text.js';
 
@@ -100,23 +100,6 @@ type Wanted = Resuming & {
  * further growth would cost 16 MB after some hundred rounds without a gain (bench: rounds).
  */
 const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
-
-/** Rules that also allow the hosts of `--allow-hosts`; nothing without that flag. */
-const rulesFrom = (
-  flags: RunFlags,
-  preset: Preset | null,
-  before: Settings['rules'] = presetRules.auto,
-): Partial<Pick<Settings, 'rules'>> => {
-  const hosts = allowedHostsOf(flags);
-  return hosts === null ? {} : { rules: allowHosts(preset === null ? before : presetRules[preset], hosts) };
-};
-
-/** Rules from the configuration files. A resumed session takes them as the files are now. */
-const writtenFrom = (
-  { writtenRules = [] }: Configured,
-  before: Settings['writtenRules'] = [],
-): Partial<Pick<Settings, 'writtenRules'>> =>
-  writtenRules.length === 0 && before.length === 0 ? {} : { writtenRules };
 
 /** Checks all flags before configuration and model, so that errors of the command line come first. */
 export const refuseBadFlags = (flags: RunFlags): void => {
@@ -181,24 +164,6 @@ const prepare = async (
 
 /** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
 const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
-
-const settingsFrom = (
-  { flags, before, limits, profile }: Prepared,
-  place: Place,
-  preset: Preset | null,
-): Partial<Settings> => {
-  const effort = effortOf(flags);
-  return {
-    ...patience(flags),
-    ...(effort === null ? {} : { effort }),
-    queueOnCancel: queueOnCancelAt(place, flags),
-    ...profile,
-    ...afterToolsOf(flags),
-    ...rulesFrom(flags, preset, before?.rules),
-    ...writtenFrom(flags, before?.writtenRules),
-    limits,
-  };
-};
 
 const openHeld = async (
   given: RunFlags,
