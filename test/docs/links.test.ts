@@ -85,14 +85,14 @@ const rootFlags = flagsOf(help);
 const flagsByCommand = new Map(commands.map((name) => [name, flagsOf(pawl(name, '--help'))]));
 removeFolderSync(caches);
 
-/** Command lines in code, fenced or not: up to a pipe, a redirection, a comment; quoted words are one. */
+/** Command lines in code, fenced or not: up to a pipe, a redirection, a comment, `--`; quoted words are one. */
 const commandLines = (text: string): readonly string[] => {
   const fenced = [...text.matchAll(FENCE)].filter(([, language]) => language === 'sh' || language === '');
   const inline = [...text.replace(FENCE, '').matchAll(/`([^`\n]*)`/g)].map(([, code = '']) => code);
   return [...fenced.flatMap(([, , code = '']) => code.split('\n')), ...inline]
     .map((line) => /(?:^|^\$ |\| |node bin\/)pawl(?:\.js)?((?: .*)?)$/.exec(line)?.[1])
     .filter((rest) => rest !== undefined)
-    .map((rest) => rest.replace(/"[^"]*"/g, '"…"').replace(/\s[|>#].*|\s\d>.*/, ''))
+    .map((rest) => rest.replace(/"[^"]*"/g, '"…"').replace(/\s[|>#].*|\s\d>.*|\s--\s.*/, ''))
     .filter((rest) => !rest.startsWith(': '));
 };
 
