@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { parse, stringify } from 'smol-toml';
-import { addServer, type EditedConfig, removeServer } from '../../config/edit-servers.js';
+import { addServer, type EditedConfig, removeServer, type TomlFormat } from '../../config/edit-servers.js';
 import { CONFIG_BYTES_MAX, userFile } from '../../config/load.js';
 import { readServers } from '../../config/mcp-servers.js';
 import { secretsOfServer } from '../../mcp/server-secrets.js';
@@ -21,7 +20,11 @@ export type NewServerFlags = {
   readonly env?: readonly string[];
 };
 
-const format = { parse: (text: string) => parse(text), stringify: (table: object) => stringify(table) };
+/** The TOML parser is loaded with the first change. */
+const loadFormat = async (): Promise<TomlFormat> => {
+  const { parse, stringify } = await import('smol-toml');
+  return { parse: (text) => parse(text), stringify: (table) => stringify(table) };
+};
 
 const refuse = (file: string, why: string): never => {
   throw new Stop(exitCodes.configuration, 'configuration', `${file} is not changed: ${why}`);
@@ -92,6 +95,7 @@ export const addToFile = async (
 ): Promise<readonly string[]> => {
   const file = userFile(process.env);
   const table = tableOf(words, flags);
+  const format = await loadFormat();
   await changeFile(file, (text) => addServer(text, name, table, format));
   return [
     `Added ${name} to ${file}. Connect it now, and show its tools: pawl mcp test ${name}`,
@@ -107,6 +111,7 @@ export const addToFile = async (
 /** Removes a server from the user's file. Returns what to tell the user. */
 export const removeFromFile = async (name: string): Promise<readonly string[]> => {
   const file = userFile(process.env);
+  const format = await loadFormat();
   await changeFile(file, (text) => removeServer(text, name, format));
   return [`Removed ${name} from ${file}. Open sessions keep it until they end.`];
 };

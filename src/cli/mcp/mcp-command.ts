@@ -17,7 +17,7 @@ import type { NewServerFlags } from './change-servers.js';
 
 /** `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and headers are never shown. */
 
-export type McpFlags = RunFlags & NewServerFlags;
+export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
 
 type Place = {
   readonly workspace: string;
@@ -121,6 +121,11 @@ const change = async (
   return exitCodes.done;
 };
 
+const serve = async ({ http, ...flags }: McpFlags): Promise<number> => {
+  const { serveMcp, serveMcpOverHttp } = await import('./serve-command.js');
+  return http === undefined ? serveMcp(flags) : serveMcpOverHttp(flags, http);
+};
+
 /** `words`: those behind the name. */
 export const runMcp = async (
   what = 'list',
@@ -139,7 +144,7 @@ export const runMcp = async (
       return list(await placeOf(flags));
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
-      return (await import('./serve-command.js')).serveMcp(flags);
+      return serve(flags);
     case 'logout':
       return (await import('./login-command.js')).runLogout(name, await allPlaceOf(flags));
     case 'test':

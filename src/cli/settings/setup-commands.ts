@@ -60,6 +60,7 @@ const addMcp = (program: Command, end: End): void => {
     )
     .option('--workspace <folder>', 'the folder to start them in (default: this one)')
     .option('--model <provider/name>', 'the model of the sessions of serve')
+    .option('--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout')
     .action(
       async (
         what: string | undefined,

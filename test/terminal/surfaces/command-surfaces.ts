@@ -147,12 +147,19 @@ const mcp: Surface['show'] = async (hostile, _out, size) => {
   writeFileSync(
     file,
     `[mcp.servers.a]\ncommand = "sh"\nargs = ["-c", ${JSON.stringify(script)}, ${text(Math.min(size, 2_000))}]\n` +
-      `[mcp.servers.b]\ncommand = ${text(200)}\n`,
+      `[mcp.servers.b]\ncommand = ${text(200)}\n` +
+      '[mcp.servers.c]\nurl = "http://127.0.0.1:9/mcp"\n',
   );
   await run('mcp');
   await run('mcp', 'test');
   await run('mcp', hostile.text(40), hostile.text(40));
   await run('mcp', 'test', hostile.text(40));
+  for (const what of ['login', 'logout', 'remove', 'add'])
+    for (const name of ['a', 'c', hostile.text(40)]) await run('mcp', what, name);
+  await run('mcp', 'add', 'd', '--', hostile.text(40), hostile.text(40));
+  await run('mcp', 'add', 'e', '--url', hostile.text(40), '--header', hostile.text(40));
+  await run('mcp', 'login', 'c', hostile.text(40));
+  await run('mcp', 'serve', '--http', `x${hostile.text(40)}`);
   rmSync(file);
 };
 
@@ -194,7 +201,7 @@ export const commandSurfaces: readonly Surface[] = [
   },
   {
     name: 'MCP servers with hostile settings and output',
-    covers: ['src/cli/mcp/mcp-command.ts'],
+    covers: ['src/cli/mcp/mcp-command.ts', 'src/cli/mcp/login-command.ts'],
     commands: ['mcp'],
     show: mcp,
   },
