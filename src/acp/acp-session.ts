@@ -247,9 +247,11 @@ export class AcpSession {
     const command = commandIn(blocks);
     const isPrompt = this.#prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
-    const { text: typed, pictures } = readPrompt(blocks, this.#workspace);
-    const { text, fault } = isPrompt ? await this.#prompts.expand(typed) : { text: typed, fault: null };
-    if (fault !== null) this.tell(fault);
+    const { text: whole, written, pictures } = readPrompt(blocks, this.#workspace);
+    const expands = this.#prompts.expands(written);
+    const expanded = expands ? await this.#prompts.expand(written) : { text: written, fault: null };
+    if (expanded.fault !== null) this.tell(expanded.fault);
+    const text = `${expanded.text}${whole.slice(written.length)}`;
     const images = await keepPictures(pictures, this.#session.keepPicture);
     await this.#cancelled;
     if (this.#cancels !== cancels) return this.#state;

@@ -39,6 +39,8 @@ export type EditorCommand = {
 export type EditorPrompts = {
   /** Names that can be typed after `/`. */
   readonly choices: readonly { readonly text: string; readonly about: string }[];
+  /** Whether `expand` may change this text. */
+  expands(typed: string): boolean;
   /** The prompt for a typed `/NAME WORDS`; other texts as they are. `fault`: why it could not be read. */
   expand(typed: string): Promise<{ readonly text: string; readonly fault: string | null }>;
 };

@@ -9,6 +9,8 @@ import { isWithin } from '../files/is-within.js';
 
 export type PromptParts = {
   readonly text: string;
+  /** The part of it that the user wrote, without attached texts; `text` begins with it, or it is empty. */
+  readonly written: string;
   readonly pictures: readonly Uint8Array[];
 };
 
@@ -84,9 +86,9 @@ export const readPrompt = (blocks: readonly ContentBlock[], workspace: string): 
   const written = parts.map(({ inline }) => inline).join('');
   const attached = parts.flatMap((part) => (part.attached === undefined ? [] : [part.attached]));
   const text = [written, ...attached].join('\n\n');
-  if (text.trim() !== '') return { text, pictures };
+  if (text.trim() !== '') return { text, written, pictures };
   if (pictures.length === 0) throw new BadPrompt('The prompt is empty.');
-  return { text: pictures.length === 1 ? '(a picture)' : '(pictures)', pictures };
+  return { text: pictures.length === 1 ? '(a picture)' : '(pictures)', written: '', pictures };
 };
 
 /** Stores the pictures of a prompt. Throws a BadPrompt if one can't be shown to a model. */

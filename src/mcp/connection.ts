@@ -1,11 +1,16 @@
-import type { CallToolResult, Tool as RemoteTool } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  GetPromptResult,
+  ReadResourceResult,
+  Tool as RemoteTool,
+} from '@modelcontextprotocol/client';
 import type { JsonObject } from '../agent/message.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { expandVariables } from './expand-variables.js';
-import type { CallOptions, LiveServer } from './live-server.js';
+import type { CallOptions, LiveServer, RemoteOffers } from './live-server.js';
 import { openServerLog } from './server-log.js';
 import { secretsOfServer } from './server-secrets.js';
 
@@ -20,6 +25,12 @@ export type Connection = {
   /** The server's tools. Rejects with the reason if it can't be reached. */
   listTools(): Promise<readonly RemoteTool[]>;
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
+  getPrompt(
+    name: string,
+    given: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<GetPromptResult>;
+  readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
   status(): ConnectionStatus;
   close(): Promise<void>;
 };
@@ -36,6 +47,10 @@ export type ConnectionOptions = {
   readonly startMs?: number;
   /** Called with the tools after connecting, and whenever the server says that they have changed. */
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
+  /** Called with prompts and resources after connecting, and when they have changed. */
+  readonly onOffers?: (offers: RemoteOffers) => void;
+  /** Called with a question of the server, which is declined. */
+  readonly onQuestion?: (message: string) => void;
   /** Asked before each start: why the server must not be started; null if it may. */
   readonly whyNot?: (server: McpServer) => Promise<string | null>;
   /** Replaces secrets in the server's log and in messages. */
@@ -43,6 +58,8 @@ export type ConnectionOptions = {
 };
 
 const START_MS = 30_000;
+/** Time limit for the lists of prompts and resources. */
+const OFFERS_MS = 20_000;
 const MESSAGE_MAX = 300;
 
 const messageOf = (error: unknown): string => {
@@ -73,18 +90,24 @@ class ServerConnection implements Connection {
     return (await this.#open()).tools;
   }
 
-  async call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
-    const live = await Promise.race([this.#open(), aborted(options.signal)]);
-    const called = await attempt(() => live.call(tool, input, options));
-    if (called.kind === 'done') return called.value;
-    const why = this.#live === live ? null : (live.why() ?? 'the connection ended');
-    throw why === null
-      ? new Error(
-          `the MCP server ${this.server.name} answered: ${this.#redactor.clean(called.fault.message)}`,
-        )
-      : new Error(
-          `the MCP server ${this.server.name} is gone: ${why}. Whether the call took effect is not known; look before you repeat it`,
-        );
+  call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
+    return this.#ask(
+      (live) => live.call(tool, input, options),
+      options.signal,
+      'Whether the call took effect is not known; look before you repeat it',
+    );
+  }
+
+  getPrompt(
+    name: string,
+    given: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<GetPromptResult> {
+    return this.#ask((live) => live.getPrompt(name, given, signal), signal, 'Try again');
+  }
+
+  readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult> {
+    return this.#ask((live) => live.readResource(uri, signal), signal, 'Try again');
   }
 
   status(): ConnectionStatus {
@@ -98,6 +121,29 @@ class ServerConnection implements Connection {
     if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
     const live = this.#live;
     if (live !== null) await attempt(() => live.close()); // nothing is lost: it is not used any more
+  }
+
+  /** `ifGone`: what to do if the server ends before it has answered. */
+  async #ask<T>(ask: (live: LiveServer) => Promise<T>, signal: AbortSignal, ifGone: string): Promise<T> {
+    const live = await Promise.race([this.#open(), aborted(signal)]);
+    const asked = await attempt(() => ask(live));
+    if (asked.kind === 'done') return asked.value;
+    const { name } = this.server;
+    const why = this.#live === live ? null : (live.why() ?? 'the connection ended');
+    throw new Error(
+      why === null
+        ? `the MCP server ${name} answered: ${this.#redactor.clean(asked.fault.message)}`
+        : `the MCP server ${name} is gone: ${why}. ${ifGone}`,
+    );
+  }
+
+  /** Learns the prompts and resources. A session does not depend on them, so faults are ignored. */
+  async #learnOffers(live: LiveServer): Promise<void> {
+    const { onOffers } = this.#options;
+    if (onOffers === undefined) return;
+    const signal = AbortSignal.any([AbortSignal.timeout(OFFERS_MS), this.#closing.signal]);
+    const listed = await attempt(() => live.listOffers(signal));
+    if (listed.kind === 'done') onOffers(listed.value);
   }
 
   #open(): Promise<LiveServer> {
@@ -136,6 +182,8 @@ class ServerConnection implements Connection {
       connectServer(expanded.server, {
         ...{ environment, workspace, stateFolder, log, onTools },
         signal: AbortSignal.any([late, this.#closing.signal]),
+        onOffersChanged: () => void (live === null ? undefined : this.#learnOffers(live)),
+        onQuestion: (message) => this.#options.onQuestion?.(redactor.clean(message)),
         onClose: () => {
           if (live === null || this.#live !== live) return;
           this.#why = live.why() ?? 'the connection ended';
@@ -154,6 +202,7 @@ class ServerConnection implements Connection {
     this.#live = live;
     this.#why = null;
     onTools(live.tools);
+    void this.#learnOffers(live);
     return live;
   }
 }

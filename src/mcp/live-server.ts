@@ -3,9 +3,13 @@ import {
   type CallToolResult,
   Client,
   deserializeMessage,
+  type GetPromptResult,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
+  type Prompt,
   ProtocolError,
+  type ReadResourceResult,
+  type Resource,
   StreamableHTTPClientTransport,
   type Tool,
   type Transport,
@@ -31,10 +35,20 @@ export type CallOptions = {
 export type LiveServer = {
   readonly tools: readonly Tool[];
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
+  /** Asks for prompts and resources, of which a server may have none. */
+  listOffers(signal: AbortSignal): Promise<RemoteOffers>;
+  getPrompt(
+    name: string,
+    given: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<GetPromptResult>;
+  readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
   /** Why the connection ended; null while nothing is known. */
   why(): string | null;
   close(): Promise<void>;
 };
+
+export type RemoteOffers = { readonly prompts: readonly Prompt[]; readonly resources: readonly Resource[] };
 
 export type ServerPlace = {
   readonly environment: ProcessEnvironment;
@@ -47,6 +61,10 @@ export type ServerPlace = {
 export type ConnectOptions = ServerPlace & {
   readonly signal: AbortSignal;
   readonly onTools: (tools: readonly Tool[]) => void;
+  /** Called when the server says that its prompts or resources have changed. */
+  readonly onOffersChanged: () => void;
+  /** A server wants to ask the user something; it is declined. */
+  readonly onQuestion: (message: string) => void;
   readonly onClose: () => void;
 };
 
@@ -97,12 +115,11 @@ const acceptAll: jsonSchemaValidator['getValidator'] =
 const progressText = (progress: number, total: number | undefined, message: string | undefined): string =>
   `${progress}${total === undefined ? '' : `/${total}`}${message === undefined ? '' : ` ${message}`}\n`;
 
-/** Connects to a server and asks for its tools. Rejects if it can't be started or does not answer. */
-export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<LiveServer> => {
+const createClient = (server: McpServer, options: ConnectOptions): Client => {
   const client = new Client(
     { name: 'pawl', version: VERSION },
     {
-      capabilities: {},
+      capabilities: { elicitation: { form: {} } },
       versionNegotiation: { mode: modeOf(server.protocol) },
       listMaxPages: PAGES_MAX,
       // Results are for the model. One that does not fit the server's own schema is shown all the same.
@@ -114,14 +131,35 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
           onChanged: (error, tools) =>
             error === null && tools !== null ? options.onTools(tools) : undefined,
         },
+        prompts: { autoRefresh: false, onChanged: () => options.onOffersChanged() },
+        resources: { autoRefresh: false, onChanged: () => options.onOffersChanged() },
       },
     },
   );
+  client.onclose = options.onClose;
+  client.setRequestHandler('elicitation/create', async ({ params }) => {
+    options.onQuestion(params.message);
+    return { action: 'decline' };
+  });
+  return client;
+};
+
+const listOffers = async (client: Client, signal: AbortSignal): Promise<RemoteOffers> => {
+  const { prompts, resources } = client.getServerCapabilities() ?? {};
+  const asked = { signal, timeout: NO_TIMEOUT_MS };
+  return {
+    prompts: prompts === undefined ? [] : (await client.listPrompts(undefined, asked)).prompts,
+    resources: resources === undefined ? [] : (await client.listResources(undefined, asked)).resources,
+  };
+};
+
+/** Connects to a server and asks for its tools. Rejects if it can't be started or does not answer. */
+export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<LiveServer> => {
+  const client = createClient(server, options);
   const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
   const login = server.kind === 'http' ? sessionLogin(server, options) : null;
   const transport = stdio ?? httpTransport(server as HttpServer, options, login); // the other kind
   const explain = async (error: unknown): Promise<unknown> => (login === null ? error : login.explain(error));
-  client.onclose = options.onClose;
   const { signal } = options;
   const why = (): string | null => stdio?.why ?? null;
   try {
@@ -131,6 +169,10 @@ export const connectServer = async (server: McpServer, options: ConnectOptions):
       tools,
       why,
       close: () => client.close(),
+      listOffers: (asking) => listOffers(client, asking),
+      getPrompt: (name, given, asking) =>
+        client.getPrompt({ name, arguments: { ...given } }, { signal: asking, timeout: NO_TIMEOUT_MS }),
+      readResource: (uri, asking) => client.readResource({ uri }, { signal: asking, timeout: NO_TIMEOUT_MS }),
       async call(tool, input, { signal: ofCall, onProgress }) {
         try {
           return await client.callTool(

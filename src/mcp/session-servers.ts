@@ -5,11 +5,14 @@ import type { McpServer } from '../config/mcp-servers.js';
 import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import type { Redactor } from '../secrets/redactor.js';
-import { type Connection, type ConnectionStatus, createConnection } from './connection.js';
+import { type ConnectionStatus, createConnection } from './connection.js';
 import { declareTools, type OfferedTool } from './declared-tools.js';
+import type { RemoteOffers } from './live-server.js';
 import { createMcpTool } from './mcp-tool.js';
+import { offeredPrompts, offeredResources } from './offered-prompts.js';
 import { offeredTools, wantedTools } from './offered-tools.js';
-import { readTools, storeTools } from './tool-cache.js';
+import { createSessionOffers, type OfferingServer, type SessionOffers } from './session-offers.js';
+import { readOffers, readTools, storeOffers, storeTools } from './tool-cache.js';
 
 /**
  * The MCP servers of one session.
@@ -28,6 +31,7 @@ export type SessionServers = {
   /** Ends all connections, and the servers that were started. */
   close(): Promise<void>;
   status(): readonly ServerStatus[];
+  readonly offers: SessionOffers;
 };
 
 export type ServerStatus = {
@@ -35,6 +39,8 @@ export type ServerStatus = {
   readonly connection: ConnectionStatus;
   /** Its tools in this session, as the server names them. */
   readonly tools: readonly string[];
+  /** Questions to the user that were declined. */
+  readonly declined: number;
 };
 
 export type ServersOptions = {
@@ -46,6 +52,8 @@ export type ServersOptions = {
   readonly warn: (text: string) => void;
   /** Time limit for connecting. */
   readonly startMs?: number;
+  /** Time limit for a prompt or a resource that the user has named. */
+  readonly answerMs?: number;
   /** Asked before each start of a server: why it must not be started; null if it may. */
   readonly whyNot: (server: McpServer) => Promise<string | null>;
   /** Replaces secrets in texts of the servers: their logs and messages. */
@@ -72,7 +80,10 @@ const changeOf = (
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
-type Served = { readonly connection: Connection; known: readonly OfferedTool[] | null };
+type Served = OfferingServer & { known: readonly OfferedTool[] | null; declined: number };
+
+/** Characters of a question that are shown. */
+const QUESTION_MAX = 300;
 
 /** Before its declarations are frozen, a session takes what it learns. After its end nothing is said any more. */
 type Phase = { isFrozen: boolean; isClosed: boolean };
@@ -88,17 +99,33 @@ const serve = (
     const change = changeOf(server.name, served.known, tools);
     served.known = tools;
     if (change === null) return;
+    const { isFrozen } = phase; // as it was when the tools came
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
     // A server can change its tools all the time. It is said once.
-    else if (phase.isFrozen && !told.has(change)) warn(change);
+    else if (isFrozen && !told.has(change)) warn(change);
     told.add(change);
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
+  const onOffers = ({ prompts, resources }: RemoteOffers): void => {
+    const offers = { prompts: offeredPrompts(prompts), resources: offeredResources(resources) };
+    if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
+    served.offers = offers;
+    void attempt(() => storeOffers(stateFolder, server, offers)); // a later session lists them when it is connected
+  };
+  const onQuestion = (message: string): void => {
+    served.declined += 1;
+    if (served.declined > 1) return;
+    warn(
+      `the MCP server ${server.name} asks: ${message.slice(0, QUESTION_MAX)} Pawl can't ask you for it, and has declined`,
+    );
+  };
   const served: Served = {
     known: readTools(stateFolder, server),
-    connection: createConnection(server, { ...place, stateFolder, onTools }),
+    offers: readOffers(stateFolder, server),
+    declined: 0,
+    connection: createConnection(server, { ...place, stateFolder, onTools, onOffers, onQuestion }),
   };
   return served;
 };
@@ -136,12 +163,14 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
       const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
       await Promise.all(gone.map(open));
     },
+    offers: createSessionOffers(all, options.redactor, options.answerMs),
     async close() {
       phase.isClosed = true;
       await Promise.all(all.map(({ connection }) => connection.close()));
     },
     status: () =>
-      all.map(({ connection }) => ({
+      all.map(({ connection, declined }) => ({
+        declined,
         name: connection.server.name,
         connection: connection.status(),
         tools: declared.flatMap(({ server, name }) => (server === connection.server.name ? [name] : [])),

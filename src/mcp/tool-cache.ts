@@ -4,11 +4,12 @@ import { parseBounded } from '../base/bounded-json.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { readRegularSync } from '../files/regular-file.js';
 import type { OfferedTool } from './declared-tools.js';
+import { isOffers, NO_OFFERS, type ServerOffers } from './offered-prompts.js';
 import { writePrivate } from './private-file.js';
 
 /**
  * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder. A session declares
- * them without waiting for the server.
+ * them without waiting for the server. Its prompts and resources are in `mcp/offers`.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
  *    are no part of it.
@@ -20,8 +21,8 @@ const BYTES_MAX = 8 * 1024 * 1024;
 const hashOf = ({ enabled, required, timeoutMs, tools, ...server }: McpServer): string =>
   createHash('sha256').update(JSON.stringify(server)).digest('hex').slice(0, 24);
 
-const placeOf = (stateFolder: string, server: McpServer): string =>
-  join(stateFolder, 'mcp', 'tools', `${server.name}-${hashOf(server)}.json`);
+const placeOf = (stateFolder: string, server: McpServer, kind: 'tools' | 'offers' = 'tools'): string =>
+  join(stateFolder, 'mcp', kind, `${server.name}-${hashOf(server)}.json`);
 
 const isTool = (value: unknown): value is OfferedTool =>
   typeof value === 'object' &&
@@ -34,15 +35,29 @@ const isTool = (value: unknown): value is OfferedTool =>
   typeof value.inputSchema === 'object' &&
   value.inputSchema !== null;
 
-/** The known tools of a server; null if none are known. */
-export const readTools = (stateFolder: string, server: McpServer): readonly OfferedTool[] | null => {
-  const loaded = readRegularSync(placeOf(stateFolder, server), BYTES_MAX);
+const readEntry = (place: string): unknown => {
+  const loaded = readRegularSync(place, BYTES_MAX);
   if (loaded.kind !== 'file') return null;
   const parsed = parseBounded(loaded.bytes.toString('utf8'), { depthMax: 64, charactersMax: BYTES_MAX });
-  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null) return null;
-  const tools: unknown = Reflect.get(parsed.value, 'tools');
+  return parsed.kind === 'ok' ? parsed.value : null;
+};
+
+/** The known tools of a server; null if none are known. */
+export const readTools = (stateFolder: string, server: McpServer): readonly OfferedTool[] | null => {
+  const entry = readEntry(placeOf(stateFolder, server));
+  if (typeof entry !== 'object' || entry === null) return null;
+  const tools: unknown = Reflect.get(entry, 'tools');
   return Array.isArray(tools) && tools.every(isTool) ? tools : null;
 };
+
+/** The known prompts and resources of a server. */
+export const readOffers = (stateFolder: string, server: McpServer): ServerOffers => {
+  const entry = readEntry(placeOf(stateFolder, server, 'offers'));
+  return isOffers(entry) ? entry : NO_OFFERS;
+};
+
+export const storeOffers = (stateFolder: string, server: McpServer, offers: ServerOffers): Promise<void> =>
+  writePrivate(placeOf(stateFolder, server, 'offers'), JSON.stringify({ version: 1, ...offers }));
 
 /** Stores the tools. Readers see the old entry or the new one. */
 export const storeTools = async (

@@ -29,7 +29,7 @@ export const openSession = async (
   scope: TestScope,
   place: Place,
   servers: readonly McpServer[],
-  more: Partial<Pick<ServersOptions, 'startMs' | 'environment' | 'whyNot'>> = {},
+  more: Partial<Pick<ServersOptions, 'startMs' | 'answerMs' | 'environment' | 'whyNot'>> = {},
 ): Promise<Opened> => {
   const warnings: string[] = [];
   const waiting: (() => void)[] = [];

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import type { Clock } from '../../ports/clock.js';
 import { systemClock } from '../../runtime/clock.js';
-import type { Choice } from '../../terminal/input/completion.js';
+import { type Choice, ranked } from '../../terminal/input/completion.js';
 import { Composer } from '../../terminal/input/composer.js';
 import type { Pressed } from '../../terminal/input/key.js';
 import { type Look, lookOf, windowSize } from '../../terminal/print.js';
@@ -36,7 +36,7 @@ export type TerminalSession = {
   readonly composer: Composer;
   readonly history: HistoryFile;
   /** Names to complete after `/` in addition to the built-in ones. */
-  offer(choices: readonly Choice[]): void;
+  offer(choices: readonly Choice[], mentioned: () => readonly Choice[]): void;
   attach(listener: TerminalListener): void;
   detach(): void;
   suspend(): void;
@@ -104,11 +104,16 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   // In a plain terminal every line arrives as a paste, so a paste means nothing special.
   const namePaste = plain ? undefined : namePastesIn(workspace, process.env.HOME || homedir());
   let commands = commandChoices;
+  let mentions: () => readonly Choice[] = () => [];
   const completer = {
     get commands() {
       return commands;
     },
-    files,
+    files: async (words: string, signal: AbortSignal) => {
+      const own = mentions();
+      const found = await files(words, signal);
+      return own.length === 0 ? found : ranked(words, [...own, ...found]);
+    },
   };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
   const history = openHistory(openStateFolder(process.env), workspace);
@@ -117,8 +122,9 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   if (look.colour === 'yes') background.ask();
   return {
     ...{ screen, look, clock: systemClock, composer, history },
-    offer(choices) {
+    offer(choices, mentioned) {
       commands = [...commandChoices, ...choices];
+      mentions = mentioned;
     },
     attach(next) {
       listener = next;

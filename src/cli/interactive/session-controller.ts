@@ -153,7 +153,7 @@ const createViewHandlers = (
     say(text, mode) {
       terminal.history.add(text);
       const names = picturesNamed(text);
-      const isPrompt = text.startsWith('/') && prompts.choices.length > 0;
+      const isPrompt = prompts.expands(text);
       if (names.length === 0 && !isPrompt && attaching === 0)
         return send({ type: 'UserInput', text: shellOutputs.attach(text), mode });
       attaching += 1;
@@ -246,7 +246,7 @@ export const runSession = async (
   );
   const ticking = createTicker(() => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
-  terminal.offer(opened.prompts.choices);
+  terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   warnings.subscribe((warning) =>

@@ -26,6 +26,7 @@ import {
   sandboxOf,
   usageStop,
 } from '../flags.js';
+import { openAllPrompts } from '../mcp/server-prompts.js';
 import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,
@@ -37,7 +38,7 @@ import {
 } from '../settings/connect-model.js';
 import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
-import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
+import type { SessionPrompts } from '../skills/session-prompts.js';
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
@@ -190,7 +191,7 @@ const openHeld = async (
     { ...flags, mcpServers },
     { model, stateFolder, workspace, resume, place, warn },
   );
-  const prompts = await openSessionPrompts({ workspace, flags, isResumed: resume !== null, warn });
+  const prompts = await openAllPrompts({ workspace, flags, isResumed: resume !== null, warn }, tools.servers);
   const session = await openSession({
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),

@@ -19,6 +19,10 @@ export type SessionPrompts = {
   readonly section: string;
   /** Names that the user can type after `/`. */
   readonly choices: readonly Choice[];
+  /** What the user can mention after `@` besides files. */
+  mentions(): readonly Choice[];
+  /** Whether `expand` may change this text. */
+  expands(typed: string): boolean;
   /** The message for a typed text: for `/NAME WORDS` the line, and below it the text of the skill or command. */
   expand(typed: string): Promise<ExpandedText>;
 };
@@ -30,6 +34,8 @@ export const NO_PROMPTS: SessionPrompts = {
   tools: [],
   section: '',
   choices: [],
+  mentions: () => [],
+  expands: () => false,
   expand: async (text) => ({ text, fault: null }),
 };
 
@@ -92,15 +98,18 @@ export const openSessionPrompts = async (options: SessionPromptsOptions): Promis
   warnOfFaults(loaded.faults, faultText, warn);
   const { skills, section, warning } = offerSkills(loaded.files);
   if (warning !== '' && !isResumed) warn(warning);
+  const choices = loaded.files
+    .filter(({ name }) => !builtInNames.includes(name))
+    .map(({ name, hint, description }) => ({
+      text: name,
+      about: hint === '' ? description : `${hint}  ${description}`,
+    }));
   return {
     tools: skills.length > 0 || isResumed ? [createSkillTool(skills)] : [],
     section: section ?? '',
-    choices: loaded.files
-      .filter(({ name }) => !builtInNames.includes(name))
-      .map(({ name, hint, description }) => ({
-        text: name,
-        about: hint === '' ? description : `${hint}  ${description}`,
-      })),
+    choices,
+    mentions: () => [],
+    expands: (typed) => typed.startsWith('/') && choices.length > 0,
     expand: expandWith(loaded),
   };
 };

@@ -30,7 +30,7 @@ export type CommandContext = {
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
   /** The MCP servers of the session; null without any. */
-  readonly servers: SessionServers | null;
+  readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
   /** Opens the other session, then leaves this one. If it can't be opened, rejects and changes nothing. */
   move(to: NextSession): Promise<void>;
   /** Attaches the clipboard's picture to the input line; one at a time. */

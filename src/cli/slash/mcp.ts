@@ -20,8 +20,10 @@ const stateText = (connection: ConnectionStatus): string => {
   }
 };
 
-const rowOf = ({ name, connection, tools }: ServerStatus): string =>
-  `  ${name}  ${plural(tools.length, 'tool')}  ${stateText(connection)}`;
+const rowOf = ({ name, connection, tools, declined }: ServerStatus): string => {
+  const asked = declined === 0 ? '' : `  ${plural(declined, 'question')} declined`;
+  return `  ${name}  ${plural(tools.length, 'tool')}  ${stateText(connection)}${asked}`;
+};
 
 const HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
   changes of your config.toml, come with a new session: /clear`;

@@ -51,17 +51,19 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     move: async () => undefined,
     quit: nothing,
     servers: {
-      ...{ tools: [], connect: nothing, reconnect: async () => undefined, close: async () => undefined },
+      reconnect: async () => undefined,
       status: () => [
         {
           name: 'docs',
           connection: { kind: 'failed' as const, why: hostile.text(300) },
           tools: [hostile.text(80)],
+          declined: 1,
         },
       ],
     },
     prompts: {
-      ...{ tools: [], section: '', expand: async (text: string) => ({ text, fault: null }) },
+      ...{ tools: [], section: '', mentions: () => [], expands: () => false },
+      ...{ expand: async (text: string) => ({ text, fault: null }) },
       choices: [{ text: hostile.name(), about: hostile.text(300) }],
     },
   };
