@@ -1,81 +1,27 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import type { AnthropicServer } from '../servers/anthropic.js';
+import { test } from 'node:test';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
 import {
-  type Ended,
-  expectCode,
-  expectValid,
-  makeServed,
-  type Place,
-  type Running,
-  readRecords,
-  runPawl,
-  startPawl,
-  until,
-} from './pawl.js';
-import { call, done, last, message } from './wire-words.js';
+  expectEnd,
+  interrupted,
+  killed,
+  onceIn,
+  resultIn,
+  resultOf,
+  resume,
+  type Served,
+  touch,
+  untilItRuns,
+  WAITING,
+} from './interrupted-command.js';
+import { expectCode, makeServed, type Place, readRecords, runPawl, startPawl, until } from './pawl.js';
+import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
 
-type Served = Place & { readonly server: AnthropicServer };
-
-const has = (place: Place, name: string): boolean => existsSync(join(place.workspace, name));
-const touch = (place: Place, name: string): void => writeFileSync(join(place.workspace, name), '');
-
-/** Runs until somebody makes the file `go`; tells that it runs with the file `runs`. */
-const WAITING = 'echo begin >>log; echo first; touch runs; until [ -e go ]; do sleep 0.1; done; echo second';
-
-/** Fails at once if the program ends without having run the command. */
-const untilItRuns = async (place: Place, running: Running): Promise<void> => {
-  let isOver = false;
-  void running.ended.then(() => {
-    isOver = true;
-  });
-  const told = (): string => `the command runs\n${running.stdout()}\n${running.stderr()}`;
-  await until(told, () => has(place, 'runs') || isOver);
-  assert.ok(has(place, 'runs'), told());
-};
-
-const killed = async (running: Running): Promise<void> => {
-  running.child.kill('SIGKILL');
-  await running.ended;
-};
-
-/** A session whose program was killed while its first command ran. */
-const interrupted = async (
-  context: TestContext,
-  input: object,
-  words: readonly string[] = [],
-): Promise<Served> => {
-  const place = await makeServed(context, [message(call('c1', 'bash', input)), done, done, done]);
-  const running = startPawl(place, ['-p', 'work', ...words]);
-  await untilItRuns(place, running);
-  await killed(running);
-  return place;
-};
-
-const resume = (place: Place, ...words: readonly string[]): Running =>
-  startPawl(place, ['--continue', '-p', 'and now?', ...words]);
-
-/** The result of the call in the request after the resume. */
-const resultIn = ({ server }: Served): string => {
-  const part = last(server.requests[1]?.body).find(({ type }) => type === 'tool_result');
-  return typeof part?.content === 'string' ? part.content : JSON.stringify(part?.content);
-};
-
-const expectEnd = async (place: Served, ended: Ended): Promise<void> => {
-  expectCode(ended, 0);
-  expectValid(place.server);
-  await until('nothing runs', () => processesOf(place).length === 0);
-  assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sandbox')), []);
-};
-
 const NOTE = /\n\[Pawl was killed while this ran and was started again: this is the real result\]/;
-const onceIn = (place: Place): void =>
-  assert.equal(readFileSync(join(place.workspace, 'log'), 'utf8'), 'begin\n', 'it ran once');
 
 for (const level of ['workspace', 'off']) {
   const words = ['--sandbox', level];
@@ -160,7 +106,10 @@ for (const level of ['workspace', 'off']) {
   });
 
   test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {
-    const place = await makeServed(context, [message(call('c1', 'bash', { command: WAITING })), done, done]);
+    const job = call('c0', 'bash', { command: 'echo up; sleep 1000', background: true });
+    const list = call('c2', 'bash', { jobAction: 'list' });
+    const replies = [message(job, call('c1', 'bash', { command: WAITING })), message(list), done];
+    const place = await makeServed(context, replies);
     const running = startPawl(place, ['-p', 'work', ...words]);
     await untilItRuns(place, running);
     running.child.kill('SIGKILL');
@@ -169,6 +118,7 @@ for (const level of ['workspace', 'off']) {
     const ended = await resume(place).ended;
     assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
     assert.match(ended.stderr, /outcome unknown after a crash/);
+    assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
     await expectEnd(place, ended);
   });
 }

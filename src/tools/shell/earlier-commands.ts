@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sinceBoot } from '../../launcher/command-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
-import type { InterruptedCall, Job, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { jobOf, jobStarted } from './command-job.js';
 import { outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
@@ -83,15 +83,19 @@ export const findCommand = async (
   return { kind: 'found', leftMs, finish: () => finish(found, home, context) };
 };
 
-const restoredJob = (
+type Restored = { readonly jobs: Jobs; readonly workspace: string; readonly home: string };
+
+/** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
+const restoreJob = async (
   found: FoundCommand,
-  job: { readonly jobId: string; readonly command: string },
-  workspace: string,
-  home: string,
-): Job => {
+  { jobId, command }: { readonly jobId: string; readonly command: string },
+  { jobs, workspace, home }: Restored,
+): Promise<void> => {
+  const hasEnded = found.verdict().kind !== 'running';
   const level = found.record.isFenced ? 'workspace' : 'off';
   const started = startedOf(found, home, { sandbox: level, workspace }, () => undefined);
-  return jobOf(job.jobId, job.command, started);
+  jobs.restore(jobOf(jobId, command, started));
+  if (hasEnded) await started.running.ended;
 };
 
 const endFound = async (found: FoundCommand): Promise<void> => {
@@ -113,13 +117,15 @@ export const settleEarlier = async (
   waited: readonly string[],
 ): Promise<void> => {
   const { commands = [] } = (await sandbox.earlier(workspace)) ?? {};
+  const restoring: Promise<void>[] = [];
   for (const found of commands) {
     const { job, call } = found.record;
     const { kind } = found.verdict();
     if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      jobs.restore(restoredJob(found, job, workspace, home));
+      restoring.push(restoreJob(found, job, { jobs, workspace, home }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
       await endFound(found);
     }
   }
+  await Promise.all(restoring);
 };
