@@ -42,6 +42,12 @@ export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
 
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
+export type StoppedCall = {
+  readonly batchId: string;
+  readonly callId: string;
+  readonly outcome: CallOutcome;
+};
+
 /** Events: plain JSON in the past tense, each with its time `at` in milliseconds since 1970. */
 export type UserEvent =
   | Of<'Start'>
@@ -77,7 +83,8 @@ export type UserEvent =
         readonly grants?: readonly Grant[];
       }
     >
-  | Of<'ShutdownRequested'>
+  /** `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them. */
+  | Of<'ShutdownRequested', { readonly outcomes?: readonly StoppedCall[] }>
   | Of<'InputFailed', { readonly message: string }>;
 
 export type LlmEvent =

@@ -1,3 +1,4 @@
+import type { SeenFile } from './call.js';
 import type { Event } from './event.js';
 
 /** What the events of a session tell of files, for a session that is resumed. */
@@ -22,6 +23,9 @@ export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector
   const hashes = new Map(begun.hashes);
   const seen = new Map(begun.seen);
   let { batchId } = begun;
+  const remember = (files: readonly SeenFile[] = []): void => {
+    for (const { path, sha256 } of files) seen.set(path, sha256);
+  };
   return {
     see(event) {
       if (event.type === 'ToolStarted') {
@@ -29,11 +33,10 @@ export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector
         batchId = event.batchId;
         const { callId, before, after } = event;
         if (before !== undefined) hashes.set(callId, after === undefined ? { before } : { before, after });
-      } else if (event.type === 'ToolCompleted') {
-        for (const { path, sha256 } of event.outcome.seen ?? []) seen.set(path, sha256);
-      } else if (event.type === 'HookCompleted') {
-        for (const { path, sha256 } of event.seen ?? []) seen.set(path, sha256);
-      }
+      } else if (event.type === 'ToolCompleted') remember(event.outcome.seen);
+      else if (event.type === 'HookCompleted') remember(event.seen);
+      else if (event.type === 'ShutdownRequested')
+        for (const { outcome } of event.outcomes ?? []) remember(outcome.seen);
     },
     past: () => ({ hashes, batchId, seen }),
   };

@@ -1,5 +1,5 @@
 import type { Action } from '../agent/action.js';
-import type { Event } from '../agent/event.js';
+import type { Event, On } from '../agent/event.js';
 import { step } from '../agent/machine.js';
 import type { PastFiles } from '../agent/past-files.js';
 import type { Settings } from '../agent/settings.js';
@@ -16,11 +16,12 @@ import type { MachineAdapter } from './machine-adapter.js';
 import { createCompactions } from './model/compaction-call.js';
 import { ModelCalls } from './model/model-call.js';
 import { type Performers, perform, prepare } from './perform.js';
-import type { Post } from './posted-event.js';
+import type { Post, Posted } from './posted-event.js';
 import { recoverCalls, runningCalls } from './recovery.js';
 import { createTimers } from './timers.js';
 import { HookRuns } from './tools/hook-run.js';
 import { Previews } from './tools/preview.js';
+import type { StoppedCalls } from './tools/running-call.js';
 import { ToolRuns } from './tools/tool-run.js';
 
 const isVolatile = (event: Event): boolean =>
@@ -46,7 +47,11 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
   holds: (next, kept) =>
     next.type === 'LlmCompleted' && kept.type === 'TextDelta' && next.requestId === kept.requestId,
   startOf: (event) => (event.type === 'ToolStarted' ? event.callId : null),
-  shutdown: { type: 'ShutdownRequested' },
+};
+
+const endsOf = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
+  const outcomes = stopped?.outcomes() ?? [];
+  return outcomes.length === 0 ? {} : { outcomes };
 };
 
 /** Whether the session does nothing until the user acts. */
@@ -98,9 +103,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   /** Resolves when the event is durable and applied. Rejects with a TypeError for input that is no event of a user. */
   async send(given: Input): Promise<{ readonly seq: number }> {
     const input = checkInput(given);
+    if (input.type === 'ShutdownRequested') return this.#shutDown();
     return this.submit(
       input.type === 'SettingsChanged' ? { ...input, ...this.#changeSettings(input.patch) } : input,
     );
+  }
+
+  /** Calls are stopped first, so that the model is told what became of them. */
+  async #shutDown(): Promise<{ readonly seq: number }> {
+    const { tools } = this.#performers;
+    const stopped = tools.isIdle ? null : await tools.stopForEnd();
+    const submitted = this.submit({ type: 'ShutdownRequested', ...endsOf(stopped) });
+    stopped?.reportUsage();
+    return submitted;
+  }
+
+  protected override async shutdownEvent(): Promise<Posted> {
+    return { type: 'ShutdownRequested', ...endsOf(await this.#performers.tools.stopForEnd()) };
   }
 
   /** Resolves when the session waits for the user. Rejects with the error that stopped the session. */
@@ -134,7 +153,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       if (Object.keys(patch).length > 0) this.post(this.#changeSettings(patch));
     };
     if (!wasClosed) change();
-    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }) => this.#recover(state, past));
+    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }, accepted) => {
+      if (accepted) this.#recover(state, past);
+    });
     if (wasClosed) change();
     await resumed;
   }

@@ -1,8 +1,9 @@
 import type { Clock } from '../ports/clock.js';
-import type { Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
+import type { Entry, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
-import type { Stepped, Watcher } from '../ports/session.js';
+import type { Watcher } from '../ports/session.js';
 import { attempt, attemptNow } from './attempt.js';
+import type { Group, Item } from './event-group.js';
 import type { MachineAdapter } from './machine-adapter.js';
 import { Observers } from './observers.js';
 import type { Applied, Posted } from './posted-event.js';
@@ -16,27 +17,6 @@ export type SessionParts<M extends MachineTypes> = {
   readonly clock: Clock;
   /** Receives faults that do not stop the session. */
   report(fault: Error): void;
-};
-
-/** An event in the queue. */
-type Item<M extends MachineTypes> = {
-  readonly event: Posted<M>;
-  readonly applied?: Applied<M> | undefined;
-  readonly sender?: { resolve(sent: { readonly seq: number }): void; reject(error: Error): void };
-};
-
-type Taken<M extends MachineTypes> = {
-  readonly item: Item<M>;
-  readonly stepped: Stepped<M>;
-  readonly accepted: boolean;
-};
-
-/** Events that are journaled together. */
-type Group<M extends MachineTypes> = {
-  readonly taken: Taken<M>[];
-  readonly drafts: EntryDraft<M>[];
-  /** Ids of announced work whose starting event has not arrived yet. */
-  readonly starting: Set<string>;
 };
 
 /** The error for calls that need an open session. */
@@ -109,6 +89,11 @@ export abstract class JournaledSession<M extends MachineTypes> {
 
   /** Ends all work of the actions. Resolves when it has stopped, or after the grace period. */
   protected abstract stopAll(): Promise<void>;
+
+  /** The event that ends a session in order when the disk is full. Null: it ends as in a crash. */
+  protected async shutdownEvent(): Promise<Posted<M> | null> {
+    return null;
+  }
 
   get header(): Header<M> {
     return this.#journal.header;
@@ -185,9 +170,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
 
   /** Rule 7. */
   async #endOnFullDisk(full: Error): Promise<void> {
-    const { shutdown, step } = this.#adapter;
-    const event: M['event'] | null = shutdown === undefined ? null : { ...shutdown, at: this.#clock.now() };
-    const drafts = event === null ? [] : [{ event, state: step(this.#state, event).state }];
+    const shutdown = await this.shutdownEvent();
+    const event: M['event'] | null = shutdown === null ? null : { ...shutdown, at: this.#clock.now() };
+    const drafts = event === null ? [] : [{ event, state: this.#adapter.step(this.#state, event).state }];
     await attempt(() => this.#journal.append(drafts)); // without it, the next opening finds a session as after a crash
     this.#refuseAll(full);
     void this.end(full);
@@ -266,7 +251,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
       item.sender?.resolve({ seq: stepped.seq ?? this.seq });
       this.#observers.stepped(stepped);
       if (actions === 'perform') for (const action of stepped.actions) this.perform(action, stepped.state);
-      item.applied?.(stepped, accepted);
+      item.applied?.(stepped, accepted && actions === 'perform');
     }
   }
 

@@ -13,6 +13,4 @@ export type MachineAdapter<M extends MachineTypes> = {
   holds(next: M['event'], kept: M['event']): boolean;
   /** The id of the work that the event starts, for which a group may wait (see `prepare`); null for other events. */
   startOf(event: Posted<M>): string | null;
-  /** The event that ends a session in order; journaled when the disk is full. Without it the session ends as in a crash. */
-  readonly shutdown?: Posted<M>;
 };

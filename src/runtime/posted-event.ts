@@ -6,7 +6,8 @@ type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
 /** An event on its way to the loop, which stamps its time. */
 export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']>;
 
-/** Called when the event is durable and applied. `accepted`: it changed the machine's state. */
+/** Called when the event is durable and applied. `accepted`: it changed the machine's state, and
+ * its actions are performed: they are not when the disk is full. */
 export type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
 
 /** Queues an event for the session. Ignored after the session has ended. */

@@ -3,7 +3,7 @@ import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
-import { a, bad, note, u, use } from './shown.js';
+import { a, bad, good, note, u, use } from './shown.js';
 import { bring } from './walker.js';
 
 // Shutdown and reopening: corners that cases-shutdown.test.ts leaves out.
@@ -47,6 +47,33 @@ check([
     state: 'Z',
     does: ['WithdrawApproval 1', 'Shutdown'],
     talk: [...asked, u(bad('1', /not run.*session closed/i), bad('2', /not run.*session closed/i))],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown tells what became of calls that were stopped for it',
+    given: 'C[u]',
+    send: [
+      g.wants(grep('1'), grep('2'), grep('3'), grep('4')),
+      ...[g.started('1'), g.started('2'), g.started('3')],
+      g.shutdownWith([
+        ['1', { status: 'ok', text: 'edited' }],
+        ['2', { status: 'cancelled', ran: 'no', text: 'before it had run' }],
+        ['3', { status: 'cancelled', text: 'half' }],
+        ['4', { status: 'ok', text: 'of an older batch' }, 'batch-0'],
+      ]),
+    ],
+    state: 'Z',
+    does: ['CancelTools 1,2,3,4 force', 'Shutdown'],
+    talk: [
+      u('hi'),
+      a(use('1'), use('2'), use('3'), use('4')),
+      u(
+        good('1', 'edited'),
+        bad('2', 'not run: session closed'),
+        bad('3', 'interrupted while running, effects unknown\nhalf'),
+        bad('4', 'not run: session closed'),
+      ),
+    ],
   },
   {
     rule: 'shutdown',

@@ -1,4 +1,4 @@
-import type { JudgedCall } from '../../src/agent/call.js';
+import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
 import type { Event, EventType, On } from '../../src/agent/event.js';
 import { presetRules } from '../../src/agent/policy/rules.js';
 import { defaultSettings } from '../../src/agent/settings.js';
@@ -17,6 +17,17 @@ const prices = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 const images = [{ mediaType: 'image/png', sha256: 'ab'.repeat(32), base64: 'AAAA' }] as const;
 const metadata = { anthropic: { signature: 'sealed', nested: { deep: [1, 'two', null] } } };
 const call = { batchId: 'batch-1', callId: '1' };
+
+const outcome: CallOutcome = {
+  status: 'ok',
+  text: 'done',
+  blob: 'ab'.repeat(32),
+  images,
+  diff: '+a',
+  ran: 'no',
+  seen: [{ path: '/project/a.ts', sha256: 'ab'.repeat(32) }],
+  usage,
+};
 
 const judged: JudgedCall = {
   callId: '1',
@@ -100,7 +111,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
       { scope: 'session', group: 'fileChanges', tool: 'edit' },
     ],
   },
-  ShutdownRequested: {},
+  ShutdownRequested: { outcomes: [{ ...call, outcome }] },
   InputFailed: { message: 'the terminal is gone' },
   TextDelta: { requestId: 'req-1', text: 'so' },
   ReasoningDelta: { requestId: 'req-1', text: 'hm' },
@@ -135,19 +146,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   CallPreviewed: { ...call, preview: { kind: 'change', diff: '+a' } },
   ToolStarted: { ...call, before: 'ab'.repeat(32), after: 'cd'.repeat(32) },
   ToolProgress: { ...call, text: 'running' },
-  ToolCompleted: {
-    ...call,
-    outcome: {
-      status: 'ok',
-      text: 'done',
-      blob: 'ab'.repeat(32),
-      images,
-      diff: '+a',
-      ran: 'no',
-      seen: [{ path: '/project/a.ts', sha256: 'ab'.repeat(32) }],
-      usage,
-    },
-  },
+  ToolCompleted: { ...call, outcome },
   ToolsFailed: { batchId: 'batch-1', message: 'the world ended' },
   HookPrepared: {
     hookId: 'hook-1',

@@ -106,8 +106,12 @@ test('a tool that ignores force holds up the end for the grace time at most', as
   await settle();
   const closed = on.runtime.close(on.id);
   await settle();
+  on.clock.advance(1_000);
+  await settle();
   on.clock.advance(5_000);
   await closed;
+  const { state } = await on.runtime.state(on.id);
+  assert.match(JSON.stringify(state.session.conversation), /interrupted while running, effects unknown"/);
 });
 
 test('a reply that is cut short by the end aborts the request', async () => {

@@ -120,11 +120,15 @@ const jobsOf = (list: Job[]): Jobs => ({
 export const watchedStore = (
   store: JournalStore,
   onAppend: (drafts: readonly EntryDraft[]) => void,
+  full: () => Error | null = () => null,
 ): JournalStore => {
   const watched = (journal: Journal): Journal => ({
     header: journal.header,
     get seq() {
       return journal.seq;
+    },
+    get full() {
+      return full();
     },
     append: async (drafts) => {
       onAppend(drafts);

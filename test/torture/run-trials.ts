@@ -79,16 +79,6 @@ const pick = <Item>(items: readonly Item[], random: () => number): Item => {
 
 const WHENS: readonly KillPoint['when'][] = ['before', 'after', 'half'];
 
-/** These end the turn as a user does. */
-const STOPS: readonly Ending[] = ['term', 'int', 'quit', 'hangUp'];
-
-/**
- * Whether the model of the scenario can go on after this ending. The model is told that the effect of a stopped call is
- * unknown. It would have to look, but it only repeats.
- */
-const isFair = ({ rounds }: Scenario, ending: Ending): boolean =>
-  rounds.length === 0 || !STOPS.includes(ending);
-
 /** A random point of a scenario. */
 export const randomTrial = (
   steps: ReadonlyMap<string, readonly Step[]>,
@@ -96,15 +86,12 @@ export const randomTrial = (
   random: () => number,
 ): Trial => {
   const scenario = pick(
-    scenarios.filter(
-      (one) => (steps.get(one.name) ?? []).length > 0 && endings.some((ending) => isFair(one, ending)),
-    ),
+    scenarios.filter(({ name }) => (steps.get(name) ?? []).length > 0),
     random,
   );
-  const fair = endings.filter((ending) => isFair(scenario, ending));
   const step = pick(steps.get(scenario.name) ?? [], random);
   const whens = step.name === 'write' ? WHENS : WHENS.slice(0, 2);
-  const point = { ending: pick(fair, random), at: step.number, when: pick(whens, random) };
+  const point = { ending: pick(endings, random), at: step.number, when: pick(whens, random) };
   return { scenario, point, again: pick(['at once', 'later'], random) };
 };
 

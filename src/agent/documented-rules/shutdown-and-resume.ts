@@ -3,7 +3,7 @@ import type { RuleSection } from './rule.js';
 /** How a session ends, and how it is opened again, after a clean end or a crash. */
 export const shutdownAndResume = {
   shutdown: {
-    text: 'ShutdownRequested ends the session from every state in one step, with a valid conversation. Everything in flight is stopped; streamed text and real results are kept; running calls are marked as interrupted. In ShuttingDown it says Shutdown again and changes nothing.',
+    text: 'ShutdownRequested ends the session from every state in one step, with a valid conversation. Everything in flight is stopped; streamed text and real results are kept; running calls are stopped first, and what became of them is told: an edit that had not begun did not run, one that was made counts; without an outcome they are marked as interrupted. In ShuttingDown it says Shutdown again and changes nothing.',
     states: 'every',
     events: ['ShutdownRequested'],
     tests: {
@@ -15,6 +15,7 @@ export const shutdownAndResume = {
       'test/agent/rules-shutdown.test.ts': [
         'shutdown keeps what was streamed',
         'shutdown withdraws approvals',
+        'shutdown tells what became of calls that were stopped for it',
       ],
     },
   },

@@ -1,4 +1,4 @@
-import type { Event, On } from '../event.js';
+import type { On } from '../event.js';
 import type { MoveTo, SessionUpdate } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, RestingState } from '../state.js';
@@ -9,14 +9,14 @@ import { settleForShutdown } from './tools/finish-batch.js';
 /** Shutdown works from every state in one step and leaves a valid conversation. */
 
 /** Ends the work of the state that is left. Its exit cancels the timers. */
-const leave = (state: RestingState, event: Event): SessionUpdate => {
+const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
   switch (state.name) {
     case 'CallingLlm': {
       const { session, actions } = keepPartial(state, 'shutdown');
       return { session, actions: [{ type: 'AbortLlmRequest', requestId: state.requestId }, ...actions] };
     }
     case 'ExecutingTools':
-      return settleForShutdown(state, event.at);
+      return settleForShutdown(state, event);
     case 'PostToolsHook':
       return { session: state.session, actions: [{ type: 'AbortHook', hookId: state.hookId }] };
     case 'Compacting':

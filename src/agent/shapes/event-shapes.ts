@@ -22,6 +22,7 @@ import type {
   InputMode,
   On,
   QueuedInput,
+  StoppedCall,
   UserEvent,
 } from '../event.js';
 import { judgedCallShape } from './call-shapes.js';
@@ -70,7 +71,7 @@ const userFields: FieldsOf<UserEvent['type']> = {
     prices: optional(nullable(pricesShape)),
     grants: optional(list(grantShape)),
   },
-  ShutdownRequested: {},
+  ShutdownRequested: { outcomes: optional(list(object<StoppedCall>({ ...call, outcome: outcomeShape }))) },
   InputFailed: { message: text },
 };
 

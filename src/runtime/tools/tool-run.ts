@@ -7,12 +7,12 @@ import type { FileHashes, FileMemory, InterruptedCall, ToolContext, ToolOutcome 
 import { attempt } from '../attempt.js';
 import { takeHashes, takeOutcome, uncountable } from '../check-input.js';
 import type { Equipment } from '../dependencies.js';
-import { createJoiner } from '../model/join-deltas.js';
 import { UNKNOWN_USAGE } from '../model/price.js';
 import type { Applied, Post } from '../posted-event.js';
-import { type CallInContext, contextOf, filesOf } from './call-context.js';
+import { contextOf, filesOf } from './call-context.js';
 import { lookAfter, lookBefore } from './look-before-call.js';
-import { redactBlobs, redactJoined, redactOutcome } from './redaction.js';
+import { redactBlobs, redactOutcome } from './redaction.js';
+import { createRun, createStoppedCalls, type Run, type StoppedCalls, whenReturned } from './running-call.js';
 import { cutOutcome } from './truncate-output.js';
 import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
 
@@ -25,17 +25,6 @@ import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
  * 4. The files that a call saw are journaled with its end. In a session that was opened again no tool runs before the
  *    files of earlier calls are loaded.
  */
-
-type Run = Omit<CallInContext, 'forgotten'> & {
-  readonly gaveUp: Promise<ToolOutcome>;
-  giveUp(outcome: ToolOutcome): void;
-  /** The hooks' look at the workspace before the call; null if they need none. */
-  looked: Promise<void> | null;
-  /** Stops watching the deadline. */
-  stopWatching: () => void;
-  /** True if the machine no longer needs the outcome. */
-  forgotten: boolean;
-};
 
 /** Decides about a call that was running when the session ended: its outcome, or null to run it again. */
 export type Recover = (
@@ -69,6 +58,8 @@ export class ToolRuns {
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
   #closing = false;
+  /** Of calls that never began, and of those that the end of the session has stopped. */
+  readonly #stopped = createStoppedCalls();
 
   /** `session` is called on each use, because the session changes. */
   constructor(equipment: Equipment, blobs: Blobs, session: () => SessionData, post: Post) {
@@ -118,6 +109,22 @@ export class ToolRuns {
     }
   }
 
+  /** Whether no call runs or is about to. */
+  get isIdle(): boolean {
+    return this.#runs.size === 0;
+  }
+
+  /**
+   * Stops all calls for the end of the session and waits a moment for their outcomes, which are not posted. A call that
+   * has not begun never does.
+   */
+  async stopForEnd(): Promise<StoppedCalls> {
+    this.#closing = true;
+    for (const run of this.#runs.values()) this.#end(run);
+    await whenReturned([...this.#runs.values()], this.#equipment.clock);
+    return this.#stopped;
+  }
+
   /** Ends everything by force. Resolves when the last tool has returned. */
   async stopAll(): Promise<void> {
     this.#closing = true;
@@ -126,30 +133,24 @@ export class ToolRuns {
   }
 
   #add(batchId: string, call: JudgedCall): Run {
-    const { callId } = call;
-    let giveUp: (outcome: ToolOutcome) => void = () => undefined;
-    const gaveUp = new Promise<ToolOutcome>((resolve) => {
-      giveUp = resolve;
-    });
-    const show = (_key: string, text: string): void =>
-      this.#post({ type: 'ToolProgress', batchId, callId, text });
-    const { clock, redactor } = this.#equipment;
-    const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
-    const abortions = { signal: new AbortController(), force: new AbortController() };
-    const run: Run = {
-      ...{ batchId, call, joiner, gaveUp, giveUp, seen: new Map() },
-      ...abortions,
-      stopWatching: () => undefined,
-      looked: null,
-      forgotten: false,
-    };
-    this.#runs.set(keyOf(batchId, callId), run);
+    const run = createRun(batchId, call, this.#equipment, this.#post);
+    this.#runs.set(keyOf(batchId, call.callId), run);
+    if (this.#closing) this.#end(run);
     return run;
+  }
+
+  #end(run: Run): void {
+    run.isStopped = true;
+    run.stopWatching();
+    run.joiner.drop();
+    this.#stop(run, false);
+    run.force.abort('cancelled');
   }
 
   #drop(run: Run): void {
     const key = keyOf(run.batchId, run.call.callId);
     if (this.#runs.get(key) === run) this.#runs.delete(key);
+    run.hasReturned();
   }
 
   #stop(run: Run, force: boolean): void {
@@ -176,8 +177,9 @@ export class ToolRuns {
   /** Rule 1: the loop calls the result once ToolStarted is durable. */
   #begin(run: Run): Applied {
     return (_stepped, accepted) => {
-      if (accepted) void this.#finish(run);
-      else this.#drop(run);
+      if (accepted) return void this.#finish(run);
+      this.#stopped.add(run, NEVER_RAN);
+      this.#drop(run);
     };
   }
 
@@ -278,19 +280,17 @@ export class ToolRuns {
   /** Applies rule 2. */
   async #report(run: Run, outcome: ToolOutcome): Promise<void> {
     const { batchId, call } = run;
+    const { outputCutBytes } = this.#settings();
     const cut = run.forgotten
       ? outcome
-      : await cutOutcome(
-          redactOutcome(this.#equipment.redactor, outcome),
-          this.#settings().outputCutBytes,
-          this.#blobs,
-        );
+      : await cutOutcome(redactOutcome(this.#equipment.redactor, outcome), outputCutBytes, this.#blobs);
     this.#drop(run);
     if (run.forgotten) return this.#countLate(run, outcome);
-    run.joiner.flush();
     run.forgotten = true;
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
     const whole = seen.length === 0 ? cut : { ...cut, seen };
+    if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
+    run.joiner.flush();
     this.#post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
 }

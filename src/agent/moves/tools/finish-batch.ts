@@ -1,5 +1,6 @@
 import type { Action } from '../../action.js';
-import type { Event, On } from '../../event.js';
+import type { Call, CallOutcome } from '../../call.js';
+import type { Event, On, StoppedCall } from '../../event.js';
 import type { MoveTo, SessionUpdate } from '../../move-result.js';
 import { go } from '../../move-result.js';
 import type { Settings } from '../../settings.js';
@@ -9,14 +10,21 @@ import { appendResults, appendTexts } from '../common/append-message.js';
 import { cancelledText, stopNote } from '../common/texts.js';
 import { isStopping, isStoppingAtLimit } from '../stop-turn.js';
 import { countStreaks } from './loop-detection.js';
-import { closedText, type EndedCall, endRunning, neverRan, resultOfCall } from './result-texts.js';
+import {
+  closedText,
+  type EndedCall,
+  endRunning,
+  interruptedText,
+  neverRan,
+  outcomeText,
+  resultOfCall,
+} from './result-texts.js';
 import {
   cancelCalls,
   cancelTimer,
   displayResult,
   isEnded,
   isRunning,
-  isWaiting,
   type ToolBatch,
   withdrawApprovals,
 } from './tool-batch.js';
@@ -74,23 +82,28 @@ export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
   return [...state.calls.filter(isRunning).flatMap((call) => cancelTimer(call.graceTimerId)), ...own];
 };
 
-/** Ends every open call of a batch with the given text, for faults and for shutdown. */
+/** How the calls of a batch end that are still open, for faults and for shutdown. */
+type Ends = {
+  running(call: Extract<Call, { readonly status: 'starting' | 'running' }>): EndedCall;
+  readonly waiting: string;
+  readonly outcomes?: readonly StoppedCall[];
+};
+
 const settleUnfinished = (
   state: ToolBatch,
   at: number,
-  ended: { readonly status: 'failed' | 'interrupted'; readonly running: string; readonly waiting: string },
+  { running, waiting, outcomes = [] }: Ends,
 ): SessionUpdate => {
   const calls = state.calls.map((call): EndedCall => {
     if (isEnded(call)) return call;
-    const { judged, requestedAt } = call;
-    if (isWaiting(call)) return neverRan(judged, requestedAt, at, 'cancelled', ended.waiting);
-    return endRunning(call, at, { status: ended.status, text: ended.running });
+    if (isRunning(call)) return running(call);
+    return neverRan(call.judged, call.requestedAt, at, 'cancelled', waiting);
   });
   const withdrawn = withdrawApprovals(state, state.calls);
   const cancelled = cancelCalls(state, state.calls.filter(isRunning), true);
   const shown = calls
     .filter((call, index) => call !== state.calls[index])
-    .map((call) => displayResult(state.batchId, call));
+    .map((call) => displayResult(state.batchId, call, outcomeOf(state, outcomes, call)));
   return { session: settled(state.session, calls), actions: [...withdrawn, ...cancelled, ...shown] };
 };
 
@@ -102,19 +115,44 @@ export const isOtherBatch = (state: ToolBatch, event: On<'ToolsFailed'>): boolea
  * (docs/rules.md#tools-failed).
  */
 export const failBatch = (state: ToolBatch, event: On<'ToolsFailed'>): MoveTo<'Failed'> => {
-  const words = {
-    status: 'failed',
-    running: `failed: ${event.message}`,
+  const { session, actions } = settleUnfinished(state, event.at, {
+    running: (call) => endRunning(call, event.at, { status: 'failed', text: `failed: ${event.message}` }),
     waiting: `not run: ${event.message}`,
-  } as const;
-  const { session, actions } = settleUnfinished(state, event.at, words);
+  });
   return go({ name: 'Failed', session, error: 'tools', message: event.message }, ...actions);
 };
 
+const outcomeOf = (
+  { batchId }: ToolBatch,
+  outcomes: readonly StoppedCall[],
+  { judged }: Call,
+): CallOutcome | undefined =>
+  outcomes.find((one) => one.batchId === batchId && one.callId === judged.callId)?.outcome;
+
+/** A call whose start is not durable never runs. */
+const endAtShutdown = (
+  call: Extract<Call, { readonly status: 'starting' | 'running' }>,
+  at: number,
+  outcome: CallOutcome | undefined,
+): EndedCall => {
+  if (call.status === 'starting' || outcome?.ran === 'no')
+    return neverRan(call.judged, call.requestedAt, at, 'cancelled', closedText);
+  if (outcome === undefined || outcome.status === 'cancelled')
+    return endRunning(call, at, { status: 'interrupted', text: interruptedText(outcome?.text ?? '') });
+  const { status, images } = outcome;
+  return endRunning(call, at, {
+    ...{ status, text: outcomeText(outcome, 'user') },
+    ...(status === 'ok' && images !== undefined ? { images } : {}),
+  });
+};
+
 /** Ends the open calls at shutdown (docs/rules.md#shutdown). */
-export const settleForShutdown = (state: ToolBatch, at: number) =>
+export const settleForShutdown = (
+  state: ToolBatch,
+  { at, outcomes = [] }: On<'ShutdownRequested'>,
+): SessionUpdate =>
   settleUnfinished(state, at, {
-    status: 'interrupted',
-    running: 'interrupted while running, effects unknown',
+    running: (call) => endAtShutdown(call, at, outcomeOf(state, outcomes, call)),
     waiting: closedText,
+    outcomes,
   });

@@ -71,6 +71,10 @@ export const notRunText = (cause: CancelCause): string => `not run: ${stopCauseF
 export const unknownText = (cause: CancelCause): string =>
   `stopped while running ${stopCauseFacts(cause).by}, effects unknown`;
 
+/** `output`: what it had told when the session was closed. */
+export const interruptedText = (output: string): string =>
+  withOutput('interrupted while running, effects unknown', output);
+
 const withOutput = (sentence: string, output: string): string =>
   output.trim() === '' ? sentence : `${sentence}\n${output}`;
 
