@@ -196,8 +196,11 @@ export type OtherEvent =
    * counted; `usage` is then empty, at an unknown price.
    */
   | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage; readonly fault?: string }>
-  /** The session was resumed; `epoch` counts the openings. */
-  | Of<'Resumed', { readonly epoch: number }>;
+  /**
+   * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before it. The time since
+   * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs.
+   */
+  | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number }>;
 
 export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent;
 export type EventType = Event['type'];

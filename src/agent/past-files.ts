@@ -7,6 +7,8 @@ import type { Event } from './event.js';
 type RecordedHashes = { readonly before: string; readonly after?: string };
 
 export type PastFiles = {
+  /** Time of the last event; null if none was seen. */
+  readonly lastAt: number | null;
   /** By call; only of the last batch, since only its calls can still be running. */
   readonly hashes: ReadonlyMap<string, RecordedHashes>;
   readonly batchId: string | null;
@@ -16,18 +18,19 @@ export type PastFiles = {
 
 export type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
 
-const nothing: PastFiles = { hashes: new Map(), batchId: null, seen: new Map() };
+const nothing: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
 
 /** Collects them from all events in order, or from those that follow `begun`. */
 export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector => {
   const hashes = new Map(begun.hashes);
   const seen = new Map(begun.seen);
-  let { batchId } = begun;
+  let { batchId, lastAt } = begun;
   const remember = (files: readonly SeenFile[] = []): void => {
     for (const { path, sha256 } of files) seen.set(path, sha256);
   };
   return {
     see(event) {
+      lastAt = event.at;
       if (event.type === 'ToolStarted') {
         if (event.batchId !== batchId) hashes.clear();
         batchId = event.batchId;
@@ -38,6 +41,6 @@ export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector
       else if (event.type === 'ShutdownRequested')
         for (const { outcome } of event.outcomes ?? []) remember(outcome.seen);
     },
-    past: () => ({ hashes, batchId, seen }),
+    past: () => ({ lastAt, hashes, batchId, seen }),
   };
 };

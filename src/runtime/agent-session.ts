@@ -144,18 +144,25 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /**
    * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
-   * After a clean end nothing starts, and settings can change only once the session is open.
+   * After a clean end nothing starts, and settings can change only once the session is open. `stoppedAt`: see Resumed.
    */
-  async resume(patch: Partial<Settings>, past: PastFiles | undefined): Promise<void> {
+  async resume(
+    patch: Partial<Settings>,
+    past: PastFiles | undefined,
+    stoppedAt: number | null,
+  ): Promise<void> {
     const epoch = this.#opened.session.epoch + 1;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const change = (): void => {
       if (Object.keys(patch).length > 0) this.post(this.#changeSettings(patch));
     };
     if (!wasClosed) change();
-    const resumed = this.submit({ type: 'Resumed', epoch }, ({ state }, accepted) => {
-      if (accepted) this.#recover(state, past);
-    });
+    const resumed = this.submit(
+      { ...{ type: 'Resumed', epoch }, ...(stoppedAt === null ? {} : { stoppedAt }) },
+      ({ state }, accepted) => {
+        if (accepted) this.#recover(state, past);
+      },
+    );
     if (wasClosed) change();
     await resumed;
   }

@@ -1,5 +1,6 @@
 import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
+import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';
 import type {
   FrozenPrompt,
@@ -64,6 +65,15 @@ const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => (
   inputSchema,
 });
 
+/** Time of the last entry; null if it can't be read, and then the time of a turn goes on by the clock. */
+const lastTime = async (journal: Journal): Promise<number | null> => {
+  const read = await attempt(async () => {
+    for await (const { event } of journal.read(journal.seq)) return event.at;
+    return null;
+  });
+  return read.kind === 'done' ? read.value : null;
+};
+
 class OpenSessions implements LocalRuntime {
   readonly #needs: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
@@ -122,10 +132,11 @@ class OpenSessions implements LocalRuntime {
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment } = prepared.value;
+    const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
     const session = new AgentSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
-    await session.resume(changes, past);
+    await session.resume(changes, past, stoppedAt);
     return { tornTail };
   }
 

@@ -248,12 +248,6 @@ export const retryLast: Event = { type: 'RetryLast', at: NOW };
 export const retryNow: Event = { type: 'RetryNow', at: NOW };
 export const cancel: Event = { type: 'CancelTurn', at: NOW };
 export const shutdown: Event = { type: 'ShutdownRequested', at: NOW };
-export const shutdownWith = (
-  ends: readonly (readonly [callId: string, outcome: CallOutcome, batchId?: string])[],
-): Event => ({
-  ...{ type: 'ShutdownRequested', at: NOW },
-  outcomes: ends.map(([callId, outcome, batchId = 'batch-1']) => ({ batchId, callId, outcome })),
-});
 export const compact: Event = { type: 'CompactRequested', at: NOW };
 export const inputFails: Event = { type: 'InputFailed', at: NOW, message: 'the terminal is gone' };
 export const resumed: Event = { type: 'Resumed', at: NOW, epoch: 2 };

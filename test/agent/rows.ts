@@ -9,7 +9,7 @@ import { assertTalk, callsOf, type Expected, isShown, lineOf, nameOf, pathOf } f
 import { bring, type Place, type Walker } from './walker.js';
 
 /** Given, when, then. What is left out is not looked at; `does` lists all actions that are not for display. */
-type Row = {
+export type Row = {
   /** The rule that the row is about: docs/rules.md. */
   readonly rule: RuleName;
   readonly title: string;

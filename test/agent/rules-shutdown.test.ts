@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import type { CallOutcome } from '../../src/agent/call.js';
+import type { Event } from '../../src/agent/event.js';
 import { presetRules } from '../../src/agent/policy/rules.js';
 import * as g from './given.js';
-import { check, spentBy } from './rows.js';
+import { check, type Row, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
 import { a, bad, good, note, u, use } from './shown.js';
 import { bring } from './walker.js';
@@ -10,6 +12,12 @@ import { bring } from './walker.js';
 
 const { edit, grep } = g;
 const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
+const shutdownWith = (
+  ends: readonly (readonly [callId: string, outcome: CallOutcome, batchId?: string])[],
+): Event => ({
+  ...{ type: 'ShutdownRequested', at: g.NOW },
+  outcomes: ends.map(([callId, outcome, batchId = 'batch-1']) => ({ batchId, callId, outcome })),
+});
 const STOPPED = /stopped while running.*effects unknown/i;
 const asked = [u('hi'), a(use('1'), use('2'))];
 const draining = (patch: SettingsPatch = {}) => {
@@ -55,7 +63,7 @@ check([
     send: [
       g.wants(grep('1'), grep('2'), grep('3'), grep('4')),
       ...[g.started('1'), g.started('2'), g.started('3')],
-      g.shutdownWith([
+      shutdownWith([
         ['1', { status: 'ok', text: 'edited' }],
         ['2', { status: 'cancelled', ran: 'no', text: 'before it had run' }],
         ['3', { status: 'cancelled', text: 'half' }],
@@ -157,6 +165,29 @@ check([
     path: 'X Cancelled W',
     talk: [...asked, u(bad('1', STOPPED), bad('2', /not run/), note(/./))],
   },
+  ...[-86_400_000, 86_400_000].flatMap((jump): readonly Row[] => {
+    const resumed = { type: 'Resumed', at: g.NOW + jump, epoch: 2, stoppedAt: g.NOW + 20_000 } as const;
+    return [
+      {
+        rule: 'time-while-stopped',
+        title: `the time in which nobody ran is not taken from the time limit, with a clock set by ${jump}`,
+        given: 'C[u]',
+        settings: TIMED,
+        send: [resumed],
+        state: 'C[u]',
+        shows: [`ScheduleTimer ${jump + 40_000}`],
+        also: (walker) => assert.equal(walker.state().session.turn.startedAt, g.NOW + jump - 20_000),
+      },
+      {
+        rule: 'time-while-stopped',
+        title: `the time in which nobody ran is not taken from the wait before a retry, with a clock set by ${jump}`,
+        given: 'Er',
+        send: [{ ...resumed, stoppedAt: g.NOW + 400 }],
+        state: 'Er',
+        shows: [`ScheduleTimer ${jump + 600}`],
+      },
+    ];
+  }),
   {
     rule: 'resume-rest',
     title: 'Resumed leaves a waiting session as it is',

@@ -168,7 +168,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   CompactionCompleted: { compactionId: 'compaction-1', summary: 'what was', usage },
   CompactionFailed: { compactionId: 'compaction-1', message: 'no', usage },
   UsageReported: { usageId: 'req-1', usage, fault: 'it was NaN' },
-  Resumed: { epoch: 1 },
+  Resumed: { epoch: 1, stoppedAt: 1_700_000_000_000 },
 };
 
 /** By type. */

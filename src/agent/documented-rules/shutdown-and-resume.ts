@@ -69,6 +69,17 @@ export const shutdownAndResume = {
       ],
     },
   },
+  'time-while-stopped': {
+    text: 'The time in which nobody ran does not count: a resumed turn has what was left of its time limit at the last event before, and a retry what was left of its delay, wherever the clock of the computer stands now.',
+    states: ['CallingLlm', 'Error', 'ExecutingTools', 'PostToolsHook', 'Compacting'],
+    events: ['Resumed'],
+    tests: {
+      'test/agent/rules-shutdown.test.ts': [
+        'the time in which nobody ran is not taken from the time limit',
+        'the time in which nobody ran is not taken from the wait before a retry',
+      ],
+    },
+  },
   'resume-rest': {
     text: 'In every other state Resumed starts again what was in flight: timers for what is left of them, a compaction, a phase of a hook.',
     states: ['Ready', 'WaitingForUserInput', 'Error', 'PostToolsHook', 'Compacting'],

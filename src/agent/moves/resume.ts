@@ -30,7 +30,7 @@ import { cancelCalls, displayResult, isRunning, replaceCalls, type ToolBatch } f
 const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
   const { session } = state;
   const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || spendingIn(state).includes(id));
-  return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event.at);
+  return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event);
 };
 
 /** The actions that restart the work of a state under the same ids. */
@@ -64,10 +64,10 @@ export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): St
   return go(withSession(state, session), ...actions, ...inFlight(state));
 };
 
-/** The retry waits for the rest of its delay. */
+/** The retry waits for the rest of its delay; the time in which nobody ran does not count. */
 export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
   const { session, actions } = opened(state, event);
-  const left = remainingTimer(state, event.at);
+  const left = remainingTimer(state, event.at, event.stoppedAt);
   return go({ ...state, ...left, session }, ...actions, schedule(left));
 };
 

@@ -125,7 +125,7 @@ export const eventFields: FieldsOf<EventType> = {
   CompactionCompleted: { compactionId: text, summary: text, usage: usageShape },
   CompactionFailed: { compactionId: text, message: text, usage: nullable(usageShape) },
   UsageReported: { usageId: text, usage: usageShape, fault: optional(text) },
-  Resumed: { epoch: count },
+  Resumed: { epoch: count, stoppedAt: optional(count) },
 };
 
 /** Every event, with its time. */

@@ -99,7 +99,7 @@ const readBodies = (
   }
   if (body === undefined) return null;
   const { hashes, batchId } = body.past;
-  return { messages, rest: body.rest, past: { hashes: new Map(hashes), batchId, seen } };
+  return { messages, rest: body.rest, past: { lastAt: null, hashes: new Map(hashes), batchId, seen } };
 };
 
 const load = async <M extends MachineTypes>(

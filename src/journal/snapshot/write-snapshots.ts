@@ -222,7 +222,7 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
 }
 
 const nothingWritten = { size: 0, sum: 0, next: 0, fileSize: 0, crc: 0 };
-const noPast: PastFiles = { hashes: new Map(), batchId: null, seen: new Map() };
+const noPast: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
 
 /** Null for a machine whose states are not stored. */
 export const writeSnapshots = <M extends MachineTypes>(parts: WriterParts<M>): SnapshotWriter<M> | null => {

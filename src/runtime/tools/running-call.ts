@@ -10,7 +10,7 @@ import { redactJoined } from './redaction.js';
 
 /** A call from its preparation to its outcome. */
 
-export type Run = Omit<CallInContext, 'forgotten'> & {
+export type ToolRun = Omit<CallInContext, 'forgotten'> & {
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** The hooks' look at the workspace before the call; null if they need none. */
@@ -26,11 +26,13 @@ export type Run = Omit<CallInContext, 'forgotten'> & {
   hasReturned(): void;
 };
 
+export const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
 /** Outcomes of the calls that the end of a session has stopped. */
 export type StoppedCalls = {
   /** Of all that have ended so far. Their usage is reported by itself. */
   outcomes(): readonly StoppedCall[];
-  add(run: Pick<Run, 'batchId' | 'call'>, outcome: CallOutcome, reportUsage?: () => void): void;
+  add(run: Pick<ToolRun, 'batchId' | 'call'>, outcome: CallOutcome, reportUsage?: () => void): void;
   /** Posts what the calls have spent, once the end is posted. */
   reportUsage(): void;
 };
@@ -53,7 +55,7 @@ export const createStoppedCalls = (): StoppedCalls => {
 /** How long the end of the session waits for the outcomes of the calls that it has stopped, in ms. */
 const STOPPING_MS = 1_000;
 
-export const whenReturned = async (runs: readonly Run[], clock: Clock): Promise<void> => {
+export const whenReturned = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
   let cancel = (): void => undefined;
   const timeIsUp = new Promise<void>((resolve) => {
     cancel = clock.after(STOPPING_MS, resolve);
@@ -67,7 +69,7 @@ export const createRun = (
   call: JudgedCall,
   { clock, redactor }: Equipment,
   post: Post,
-): Run => {
+): ToolRun => {
   const { callId } = call;
   let giveUp: (outcome: ToolOutcome) => void = () => undefined;
   const gaveUp = new Promise<ToolOutcome>((resolve) => {
@@ -81,7 +83,7 @@ export const createRun = (
     if (!run.isStopped) post({ type: 'ToolProgress', batchId, callId, text });
   };
   const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
-  const run: Run = {
+  const run: ToolRun = {
     ...{ batchId, call, joiner, gaveUp, giveUp, returned, hasReturned, seen: new Map() },
     ...{ signal: new AbortController(), force: new AbortController() },
     stopWatching: () => undefined,

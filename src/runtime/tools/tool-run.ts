@@ -12,7 +12,14 @@ import type { Applied, Post } from '../posted-event.js';
 import { contextOf, filesOf } from './call-context.js';
 import { lookAfter, lookBefore } from './look-before-call.js';
 import { redactBlobs, redactOutcome } from './redaction.js';
-import { createRun, createStoppedCalls, type Run, type StoppedCalls, whenReturned } from './running-call.js';
+import {
+  createRun,
+  createStoppedCalls,
+  keyOf,
+  type StoppedCalls,
+  type ToolRun,
+  whenReturned,
+} from './running-call.js';
 import { cutOutcome } from './truncate-output.js';
 import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
 
@@ -36,7 +43,7 @@ export type Recover = (
 export type Recall = (files: FileMemory) => Promise<void>;
 
 // Only this file aborts, with one of the two reasons.
-const reasonOf = (run: Run): DeadlineReason => run.signal.signal.reason as DeadlineReason;
+const reasonOf = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
 
 /** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
 const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
@@ -46,14 +53,12 @@ const COMMAND_UNKNOWN =
 
 type Perform = () => Promise<ToolOutcome>;
 
-const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
-
 export class ToolRuns {
   readonly #equipment: Equipment;
   readonly #blobs: Blobs;
   readonly #session: () => SessionData;
   readonly #post: Post;
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, ToolRun>();
   readonly #returning = new Set<Promise<void>>();
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
@@ -109,7 +114,6 @@ export class ToolRuns {
     }
   }
 
-  /** Whether no call runs or is about to. */
   get isIdle(): boolean {
     return this.#runs.size === 0;
   }
@@ -132,14 +136,14 @@ export class ToolRuns {
     await Promise.all(this.#returning);
   }
 
-  #add(batchId: string, call: JudgedCall): Run {
+  #add(batchId: string, call: JudgedCall): ToolRun {
     const run = createRun(batchId, call, this.#equipment, this.#post);
     this.#runs.set(keyOf(batchId, call.callId), run);
     if (this.#closing) this.#end(run);
     return run;
   }
 
-  #end(run: Run): void {
+  #end(run: ToolRun): void {
     run.isStopped = true;
     run.stopWatching();
     run.joiner.drop();
@@ -147,13 +151,13 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
-  #drop(run: Run): void {
+  #drop(run: ToolRun): void {
     const key = keyOf(run.batchId, run.call.callId);
     if (this.#runs.get(key) === run) this.#runs.delete(key);
     run.hasReturned();
   }
 
-  #stop(run: Run, force: boolean): void {
+  #stop(run: ToolRun, force: boolean): void {
     if (!run.signal.signal.aborted) run.signal.abort('cancelled');
     if (!force) return;
     run.forgotten = true;
@@ -162,11 +166,11 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
-  #contextOf(run: Run): ToolContext {
+  #contextOf(run: ToolRun): ToolContext {
     return contextOf(run, this.#equipment, this.#session, this.#blobs);
   }
 
-  async #look(run: Run): Promise<FileHashes | undefined> {
+  async #look(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
     const looked = await attempt(() => tool.before?.(run.call.input, this.#contextOf(run)));
@@ -175,7 +179,7 @@ export class ToolRuns {
   }
 
   /** Rule 1: the loop calls the result once ToolStarted is durable. */
-  #begin(run: Run): Applied {
+  #begin(run: ToolRun): Applied {
     return (_stepped, accepted) => {
       if (accepted) return void this.#finish(run);
       this.#stopped.add(run, NEVER_RAN);
@@ -183,7 +187,7 @@ export class ToolRuns {
     };
   }
 
-  async #recover(run: Run, judge: Recover): Promise<void> {
+  async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
     const outcome = await judge(() => this.#look(run), filesOf(run, this.#equipment.files));
     if (outcome !== null) return this.#report(run, outcome);
@@ -191,7 +195,7 @@ export class ToolRuns {
     await this.#finish(run);
   }
 
-  async #recoverOpaque(run: Run): Promise<void> {
+  async #recoverOpaque(run: ToolRun): Promise<void> {
     await this.remember();
     const found = await this.#findInterrupted(run);
     if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
@@ -200,7 +204,7 @@ export class ToolRuns {
     await this.#finish(run);
   }
 
-  async #findInterrupted(run: Run): Promise<InterruptedCall> {
+  async #findInterrupted(run: ToolRun): Promise<InterruptedCall> {
     const tool = this.#equipment.tools.get(run.call.tool);
     const find = tool?.findInterrupted;
     if (find === undefined) return { kind: 'unknown', text: COMMAND_UNKNOWN };
@@ -217,7 +221,7 @@ export class ToolRuns {
   }
 
   /** `interrupted`: waits for a call that runs already. */
-  async #finish(run: Run, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
+  async #finish(run: ToolRun, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
     if (this.#recall !== null) await this.remember();
     if (run.looked !== null) await run.looked;
     run.stopWatching = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
@@ -226,7 +230,7 @@ export class ToolRuns {
     await this.#report(run, outcome);
   }
 
-  async #outcomeOf(run: Run, interrupted?: Perform): Promise<ToolOutcome> {
+  async #outcomeOf(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const perform =
@@ -244,7 +248,7 @@ export class ToolRuns {
   }
 
   /** Runs the tool; an error becomes an outcome. */
-  async #perform(run: Run, perform: Perform): Promise<ToolOutcome> {
+  async #perform(run: ToolRun, perform: Perform): Promise<ToolOutcome> {
     const ran = await attempt(perform);
     if (ran.kind === 'done') return this.#take(run, ran.value);
     const status = run.signal.signal.aborted ? reasonOf(run) : 'failed';
@@ -252,7 +256,7 @@ export class ToolRuns {
   }
 
   /** Validates the outcome; reports usage that can't be counted. */
-  #take({ batchId, call }: Run, returned: unknown): ToolOutcome {
+  #take({ batchId, call }: ToolRun, returned: unknown): ToolOutcome {
     const { outcome, usageFault } = takeOutcome(returned);
     if (usageFault === null) return outcome;
     const usageId = spendingId(batchId, call.callId);
@@ -268,7 +272,7 @@ export class ToolRuns {
   }
 
   /** The usage of a call that was given up still counts. */
-  #countLate({ batchId, call }: Run, { usage }: ToolOutcome): void {
+  #countLate({ batchId, call }: ToolRun, { usage }: ToolOutcome): void {
     if (usage === undefined) return;
     this.#post({ type: 'UsageReported', usageId: spendingId(batchId, call.callId), usage });
   }
@@ -278,7 +282,7 @@ export class ToolRuns {
   }
 
   /** Applies rule 2. */
-  async #report(run: Run, outcome: ToolOutcome): Promise<void> {
+  async #report(run: ToolRun, outcome: ToolOutcome): Promise<void> {
     const { batchId, call } = run;
     const { outputCutBytes } = this.#settings();
     const cut = run.forgotten

@@ -22,6 +22,6 @@ export const timerFrom = (timerId: string, at: number, delayMs: number): Timer =
   delayMs,
 });
 
-/** The rest of a timer after the session was resumed. */
-export const remainingTimer = ({ timerId, dueAt, delayMs }: Timer, at: number): Timer =>
-  timerFrom(timerId, at, clamp(dueAt - at, delayMs));
+/** The rest of a timer. After a resume, the time since `stoppedAt` does not count. */
+export const remainingTimer = ({ timerId, dueAt, delayMs }: Timer, at: number, stoppedAt = at): Timer =>
+  timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));

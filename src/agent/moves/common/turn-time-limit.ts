@@ -1,4 +1,5 @@
 import type { Action } from '../../action.js';
+import type { On } from '../../event.js';
 import { go, type SessionUpdate, type Stay } from '../../move-result.js';
 import type { In, SessionData, State } from '../../state.js';
 import { changeTurn } from '../../update.js';
@@ -41,11 +42,16 @@ export const resetClock = (
   return { session: started.session, actions: [...cancelled(after), ...started.actions] };
 };
 
-/** Continues the time limit of the turn in a resumed session, with the rest of its delay. */
-export const resumeClock = (session: SessionData, at: number): SessionUpdate => {
-  const { timeLimit } = session.turn;
+/**
+ * Continues the time of the turn in a resumed session: the time limit with the rest of its delay. The time in which
+ * nobody ran does not count (docs/rules.md#time-while-stopped).
+ */
+export const resumeClock = (before: SessionData, { at, stoppedAt }: On<'Resumed'>): SessionUpdate => {
+  const { startedAt, timeLimit } = before.turn;
+  const session =
+    stoppedAt === undefined ? before : changeTurn(before, { startedAt: startedAt + at - stoppedAt });
   if (timeLimit === null) return { session, actions: [] };
-  const left = remainingTimer(timeLimit, at);
+  const left = remainingTimer(timeLimit, at, stoppedAt);
   return { session: changeTurn(session, { timeLimit: left }), actions: [schedule(left)] };
 };
 
