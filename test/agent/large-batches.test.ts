@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { initialState, step } from '../../src/agent/machine.js';
+import { isAsked } from '../../src/agent/moves/tools/tool-batch.js';
+import { presetRules } from '../../src/agent/policy/rules.js';
 import type { State } from '../../src/agent/state.js';
 import { CHECK_EVERY, checkOf } from '../../src/journal/read/fold.js';
 import { agentMachine } from '../../src/journal/read/replay.js';
@@ -77,6 +79,35 @@ for (const [title, make] of kinds) {
     assert.ok(many.inputs / few.inputs < 6, `inputs were read ${few.inputs} and ${many.inputs} times`);
   });
 }
+
+test('answers to questions about many calls take work in proportion to their number', () => {
+  const answer = (count: number): number => {
+    let decided = 0;
+    const asked = (callId: string): JudgedCall => {
+      const call = given.edit(callId);
+      const { facts } = call;
+      return Object.defineProperty({ ...call }, 'facts', {
+        enumerable: true,
+        get: () => {
+          decided += 1;
+          return facts;
+        },
+      });
+    };
+    let state: State = initialState(settingsOf({ hooks: 'never', rules: presetRules.careful }));
+    const take = (next: given.Given): void => {
+      ({ state } = step(state, given.eventOf(next, state)));
+    };
+    const calls = Array.from({ length: count }, (_, index) => asked(idOf(index)));
+    for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
+    decided = 0;
+    for (let index = 0; index < count; index += 1) take(given.allows(idOf(index)));
+    assert.equal(state.name === 'ExecutingTools' && state.calls.some(isAsked), false);
+    return decided;
+  };
+  const [few, many] = [answer(100), answer(400)];
+  assert.ok(many / few < 6, `facts were read ${few} and ${many} times`);
+});
 
 test('each call of a large batch gets its own result, in call order', () => {
   const { last } = runBatch(100, given.edit);

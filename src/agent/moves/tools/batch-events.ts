@@ -133,7 +133,8 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   const grant = grantOf(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });
-  const covered = state.calls
+  // without a new grant nothing else is covered: in a large batch, deciding all again for each answer takes quadratic time
+  const covered = (grant === null ? [] : state.calls)
     .filter((other) => other !== call && other.status === 'awaitingApproval')
     .filter((other) => decide(session.settings, grants, other.judged).decision === 'allow');
   const allow = ({ judged, requestedAt }: Call): Call => ({
