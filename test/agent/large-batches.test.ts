@@ -80,6 +80,8 @@ for (const [title, make] of kinds) {
   });
 }
 
+const isAsking = (state: State): boolean => state.name === 'ExecutingTools' && state.calls.some(isAsked);
+
 test('answers to questions about many calls take work in proportion to their number', () => {
   const answer = (count: number): number => {
     let decided = 0;
@@ -102,7 +104,7 @@ test('answers to questions about many calls take work in proportion to their num
     for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
     decided = 0;
     for (let index = 0; index < count; index += 1) take(given.allows(idOf(index)));
-    assert.equal(state.name === 'ExecutingTools' && state.calls.some(isAsked), false);
+    assert.equal(isAsking(state), false);
     return decided;
   };
   const [few, many] = [answer(100), answer(400)];

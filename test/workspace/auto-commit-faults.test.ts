@@ -53,6 +53,15 @@ const races: readonly Row[] = [
     status: [' M a'],
     repair: 'rm .git/refs/heads/main.lock',
   },
+  {
+    title: 'a lock of HEAD that a killed git has left',
+    meanwhile: 'touch .git/HEAD.lock',
+    warning:
+      /holds the branch: \/.*\.git\/HEAD\.lock exists\. If no git is running there, .* rm '\/.*HEAD\.lock'/,
+    log: ['first'],
+    status: [' M a'],
+    repair: 'rm .git/HEAD.lock',
+  },
 ];
 
 for (const row of races) {

@@ -85,8 +85,17 @@ const isTaken = ({ gitFolder }: Repository, ref: string, lock: string): boolean 
   return readTextOrEmptySync(path.join(gitFolder, 'HEAD'), HEAD_BYTES_MAX).trim() === `ref: ${ref}`;
 };
 
-const heldBy = (lock: string): string =>
-  `another git process holds the index (${lock}). If no git is running there, one was killed: delete that file`;
+const heldBy = (what: string, lock: string): string =>
+  `another git process holds ${what}: ${lock} exists. If no git is running there, one was killed, and it is safe to delete that file: rm '${lock}'`;
+
+/** A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it. */
+const LOCKED = /Unable to create '([^'\n]+\.lock)': File exists/;
+
+/** Why git has not moved the branch. */
+const whyNotMoved = (errors: string): string => {
+  const [, lock] = LOCKED.exec(errors) ?? [];
+  return lock === undefined ? errors : heldBy('the branch', lock);
+};
 
 const moveRef = async (
   repository: Repository,
@@ -108,7 +117,7 @@ const moveRef = async (
   // git may have been killed after it moved the ref
   const isMoved = moved || (await commitOf(repository, ref)) === commit;
   lock.onExit(isMoved ? 'replace' : 'release');
-  return isMoved ? { kind: 'committed', hash: commit } : { kind: 'lost', why: errors };
+  return isMoved ? { kind: 'committed', hash: commit } : { kind: 'lost', why: whyNotMoved(errors) };
 };
 
 type IndexOrder = Omit<CommitOrder, 'why'>;
@@ -122,7 +131,7 @@ const underLock = async (
   claim.make(intent);
   try {
     const lock = lockIndex(repository.indexFile, claim);
-    if (lock === null) return { kind: 'lost', why: heldBy(`${repository.indexFile}.lock`) };
+    if (lock === null) return { kind: 'lost', why: heldBy('the index', `${repository.indexFile}.lock`) };
     try {
       await lock.fill(await prepareIndex(repository, changes));
       const outcome = await move(lock);

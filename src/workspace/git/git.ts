@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { isWithin } from '../../files/is-within.js';
@@ -19,6 +18,7 @@ import { findWaitingFile } from './git-files.js';
 import type { KnownRepository, LocatedRepository, RepositoryLocation } from './known-repository.js';
 import { checkOwnRepository } from './own-repository.js';
 import { moveRef, type RefMove, type RefOutcome, type RefWatcher } from './ref-transaction.js';
+import { makeScratch } from './scratch-folder.js';
 
 /**
  * Runs git. All of Pawl's own calls of git are here.
@@ -270,7 +270,7 @@ export const workWith = async <T>(
   located: LocatedRepository,
   work: (repository: Repository) => Promise<T>,
 ): Promise<T> => {
-  const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-git-'));
+  const scratch = makeScratch();
   const clear = (): void => rmSync(scratch, { recursive: true, force: true });
   const callOff = atExit(clear);
   try {
