@@ -35,6 +35,9 @@ export type Walker = {
   readonly send: (...given: readonly Given[]) => Step;
 };
 
+/** A walk that nobody continues. */
+export type EndedWalk = Omit<Walker, 'send'>;
+
 const freeze = (value: unknown): void => {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);

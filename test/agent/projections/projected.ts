@@ -10,13 +10,13 @@ import { checkRefinement } from '../../../src/agent/projections/refinement-check
 import type { State } from '../../../src/agent/state.js';
 import type { Given } from '../given.js';
 import type { SettingsPatch } from '../settings.js';
-import { bring, type Place, type Step, type Walker } from '../walker.js';
+import { bring, type EndedWalk, type Place, type Step } from '../walker.js';
 
 /** Runs of the real machine in a seed's words. */
 
 export type Taken = { readonly before: State; readonly event: Event; readonly step: Step };
 
-export const takenBy = (walker: Walker): readonly Taken[] =>
+export const takenBy = (walker: EndedWalk): readonly Taken[] =>
   walker.events().map((event, index) => {
     const [before, step] = walker.steps().slice(index, index + 2);
     assert.ok(before !== undefined && step !== undefined);
