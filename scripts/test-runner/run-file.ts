@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import type { CompiledTests } from './compile.js';
 import type { OutcomeLine, TestOutcome } from './outcome.js';
+import { nameSources } from './source-lines.js';
 
 /** Runs one test file in a process of its own, or a program of many. */
 
@@ -33,9 +34,10 @@ export type Ending = {
   readonly killedAfterMs: number | null;
 };
 
-const linesOf = (file: string): readonly OutcomeLine[] => {
+const linesOf = (root: string, file: string): readonly OutcomeLine[] => {
   if (!existsSync(file)) return [];
-  return readFileSync(file, 'utf8')
+  // Names of sources look the same in JSON.
+  return nameSources(root, readFileSync(file, 'utf8'))
     .split('\n')
     .flatMap((line) => {
       try {
@@ -110,10 +112,10 @@ export const runProgram = async (
   const startedAtMs = performance.now();
   const outcomes = `${program}.outcomes`;
   rmSync(outcomes, { force: true });
-  const flags = ['--enable-source-maps', `--test-reporter=${reporter}`];
+  const flags = [`--test-reporter=${reporter}`, `--test-reporter-destination=${outcomes}`];
   // With this variable node would report to the test process that started this one.
   const { NODE_TEST_CONTEXT: _context, ...environment } = process.env;
-  const child = spawn(process.execPath, [...flags, `--test-reporter-destination=${outcomes}`, program], {
+  const child = spawn(process.execPath, [...flags, program], {
     cwd: root,
     env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -126,11 +128,11 @@ export const runProgram = async (
     });
   }
   const ending = await waitFor(child, timeMaxMs);
-  const lines = linesOf(outcomes);
+  const lines = linesOf(root, outcomes);
   return {
     lines,
     ending,
-    printed,
+    printed: nameSources(root, printed),
     notes: lines.flatMap((line) => (line.type === 'note' ? [line.text] : [])),
     durationMs: performance.now() - startedAtMs,
   };

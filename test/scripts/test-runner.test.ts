@@ -47,7 +47,10 @@ const rows: Readonly<Record<string, Row>> = {
     title: 'a file that throws before its tests has failed',
     text: "throw new Error('no start'); ",
     counts: [0, 1],
-    says: ['no start', '✖ test/throws.test.ts: it ran no test: its process ended with 1'],
+    says: [
+      /no start\n *at .*\/test\/throws\.test\.ts:3:7/,
+      '✖ test/throws.test.ts: it ran no test: its process ended with 1',
+    ],
   },
   none: {
     title: 'a file without a test has failed',
@@ -77,7 +80,7 @@ const rows: Readonly<Record<string, Row>> = {
     title: 'an error after the end of a test fails the file',
     text: "test('one', () => { setTimeout(() => { throw new Error('too late'); }, 50); });",
     counts: [1, 1],
-    says: ['too late', '✖ test/late.test.ts: '],
+    says: ['too late', /\/test\/late\.test\.ts:3:/, '✖ test/late.test.ts: '],
   },
   hangs: {
     title: 'a file that does not end is killed',
