@@ -15,6 +15,10 @@ const LONG_FOLDERS = [
   'test/workspace/',
   'test/ask/',
   'test/examples/',
+  'test/torture/',
+  'test/gate/',
+  'test/simulation/',
+  'test/agent/',
 ];
 
 const rank = (file: string): number => {
