@@ -8,14 +8,14 @@ import { finishReasonOf } from '../../../src/agent/projections/tools-mode-finish
 import type { State } from '../../../src/agent/state.js';
 import * as g from '../given.js';
 import { settingsOf } from '../settings.js';
-import { type Walker, walk } from '../walker.js';
+import { type EndedWalk, type Walker, walk } from '../walker.js';
 
 /** Runs of tools mode in the words of seed 004. */
 
 type Words = { readonly said: readonly string[]; readonly at: string };
 
 /** A walk in the seed's words, and where its machine stands then; throws at a step that is not in its table. */
-export const inSeedWords = (walker: Walker, reached = new Set<ProjectionEdge>()): Words => {
+export const inSeedWords = (walker: EndedWalk, reached = new Set<ProjectionEdge>()): Words => {
   let cursor: ProjectionCursor = tools.begin;
   let before = walker.steps()[0]?.state as State; // a walk has at least its first state
   const said: string[] = [cursor.state];
