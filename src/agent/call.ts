@@ -74,7 +74,12 @@ export type CallFacts = {
 };
 
 /** A tool of an MCP server: the server's name in the configuration, and the tool's name at the server. */
-export type McpToolName = { readonly server: string; readonly tool: string };
+export type McpToolName = {
+  readonly server: string;
+  readonly tool: string;
+  /** The project names the server. Absent for one of the user. */
+  readonly from?: 'project';
+};
 
 export type CallVerdict =
   | { readonly kind: 'ok' }

@@ -1,3 +1,4 @@
+import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { closestTo } from '../base/nearest-word.js';
 
 /**
@@ -17,6 +18,15 @@ type Common = {
   readonly timeoutMs: number;
   /** Names of the tools to use, or with a `*` at the end the beginnings of names; null for all. */
   readonly tools: readonly string[] | null;
+  /** Present for a server of a project, which the user has allowed. */
+  readonly project?: ProjectGrant;
+};
+
+export type ProjectGrant = {
+  /** Real path of the folder for which it was allowed. */
+  readonly folder: string;
+  /** Where the server runs; of no meaning for one over HTTP. */
+  readonly level: CommandLevel;
 };
 
 export type McpProtocol = 'auto' | 'legacy' | '2026-07-28';

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import {
   type CallToolResult,
   Client,
@@ -22,7 +21,7 @@ import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../config/
 import { mcpFetch } from './mcp-fetch.js';
 import { type SessionLogin, sessionLogin } from './oauth/stored-login.js';
 import type { ServerLog } from './server-log.js';
-import { findServerProgram } from './server-program.js';
+import { prepareServer } from './server-process.js';
 import { StdioTransport } from './stdio-transport.js';
 
 /** A connected server, by the official package. This file is loaded when the first server is connected. */
@@ -72,24 +71,13 @@ export type ConnectOptions = ServerPlace & {
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
 const PAGES_MAX = 64;
 
-/** What a server gets of our environment, as in the official package. Never a key. */
-const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
-
-const environmentOf = ({ env }: StdioServer, environment: ProcessEnvironment): Record<string, string> => {
-  const inherited = INHERITED.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  return { ...Object.fromEntries(inherited), ...env };
-};
-
-const stdioTransport = (server: StdioServer, { environment, workspace, log }: ServerPlace): StdioTransport =>
+const stdioTransport = (
+  server: StdioServer,
+  { environment, workspace, log, signal }: ConnectOptions,
+): StdioTransport =>
   new StdioTransport({
-    program: findServerProgram(server.command, { environment, workspace }),
-    words: server.args,
-    folder: path.resolve(workspace, server.cwd ?? '.'),
-    environment: environmentOf(server, environment),
-    log,
+    prepare: () => prepareServer(server, { environment, workspace }),
+    ...{ log, signal },
     parse: (line) => deserializeMessage(line),
   });
 

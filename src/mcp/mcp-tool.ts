@@ -1,3 +1,4 @@
+import type { McpToolName } from '../agent/call.js';
 import type { JsonObject } from '../agent/message.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
@@ -24,6 +25,10 @@ const stopped = (signal: AbortSignal, server: string): ToolOutcome =>
 
 export const createMcpTool = (declared: DeclaredTool, connection: Connection): Tool => {
   const { server, name, declaredName, description, inputSchema } = declared;
+  const mcp: McpToolName = {
+    ...{ server, tool: name },
+    ...(connection.server.project === undefined ? {} : { from: 'project' }),
+  };
   const run = async (
     input: JsonObject,
     { signal, force, blobs, progress }: ToolContext,
@@ -47,7 +52,7 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
     judge: (input) => ({
       kind: 'ok',
       input,
-      facts: { argv: [], paths: [], hosts: [], shape: declaredName, mcp: { server, tool: name } },
+      facts: { argv: [], paths: [], hosts: [], shape: declaredName, mcp },
       title: titleOf(declared, input),
     }),
     findInterrupted: async () => ({

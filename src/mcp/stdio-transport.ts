@@ -1,9 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { atExit } from '../programs/at-exit.js';
-import type { ProgramPath } from '../programs/find-program.js';
 import { startProgram } from '../programs/start-program.js';
 import type { ServerLog } from './server-log.js';
+import type { PreparedServer } from './server-process.js';
 
 /**
  * A connection to a server that we start, by lines on its stdin and stdout.
@@ -20,11 +20,11 @@ const GRACE_MS = 500;
 const NEWLINE = 0x0a;
 
 export type StdioOrder = {
-  readonly program: ProgramPath;
-  readonly words: readonly string[];
-  readonly folder: string;
-  readonly environment: Readonly<Record<string, string>>;
+  /** Rejects if the server must not be started. */
+  prepare(): Promise<PreparedServer>;
   readonly log: ServerLog;
+  /** Aborted when nobody wants the connection any more: then the server is not started. */
+  readonly signal: AbortSignal;
   /** Parses a line; throws if it is no message. */
   parse(line: string): JSONRPCMessage;
 };
@@ -50,11 +50,20 @@ export class StdioTransport implements Transport {
     return this.#why;
   }
 
-  start(): Promise<void> {
-    const { program, words, folder, environment, log } = this.#order;
+  async start(): Promise<void> {
+    const { log } = this.#order;
+    const prepared = await this.#order.prepare();
+    if (this.#order.signal.aborted) {
+      prepared.started();
+      await prepared.finish(() => undefined);
+      throw new Error('nobody waits for the server any more');
+    }
+    const { program, words, folder, environment, descriptors } = prepared;
     const child = startProgram(program, words, {
-      ...{ cwd: folder, env: environment, detached: true, stdio: ['pipe', 'pipe', 'pipe'] },
+      ...{ cwd: folder, env: environment, detached: true },
+      stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
     });
+    prepared.started();
     this.#child = child;
     const forget = atExit(() => this.#kill('SIGKILL'));
     const { promise: ended, resolve: end } = withResolver();
@@ -68,14 +77,14 @@ export class StdioTransport implements Transport {
       this.#why ??= signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
       this.#kill('SIGKILL');
       forget();
-      end();
+      void prepared.finish((line) => log.add(`${line}\n`)).then(end);
     });
     child.once('close', () => this.onclose?.());
-    return new Promise((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', (error) => {
         forget();
-        end();
+        void prepared.finish(() => undefined).then(end);
         reject(error);
       });
     });

@@ -12,14 +12,17 @@ import { writePrivate } from './private-file.js';
  * them without waiting for the server. Its prompts and resources are in `mcp/offers`.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
- *    are no part of it.
+ *    are no part of it. A server of a project has an entry of its own in each project.
  * 2. A missing or faulty entry means that the tools are not known.
  */
 
 const BYTES_MAX = 8 * 1024 * 1024;
 
-const hashOf = ({ enabled, required, timeoutMs, tools, ...server }: McpServer): string =>
-  createHash('sha256').update(JSON.stringify(server)).digest('hex').slice(0, 24);
+const hashOf = ({ enabled, required, timeoutMs, tools, project, ...server }: McpServer): string =>
+  createHash('sha256')
+    .update(JSON.stringify(project === undefined ? server : { ...server, project: project.folder }))
+    .digest('hex')
+    .slice(0, 24);
 
 const placeOf = (stateFolder: string, server: McpServer, kind: 'tools' | 'offers' = 'tools'): string =>
   join(stateFolder, 'mcp', kind, `${server.name}-${hashOf(server)}.json`);

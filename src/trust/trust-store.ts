@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { parseBounded } from '../base/bounded-json.js';
 import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './versioned-file.js';
 
@@ -23,19 +24,26 @@ export type Executable = {
   readonly name: string;
   /** The exact text of what would run, and of what it is granted. People read it before they allow it. */
   readonly content: string;
+  /** Where it can run: the user chooses one of these. Absent for what knows no sandbox. */
+  readonly levels?: readonly CommandLevel[];
 };
 
-/** `refused`: the user said no to exactly this content. `before`: the content that the user allowed. */
+/**
+ * `refused`: the user said no to exactly this content. `before`: the content that the user allowed. `level`: the sandbox
+ * level that the user granted, if there was a choice.
+ */
 export type TrustJudgement =
-  | { readonly kind: 'trusted' }
+  | { readonly kind: 'trusted'; readonly level?: CommandLevel }
   | { readonly kind: 'refused' }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'changed'; readonly before: string };
 
-export type TrustEntry = Executable & {
+export type TrustEntry = Omit<Executable, 'levels'> & {
   /** Real path. */
   readonly project: string;
   readonly answer: 'allowed' | 'refused';
+  /** Where it may run. Absent if the user had no choice. */
+  readonly level?: CommandLevel;
   /** Milliseconds since 1970. */
   readonly at: number;
 };
@@ -43,7 +51,7 @@ export type TrustEntry = Executable & {
 export type TrustStore = {
   judge(project: string, executable: Executable): Promise<TrustJudgement>;
   /** Rejects if the answer could not be stored. */
-  allow(project: string, executable: Executable): Promise<void>;
+  allow(project: string, executable: Executable, level?: CommandLevel | null): Promise<void>;
   /** Stores that the user does not want it. It is not asked for again until its content changes. */
   refuse(project: string, executable: Executable): Promise<void>;
   /** Forgets an answer; false if there was none. A folder that no longer exists can be named too. */
@@ -55,18 +63,21 @@ export type TrustStore = {
 export const TRUSTED_CHARACTERS_MAX = 100_000;
 const FORMAT = 1;
 
-const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at'] as const;
+const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at', 'level'] as const;
+const LEVELS = ['workspace', 'workspace+net', 'read-only', 'read-only+net', 'off'] as const;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 const entryIn = (value: unknown): TrustEntry | null => {
   if (typeof value !== 'object' || value === null) return null;
   const field = (key: keyof TrustEntry): unknown => Reflect.get(value, key);
-  const [project, kind, name, content, answer, at] = ENTRY_FIELDS.map(field);
+  const [project, kind, name, content, answer, at, granted] = ENTRY_FIELDS.map(field);
+  const level = LEVELS.find((one) => one === granted);
+  if (granted !== undefined && level === undefined) return null;
   const known = TRUST_KINDS.find((one) => one === kind);
   if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;
   if ((answer !== 'allowed' && answer !== 'refused') || typeof at !== 'number') return null;
-  return { project, kind: known, name, content, answer, at };
+  return { project, kind: known, name, content, answer, at, ...(level === undefined ? {} : { level }) };
 };
 
 /** The entries of a stored text; null if it is damaged. */
@@ -91,7 +102,10 @@ const hasKey =
 
 const judgeBy = (entry: TrustEntry | undefined, content: string): TrustJudgement => {
   if (entry === undefined) return { kind: 'unknown' };
-  if (entry.content === content) return { kind: entry.answer === 'allowed' ? 'trusted' : 'refused' };
+  if (entry.content === content)
+    return entry.answer === 'allowed'
+      ? { kind: 'trusted', ...(entry.level === undefined ? {} : { level: entry.level }) }
+      : { kind: 'refused' };
   return entry.answer === 'allowed' ? { kind: 'changed', before: entry.content } : { kind: 'unknown' };
 };
 
@@ -134,13 +148,13 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
   const answer = async (
     place: string,
     { kind, name, content }: Executable,
-    given: TrustEntry['answer'],
+    given: Pick<TrustEntry, 'answer' | 'level'>,
   ): Promise<void> => {
     if (content.length > TRUSTED_CHARACTERS_MAX)
       throw new Error(
         `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
       );
-    const entry = { project: await realpath(place), kind, name, content, answer: given, at: Date.now() };
+    const entry = { project: await realpath(place), kind, name, content, ...given, at: Date.now() };
     await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
   };
   return {
@@ -149,8 +163,9 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
       if (project === null) return { kind: 'unknown' };
       return judgeBy((await read()).find(hasKey({ project, kind, name })), content);
     },
-    allow: (place, executable) => answer(place, executable, 'allowed'),
-    refuse: (place, executable) => answer(place, executable, 'refused'),
+    allow: (place, executable, level = null) =>
+      answer(place, executable, { answer: 'allowed', ...(level === null ? {} : { level }) }),
+    refuse: (place, executable) => answer(place, executable, { answer: 'refused' }),
     async revoke(place, { kind, name }) {
       const key = { project: await realpath(place).catch(() => place), kind, name };
       let found = false;

@@ -47,6 +47,33 @@ for (const [preset, writtenRules, says, headless = says] of rows)
     if (says === 'ask' && headless === 'deny') assert.match(why, /\[rules\.mcp\] allow/);
   });
 
+test("a project's server has none of what the user allowed a server of the same name, and all that was denied", () => {
+  const says = (preset: Preset, from: 'project' | undefined, ...writtenRules: readonly McpRule[]): string => {
+    const asked = call();
+    const mcp = { server: 'github', tool: 'get_issue', ...(from === undefined ? {} : { from }) };
+    const facts = { ...asked.facts, mcp };
+    const settings = { preset, rules: presetRules[preset], writtenRules, workspace: '/project' };
+    return decide(settings, [], { ...asked, facts }).decision;
+  };
+  for (const pattern of ['github', 'github/get_issue', 'github/get_*']) {
+    assert.equal(says('auto', 'project', written('allow', pattern)), 'ask', pattern);
+    assert.equal(says('ci', 'project', written('allow', pattern)), 'deny', pattern);
+    assert.equal(says('auto', 'project', written('allow', `project:${pattern}`)), 'allow', pattern);
+    assert.equal(says('ci', 'project', written('allow', `project:${pattern}`)), 'allow', pattern);
+    assert.equal(says('auto', undefined, written('allow', `project:${pattern}`)), 'ask', pattern);
+    for (const denied of [pattern, `project:${pattern}`])
+      assert.equal(
+        says('auto', 'project', written('allow', 'project:github'), written('deny', denied)),
+        'deny',
+        denied,
+      );
+    assert.equal(
+      says('auto', undefined, written('allow', 'github'), written('deny', `project:${pattern}`)),
+      'allow',
+    );
+  }
+});
+
 test('a grant for the tool turns the question into a yes, and for no other tool', () => {
   const settings = { preset: 'auto', rules: presetRules.auto, workspace: '/project' } as const;
   const grant = { scope: 'session', tool: 'mcp__github__get_issue' } as const;

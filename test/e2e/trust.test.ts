@@ -27,10 +27,10 @@ test('in a terminal a server of the project runs only after a question', async (
   const { started } = plantServer(place);
   const window = openTerminal(context, place);
   await window.sees('This project wants to run: MCP server mine');
-  await window.sees('y allow');
+  await window.sees('y sandboxed · w with network · o as you');
   assert.equal(existsSync(started), false);
-  window.press('y');
-  await window.sees('MCP server mine: allowed');
+  window.press('o');
+  await window.sees('MCP server mine: allowed, as you');
   await window.sees('/help');
   assert.equal(readFileSync(started, 'utf8'), 'x');
   window.press('\u0004');
@@ -46,9 +46,9 @@ test('without a terminal a server of the project runs only after pawl trust allo
   assert.match(first.stderr, /not run, since you have not allowed it: MCP server mine\. pawl trust/);
   assert.equal(existsSync(started), false);
 
-  const allowed = await runPawl(place, ['trust', 'allow', 'mcp-server', 'mine']);
+  const allowed = await runPawl(place, ['trust', 'allow', 'mcp-server', 'mine', '--sandbox', 'workspace']);
   expectCode(allowed, 0);
-  assert.match(allowed.stdout, /server\.mjs/);
+  assert.match(allowed.stdout, /server\.mjs.*Allowed in .*: MCP server mine, --sandbox workspace\. /s);
   const second = await runPawl(place, ['-p', 'hi']);
   expectCode(second, 0);
   assert.equal(readFileSync(started, 'utf8'), 'x', second.stderr);

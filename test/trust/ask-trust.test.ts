@@ -124,6 +124,38 @@ test('each thing has one question; no is remembered, and a change shows what cha
   assert.equal(await stage.judge(server('two', 'npx two')), 'trusted');
 });
 
+const LEVELS = ['read-only', 'read-only+net', 'off'] as const;
+
+test('what can run in the sandbox gets the level that was chosen', async (t) => {
+  const stage = makeStage(t, 'no', 30);
+  const fenced = (name: string): Executable => ({ ...server(name, 'x'), levels: LEVELS });
+  const { asking } = await stage.ask(fenced('one'), fenced('two'), fenced('three'));
+  for (const [name, key] of [
+    ['one', "'y'"],
+    ['two', "'W'"],
+    ['three', "'o'"],
+  ] as const) {
+    await stage.shown(new RegExp(`MCP server ${name}.*y sandboxed`, 's'));
+    stage.key(key);
+  }
+  await asking;
+  const settled = await settleExecutables(stage.trust, stage.folder, [
+    async () => ['one', 'two', 'three'].map(fenced),
+  ]);
+  assert.deepEqual(
+    settled.allowed.map(({ level }) => level),
+    LEVELS,
+  );
+  // what knows no sandbox has no such keys
+  const other = await stage.ask(server('four', 'x'));
+  await stage.shown(/MCP server four/);
+  stage.key("'o'");
+  assert.equal(other.isOver(), false);
+  stage.key("'y'");
+  await other.asking;
+  assert.deepEqual(await stage.trust.judge(stage.folder, server('four', 'x')), { kind: 'trusted' });
+});
+
 test('a plain terminal prints the whole text and takes a line', async (t) => {
   const stage = makeStage(t, 'yes');
   const { asking } = await stage.ask(server('one', 'npx \u001b[2Kone'));

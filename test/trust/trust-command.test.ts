@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { runTrust } from '../../src/cli/trust/trust-command.js';
+import { runTrust, type TrustFlags } from '../../src/cli/trust/trust-command.js';
 import { type Executable, openTrust } from '../../src/trust/trust-store.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { captureOutput } from '../terminal/surfaces/capture.js';
 
 /** `pawl trust`, in this process, with what a project wants to run given by the test. */
 
-const server = (content: string): Executable => ({ kind: 'mcp-server', name: 'files', content });
+const server = (content: string): Executable => ({
+  ...{ kind: 'mcp-server', name: 'files', content },
+  ...(content.startsWith('https:') ? {} : { levels: ['read-only', 'read-only+net', 'off'] }),
+});
 
 /** Contents that the project has one after the other, before the one of the stage. */
 const changing: string[] = [];
@@ -21,14 +24,16 @@ const makeStage = (t: TestContext) => {
     else process.env.XDG_STATE_HOME = before;
   });
   let content = 'npx files';
-  const run = async (...words: readonly string[]): Promise<string> => {
+  const runWith = async (flags: TrustFlags, ...words: readonly string[]): Promise<string> => {
     let printed = '';
     const stop = captureOutput((text) => {
       printed += text;
     });
     try {
       assert.equal(
-        await runTrust(words, { workspace: folder }, [async () => [server(changing.shift() ?? content)]]),
+        await runTrust(words, { ...flags, workspace: folder }, [
+          async () => [server(changing.shift() ?? content)],
+        ]),
         0,
       );
     } finally {
@@ -37,7 +42,8 @@ const makeStage = (t: TestContext) => {
     return printed;
   };
   return {
-    run,
+    run: (...words: readonly string[]) => runWith({}, ...words),
+    runWith,
     change: (next: string) => {
       content = next;
     },
@@ -71,6 +77,19 @@ test('a project that changes while it is read: what is printed is what is allowe
   changing.length = 0;
   change('npx harmless');
   assert.equal(await judge(), 'trusted');
+});
+
+test('the sandbox level is chosen, shown and changed', async (t) => {
+  const { run, runWith, change } = makeStage(t);
+  const words = ['allow', 'mcp-server', 'files'];
+  assert.match(await run(...words), /^Allowed in .*: MCP server files, --sandbox read-only\./m);
+  assert.match(await runWith({ sandbox: 'off' }, ...words), /, --sandbox off\./);
+  assert.match(await run(...words), /is allowed already, --sandbox off\./);
+  assert.match(await run('list'), /^allowed mcp-server files .*, --sandbox off$/m);
+  await assert.rejects(runWith({ sandbox: 'none' }, ...words), /--sandbox needs one of read-only, /);
+  change('https://example.com');
+  await assert.rejects(runWith({ sandbox: 'off' }, ...words), /runs in no sandbox: leave out --sandbox/);
+  assert.match(await run(...words), /^Allowed in .*: MCP server files\. pawl/m);
 });
 
 test('wrong words say what is right', async (t) => {

@@ -3,7 +3,7 @@ import { beginsWith, matchCommand, type RuleMatch } from './commands/command-pat
 import { riskyWord } from './commands/risky-options.js';
 import { coversNeeds } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
-import { matchesMcpTool } from './mcp-pattern.js';
+import { allowsMcpTool, matchesMcpTool } from './mcp-pattern.js';
 import { matchesPath } from './paths/path-pattern.js';
 import type { CommandPlace, WrittenRule } from './rules.js';
 
@@ -146,7 +146,7 @@ const coverCall = (
   const { mcp } = facts;
   if (mcp !== undefined)
     return coverEach([mcp], (tool) =>
-      rules.filter(isOf('mcp')).find(({ pattern }) => matchesMcpTool(pattern, tool)),
+      rules.filter(isOf('mcp')).find(({ pattern }) => allowsMcpTool(pattern, tool)),
     );
   if (place !== null) return coverCommands(rules, call, place, workspace);
   if (facts.hosts.length > 0) {

@@ -41,7 +41,7 @@ export const factsShape: Shape<CallFacts> = object<CallFacts>({
   protected: optional(words),
   secret: optional(words),
   background: optional(oneOf({ yes: 1 })),
-  mcp: optional(object<McpToolName>({ server: text, tool: text })),
+  mcp: optional(object<McpToolName>({ server: text, tool: text, from: optional(oneOf({ project: 1 })) })),
 });
 
 /** Fields of the verdict on a call that can't start. */

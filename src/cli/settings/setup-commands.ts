@@ -15,6 +15,10 @@ const addTrust = (program: Command, end: End): void => {
     .description('what this project may run on your machine: list, allow KIND NAME, revoke KIND NAME')
     .option('--all', 'list the answers for all projects')
     .option('--workspace <folder>', 'the folder of the project (default: this one)')
+    .option(
+      '--sandbox <level>',
+      'where an MCP server may run: read-only (default), read-only+net, workspace, workspace+net, or off: as you',
+    )
     .action(async (words: readonly string[], own: TrustFlags, command: Command) => {
       const [{ runTrust }, { serverSource }] = await Promise.all([
         import('../trust/trust-command.js'),

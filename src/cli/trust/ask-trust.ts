@@ -1,11 +1,14 @@
+import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Pressed } from '../../terminal/input/key.js';
 import type { LiveArea } from '../../terminal/live-area.js';
 import { type Look, oneLine, paint } from '../../terminal/print.js';
 import {
+  ALLOW,
   type ContentAnswer,
   ContentQuestion,
   type ContentToRead,
+  type YesKey,
 } from '../../terminal/questions/content-question.js';
 import type { WindowSize } from '../../terminal/questions/reading-window.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
@@ -27,6 +30,15 @@ const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
 const MEANING =
   'It runs on your machine, now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.';
+const LEVELS_MEANING =
+  'y runs it in the sandbox: it reads this folder and has no network. w also gives it the network. o runs it as you, outside the sandbox, with all that you can reach.';
+
+/** The answers that say yes to something that can run in a sandbox. */
+const LEVEL_ANSWERS: readonly (YesKey & { readonly level: CommandLevel })[] = [
+  { key: 'y', means: 'sandboxed', level: 'read-only' },
+  { key: 'w', means: 'with network', level: 'read-only+net' },
+  { key: 'o', means: 'as you', level: 'off' },
+];
 
 /** The diff to the allowed content, or the whole content. */
 const contentOf = async ({
@@ -53,7 +65,9 @@ export const questionOf = async (open: OpenQuestion): Promise<ContentToRead> => 
         ? `This project wants to run: ${subject}`
         : `Changed since you allowed it: ${subject}`,
     ...(await contentOf(open)),
-    meaning: MEANING,
+    ...(open.executable.levels === undefined
+      ? { meaning: MEANING }
+      : { meaning: `${LEVELS_MEANING} ${MEANING}`, yes: LEVEL_ANSWERS }),
   };
 };
 
@@ -76,12 +90,12 @@ const askInWindow = (asked: ContentToRead, terminal: TrustTerminal): Promise<Con
     draw();
   });
 
-const ANSWERS: Readonly<Record<string, ContentAnswer>> = {
-  y: 'yes',
-  yes: 'yes',
-  n: 'no',
-  no: 'no',
-  '': 'later',
+const OTHER_ANSWERS: Readonly<Record<string, ContentAnswer>> = { n: 'no', no: 'no', '': 'later' };
+
+/** The answer in a typed line; undefined if it is none. */
+const answerIn = (typed: string, { yes = ALLOW }: ContentToRead): ContentAnswer | undefined => {
+  if (Object.hasOwn(OTHER_ANSWERS, typed)) return OTHER_ANSWERS[typed];
+  return yes.find(({ key }) => typed === key || (key === 'y' && typed === 'yes'));
 };
 
 /** In a plain terminal: the whole text is printed, and a line answers. */
@@ -92,24 +106,24 @@ const askInLines = (asked: ContentToRead, terminal: TrustTerminal): Promise<Cont
     const rows = new ContentQuestion(asked, clock, { answered: () => undefined, changed: () => undefined });
     const head = safe`? ${oneLine(asked.title, EVERY_COLUMN)}`;
     area.print(joinSafe([head, ...rows.rows(look, EVERY_COLUMN)], safe`\n`));
+    const keys = (asked.yes ?? ALLOW).map(({ key }) => key).join(', ');
     const advise = (): void =>
-      area.print(safe`Answer with y, n, or an empty line to be asked next time, then Enter.`);
+      area.print(makeSafe(`Answer with ${keys}, n, or an empty line to be asked next time, then Enter.`));
     advise();
     const stop = terminal.listen((pressed) => {
       const isEnd = pressed.kind === 'key' && pressed.key.control && pressed.key.name === 'd';
       if (pressed.kind !== 'paste' && !isEnd) return;
       const typed = pressed.kind === 'paste' ? pressed.text.trim().toLowerCase() : '';
-      const answer = Object.hasOwn(ANSWERS, typed) ? ANSWERS[typed] : undefined;
+      const answer = answerIn(typed, asked);
       if (answer === undefined) return advise();
       stop();
       resolve(answer);
     });
   });
 
-const SAID: Readonly<Record<ContentAnswer, string>> = {
-  yes: 'allowed',
-  no: 'never run',
-  later: 'not run this time',
+const saidOf = (answer: ContentAnswer): string => {
+  if (answer === 'no') return 'never run';
+  return answer === 'later' ? 'not run this time' : `allowed${answer.key === 'y' ? '' : `, ${answer.means}`}`;
 };
 
 /** Asks each question in turn. A yes is stored before the next question; a failure to store it is thrown. */
@@ -123,10 +137,13 @@ export const askTrust = async (
     const asked = await questionOf(one);
     const isPlain = terminal.look().plain === 'yes';
     const answer = await (isPlain ? askInLines : askInWindow)(asked, terminal);
-    if (answer === 'yes') await trust.allow(workspace, one.executable);
     if (answer === 'no') await trust.refuse(workspace, one.executable);
+    else if (answer !== 'later') {
+      const granted = LEVEL_ANSWERS.find((known) => known === answer);
+      await trust.allow(workspace, one.executable, granted?.level);
+    }
     const { kind, name } = one.executable;
-    const said: Safe = safe`· ${makeSafe(kindText[kind])} ${oneLine(name, 60)}: ${makeSafe(SAID[answer])}`;
+    const said: Safe = safe`· ${makeSafe(kindText[kind])} ${oneLine(name, 60)}: ${makeSafe(saidOf(answer))}`;
     terminal.area.print(paint(terminal.look(), 'dim', said));
   }
 };

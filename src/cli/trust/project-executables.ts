@@ -1,3 +1,4 @@
+import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { Executable, TrustKind, TrustStore } from '../../trust/trust-store.js';
 
 /** What the files of a project want to run, and which of it the user has allowed. */
@@ -8,8 +9,11 @@ export type ExecutableSource = (workspace: string) => Promise<readonly Executabl
 /** `before`: the content that the user had allowed. */
 export type OpenQuestion = { readonly executable: Executable; readonly before: string | null };
 
+/** `level`: the sandbox level that the user granted. */
+export type AllowedExecutable = { readonly executable: Executable; readonly level: CommandLevel | null };
+
 export type SettledExecutables = {
-  readonly allowed: readonly Executable[];
+  readonly allowed: readonly AllowedExecutable[];
   /** The user has not been asked, or not about this content. */
   readonly open: readonly OpenQuestion[];
 };
@@ -27,11 +31,11 @@ export const settleExecutables = async (
   sources: readonly ExecutableSource[],
 ): Promise<SettledExecutables> => {
   const found = (await Promise.all(sources.map((source) => source(workspace)))).flat();
-  const allowed: Executable[] = [];
+  const allowed: AllowedExecutable[] = [];
   const open: OpenQuestion[] = [];
   for (const executable of found) {
     const judged = await trust.judge(workspace, executable);
-    if (judged.kind === 'trusted') allowed.push(executable);
+    if (judged.kind === 'trusted') allowed.push({ executable, level: judged.level ?? null });
     else if (judged.kind === 'unknown') open.push({ executable, before: null });
     else if (judged.kind === 'changed') open.push({ executable, before: judged.before });
   }

@@ -50,8 +50,14 @@ const readFile = async (file: string, top: string): Promise<Named> => {
   };
 };
 
+/** Where a server can run. Without a choice of the user, the first. */
+const LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
+
 const GRANTED: Readonly<Record<McpServer['kind'], string>> = {
-  stdio: 'granted: it runs as you, outside the sandbox, with the network.',
+  stdio: [
+    'granted: it runs in the sandbox, with a home of its own. It reads this folder, and nothing else of yours.',
+    'granted if you choose so: the network; or to run as you, outside the sandbox.',
+  ].join('\n'),
   http: 'granted: Pawl connects to this address and sends these headers.',
 };
 const TOOLS = 'Calls of its tools are asked about like those of your own servers.';
@@ -67,7 +73,9 @@ const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Exe
   const files = server.kind === 'http' ? [] : await namedFiles(server, place);
   if (files === null) return null;
   const content = [JSON.stringify(server, null, 2), ...files, GRANTED[server.kind], TOOLS].join('\n');
-  return content.length > TRUSTED_CHARACTERS_MAX ? null : { kind: 'mcp-server', name: server.name, content };
+  if (content.length > TRUSTED_CHARACTERS_MAX) return null;
+  const executable = { kind: 'mcp-server', name: server.name, content } as const;
+  return server.kind === 'http' ? executable : { ...executable, levels: LEVELS };
 };
 
 const placeOf = (workspace: string): ProjectPlace => ({
@@ -128,13 +136,19 @@ export const allowedServers = async (
   ]);
   const text = notRunText(open);
   if (text !== null) warn(text);
-  const kept = others.filter(({ executable }) => allowed.includes(executable));
+  const { top: folder } = placeOf(workspace);
+  const kept = others.flatMap(({ server, executable }) => {
+    const found = allowed.find((one) => one.executable === executable);
+    if (found === undefined) return [];
+    const project = { folder, level: found.level ?? LEVELS[0] };
+    return [{ server, executable, started: { ...server, project } }];
+  });
   return {
-    servers: kept.map(({ server }) => server),
+    servers: kept.map(({ started }) => started),
     async whyNot(server) {
-      const found = kept.find((one) => one.server === server);
+      const found = kept.find(({ started }) => started === server);
       if (found === undefined) return null;
-      const now = await executableOf(server, placeOf(workspace));
+      const now = await executableOf(found.server, placeOf(workspace));
       return now?.content === found.executable.content
         ? null
         : 'its files have changed since you allowed it. The next session asks again, or pawl trust allows it';

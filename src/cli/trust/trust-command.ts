@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { formatWhen, lookOf, oneLine } from '../../terminal/print.js';
 import { contentRows } from '../../terminal/questions/question-rows.js';
@@ -13,7 +14,16 @@ import { type ExecutableSource, kindText, settleExecutables } from './project-ex
 
 /** `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. */
 
-export type TrustFlags = { readonly workspace?: string; readonly all?: true };
+export type TrustFlags = {
+  readonly workspace?: string;
+  readonly all?: true;
+  /** A sandbox level. */
+  readonly sandbox?: string;
+};
+
+const LEVELS: readonly CommandLevel[] = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'];
+
+const levelText = (level: CommandLevel | null): string => (level === null ? '' : `, --sandbox ${level}`);
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
@@ -28,8 +38,10 @@ const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN
 const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): Promise<number> => {
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
-  for (const { kind, name, answer, at, project } of entries)
-    print(`${answer} ${kind} ${name} ${formatWhen(at)}${all === true ? ` ${project}` : ''}`);
+  for (const { kind, name, answer, at, project, level = null } of entries)
+    print(
+      `${answer} ${kind} ${name} ${formatWhen(at)}${levelText(level)}${all === true ? ` ${project}` : ''}`,
+    );
   for (const { executable, before } of open)
     print(
       `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
@@ -43,14 +55,16 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
 const allow = async (
   { trust, workspace, sources }: Asked,
   { kind, name }: { readonly kind: TrustKind; readonly name: string },
+  level: CommandLevel | null,
 ): Promise<number> => {
   // Read once: what is printed is what is allowed.
   const found = (await Promise.all(sources.map((source) => source(workspace)))).flat();
   const { allowed, open } = await settleExecutables(trust, workspace, [async () => found]);
   const isIt = (one: { readonly kind: TrustKind; readonly name: string }): boolean =>
     one.kind === kind && one.name === name;
-  if (allowed.some(isIt)) {
-    print(`${kindText[kind]} ${name} is allowed already.`);
+  const before = allowed.find((one) => isIt(one.executable));
+  if (before !== undefined && (level === null || level === before.level)) {
+    print(`${kindText[kind]} ${name} is allowed already${levelText(before.level)}.`);
     return exitCodes.done;
   }
   const executable = found.find(isIt);
@@ -60,12 +74,16 @@ const allow = async (
       'notFound',
       `This project has no ${kindText[kind]} ${name}. pawl trust lists what it wants to run.`,
     );
+  const [usual = null] = executable.levels ?? [];
+  const chosen = level ?? usual;
+  if (chosen !== null && executable.levels?.includes(chosen) !== true)
+    throw usageStop(`The ${kindText[kind]} ${name} runs in no sandbox: leave out --sandbox.`);
   const asked = await questionOf(open.find((one) => isIt(one.executable)) ?? { executable, before: null });
   const look = lookOf(process.stdout, process.env);
   writeOut(safe`${joinSafe(contentRows(asked.content, asked.kind, look, EVERY_COLUMN), safe`\n`)}\n`);
-  await trust.allow(workspace, executable);
+  await trust.allow(workspace, executable, chosen);
   print(
-    `Allowed in ${workspace}: ${kindText[kind]} ${name}. pawl trust revoke ${kind} ${name} takes it back.`,
+    `Allowed in ${workspace}: ${kindText[kind]} ${name}${levelText(chosen)}. pawl trust revoke ${kind} ${name} takes it back.`,
   );
   return exitCodes.done;
 };
@@ -106,5 +124,7 @@ export const runTrust = async (
   if (kind === undefined || name === undefined || more.length > 0)
     throw usageStop(`pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`);
   const executable = { kind: chooseWord('pawl trust', kind, TRUST_KINDS), name };
-  return what === 'allow' ? allow(asked, executable) : revoke(asked, executable);
+  if (what === 'revoke') return revoke(asked, executable);
+  const level = flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, LEVELS);
+  return allow(asked, executable, level);
 };

@@ -15,10 +15,17 @@ export type ContentToRead = {
   readonly kind: 'text' | 'diff';
   /** A sentence below the content: what a yes means. */
   readonly meaning: string;
+  /** The keys that say yes; `y` alone without it. */
+  readonly yes?: readonly YesKey[];
 };
 
+/** A small letter, and two or three words for what it does. */
+export type YesKey = { readonly key: string; readonly means: string };
+
+export const ALLOW: readonly YesKey[] = [{ key: 'y', means: 'allow' }];
+
 /** `later`: no answer was given. */
-export type ContentAnswer = 'yes' | 'no' | 'later';
+export type ContentAnswer = YesKey | 'no' | 'later';
 
 type Handlers = { answered(answer: ContentAnswer): void; changed(): void };
 
@@ -74,11 +81,11 @@ export class ContentQuestion {
     if (this.#arming.phase !== 'armed') return paint(look, 'dim', safe`  read it first`);
     const { left } = this.#reading;
     const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
-    return paint(
-      look,
-      'dim',
-      cutLine(safe`  ${more}y allow · n never run this · Escape ask again next time`, columns - 1),
-    );
+    const { yes = ALLOW } = this.#asked;
+    const others =
+      yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
+    const keys = makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '));
+    return paint(look, 'dim', cutLine(safe`  ${more}${keys}`, columns - 1));
   }
 
   take(pressed: Pressed, window: WindowSize): void {
@@ -100,9 +107,15 @@ export class ContentQuestion {
     else if (key === 'escape') this.#handlers.answered('later');
     else if (this.#arming.phase !== 'armed') this.#advice = 'this is a new question: read it first';
     else if (/^n$/i.test(key)) this.#handlers.answered('no');
-    else if (!/^y$/i.test(key)) this.#advice = `'${key.slice(0, 10)}' is no answer`;
+    else this.#sayYes(key, window);
+  }
+
+  #sayYes(typed: string, window: WindowSize): void {
+    const page = this.#reading.page;
+    const yes = (this.#asked.yes ?? ALLOW).find(({ key }) => key === typed.toLowerCase());
+    if (yes === undefined) this.#advice = `'${typed.slice(0, 10)}' is no answer`;
     else if (window.columns < COLUMNS_MIN) this.#advice = 'the window is too narrow';
-    else if (this.#reading.isRead(window)) this.#handlers.answered('yes');
+    else if (this.#reading.isRead(window)) this.#handlers.answered(yes);
     else {
       this.#advice = 'read to the end first: ↓ or space';
       this.#reading.scroll(page);

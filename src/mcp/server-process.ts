@@ -1,0 +1,89 @@
+import path from 'node:path';
+import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { StdioServer } from '../config/mcp-servers.js';
+import type { ProgramPath } from '../programs/find-program.js';
+import { SYSTEM_SHELL } from '../programs/start-program.js';
+import type { PreparedCommand } from '../sandbox/sandboxed-command.js';
+import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
+import { findServerProgram } from './server-program.js';
+
+/**
+ * How a server that we start becomes a process.
+ *
+ * 1. A server of the user runs as the user has set it up, outside the sandbox.
+ * 2. A server of a project runs in a sandbox of its own with the level that the user granted. If the sandbox does not
+ *    work, it is not started.
+ */
+
+export type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
+  readonly program: ProgramPath;
+  /** Call it once the server has ended. `tell` gets lines about files that were set aside. Never rejects. */
+  finish(tell: (line: string) => void): Promise<void>;
+};
+
+type Place = { readonly environment: ProcessEnvironment; readonly workspace: string };
+
+/** What a server gets of our environment, as in the official package. Never a key. */
+const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+
+const environmentOf = ({ env }: StdioServer, environment: ProcessEnvironment): Record<string, string> => {
+  const inherited = INHERITED.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(inherited), ...env };
+};
+
+const folderOf = ({ cwd }: StdioServer, workspace: string): string => path.resolve(workspace, cwd ?? '.');
+
+const prepareOpen = (server: StdioServer, { environment, workspace }: Place): PreparedServer => ({
+  program: findServerProgram(server.command, { environment, workspace }),
+  words: server.args,
+  folder: folderOf(server, workspace),
+  environment: environmentOf(server, environment),
+  descriptors: [],
+  started: () => undefined,
+  finish: async () => undefined,
+});
+
+/** The sandbox starts programs in the workspace. */
+const IN_FOLDER = 'cd "$0" && exec "$@"';
+
+const prepareFenced = async (
+  server: StdioServer,
+  level: Exclude<PreparedLevel, 'off'>,
+  { environment, workspace }: Place,
+): Promise<PreparedServer> => {
+  const program = findServerProgram(server.command, { environment, workspace });
+  const sandboxes = createSessionSandbox({ environment });
+  const sandbox = await sandboxes.of(workspace);
+  try {
+    const prepared = await sandbox.prepare({
+      ...{ level, environment: server.env, program: SYSTEM_SHELL },
+      words: ['-c', IN_FOLDER, folderOf(server, workspace), program, ...server.args],
+    });
+    return {
+      ...prepared,
+      // bubblewrap, or the shell that closes open files: both were found by find-program.ts
+      program: prepared.program as ProgramPath,
+      async finish(tell) {
+        for (const line of await prepared.finish()) tell(line);
+        await sandboxes.close();
+      },
+    };
+  } catch (error) {
+    await sandboxes.close();
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `it can't run in the sandbox: ${why}. To run it as you: pawl trust allow mcp-server ${server.name} --sandbox off`,
+      { cause: error },
+    );
+  }
+};
+
+type PreparedLevel = NonNullable<StdioServer['project']>['level'];
+
+export const prepareServer = (server: StdioServer, place: Place): Promise<PreparedServer> => {
+  const { level = 'off' } = server.project ?? {};
+  return level === 'off' ? Promise.resolve(prepareOpen(server, place)) : prepareFenced(server, level, place);
+};
