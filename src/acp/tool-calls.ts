@@ -8,6 +8,7 @@ import type {
 import type { JudgedCall } from '../agent/call.js';
 import { titleOf } from '../agent/values/call-title.js';
 import { codeFence } from '../base/code-fence.js';
+import { harmless } from '../terminal/print.js';
 
 /** How calls of tools look to a client: kind, title, locations, content. */
 
@@ -32,10 +33,10 @@ const kindOf = ({ tool, traits, facts }: JudgedCall): ToolKind => {
   return facts.hosts.length > 0 ? 'fetch' : 'other';
 };
 
-/** One line: the command of a command, else the tool and what it is about. */
+/** One line, with invisible characters shown as marks: the command of a command, else the tool and what it is about. */
 const callTitle = (call: JudgedCall, workspace: string): string => {
   const about = titleOf(call, workspace).replace(/\s+/g, ' ').trim();
-  return kindOf(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim();
+  return harmless(kindOf(call) === 'execute' && about !== '' ? about : `${call.tool} ${about}`.trim());
 };
 
 const lineOf = ({ input }: JudgedCall): number | null => {

@@ -37,7 +37,7 @@ test('options name what they allow, and a grant for the session asks no more', a
 });
 
 test('a question about a command shows all of it, with hidden characters as marks', async (context) => {
-  const text = `echo first\n${'# a long comment line\n'.repeat(200)}echo 'hid\u202eden' && rm -rf ./x`;
+  const text = `echo first 'hid\u202eden'\n${'# a long comment line\n'.repeat(200)}echo last && rm -rf ./x`;
   const { client, workspace } = await makeStage(
     context,
     [{ calls: [command(text)] }, { text: 'Fine.' }],
@@ -53,6 +53,8 @@ test('a question about a command shows all of it, with hidden characters as mark
   assert.equal(shown.split('# a long comment line').length, 201);
   assert.ok(shown.includes('⟨U+202E⟩') && !shown.includes('\u202e'), 'the direction mark is shown');
   assert.match(shown, /reason: /);
+  const [announced] = client.updatesOf(sessionId, 'tool_call');
+  assert.ok(announced?.title.includes('⟨U+202E⟩') && !announced.title.includes('\u202e'), announced?.title);
   assert.equal(client.updatesOf(sessionId, 'tool_call_update').at(-1)?.status, 'failed');
   client.expectNoFault();
 });
