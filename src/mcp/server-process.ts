@@ -46,8 +46,25 @@ const prepareOpen = (server: StdioServer, { environment, workspace }: Place): Pr
   finish: async () => undefined,
 });
 
-/** The sandbox starts programs in the workspace. */
-const IN_FOLDER = 'cd "$0" && exec "$@"';
+/**
+ * The start inside the sandbox, which begins in the workspace. The variables that the project chose are set here and not
+ * before: `LD_PRELOAD` would be heeded by bubblewrap itself, outside the sandbox. They are no words of a command either,
+ * which other users could see.
+ */
+const startInside = (
+  { env }: StdioServer,
+  folder: string,
+): { readonly environment: Readonly<Record<string, string>>; readonly words: readonly string[] } => {
+  const given = Object.entries(env).map(([name, value], index) => [
+    `PAWL_SERVER_${index}`,
+    `${name}=${value}`,
+  ]);
+  const sets = given.map(([at]) => `export "$${at}" && unset ${at} && `).join('');
+  return {
+    environment: Object.fromEntries(given),
+    words: ['-c', `cd "$0" && ${sets}exec "$@"`, folder],
+  };
+};
 
 const prepareFenced = async (
   server: StdioServer,
@@ -55,12 +72,13 @@ const prepareFenced = async (
   { environment, workspace }: Place,
 ): Promise<PreparedServer> => {
   const program = findServerProgram(server.command, { environment, workspace });
+  const { environment: given, words } = startInside(server, folderOf(server, workspace));
   const sandboxes = createSessionSandbox({ environment });
   const sandbox = await sandboxes.of(workspace);
   try {
     const prepared = await sandbox.prepare({
-      ...{ level, environment: server.env, program: SYSTEM_SHELL },
-      words: ['-c', IN_FOLDER, folderOf(server, workspace), program, ...server.args],
+      ...{ level, environment: given, program: SYSTEM_SHELL },
+      words: [...words, program, ...server.args],
     });
     return {
       ...prepared,

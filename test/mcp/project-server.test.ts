@@ -110,7 +110,7 @@ const makeStage = async (context: TestContext, searchPath = process.env.PATH) =>
     assert.ok(first?.type === 'text');
     return JSON.parse(first.text) as Tried; // as the script above writes it
   };
-  return { workspace, home, stateFolder, connect, attempt };
+  return { top, workspace, home, stateFolder, connect, attempt };
 };
 
 test('a server of a project has what was granted, and nothing else', async (context) => {
@@ -135,6 +135,23 @@ test('a server of a project has what was granted, and nothing else', async (cont
   const open = await attempt('off');
   assert.deepEqual(open.read, ['a', 'private', 'beside']);
   assert.deepEqual([open.written, open.network], [['written', 'written'], 'connected']);
+});
+
+test('variables that a project chose do not reach the sandbox program itself', async (context) => {
+  const { top, connect } = await makeStage(context);
+  // The system's loader heeds them in each program that it loads, and writes where only bubblewrap could.
+  const env = { LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: path.join(top, 'loaded'), OWN: 'a\'b "c" $HOME\nd' };
+  const connection = connect('read-only', { env });
+  const { signal } = new AbortController();
+  const asked = { reads: [], writes: [], port: 1 };
+  const { content } = await connection.call('attempt', asked, { signal, onProgress: () => undefined });
+  assert.ok(content[0]?.type === 'text');
+  assert.equal((JSON.parse(content[0].text) as Tried).own, env.OWN); // as the script above writes it
+  await connection.close();
+  assert.deepEqual(
+    readdirSync(top).filter((name) => name.startsWith('loaded')),
+    [],
+  );
 });
 
 test('where the sandbox does not work, a server of a project is not started', async (context) => {
