@@ -31,6 +31,7 @@ export type Connection = {
     signal: AbortSignal,
   ): Promise<GetPromptResult>;
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
+  listOffers(signal: AbortSignal): Promise<RemoteOffers>;
   status(): ConnectionStatus;
   close(): Promise<void>;
 };
@@ -108,6 +109,10 @@ class ServerConnection implements Connection {
 
   readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult> {
     return this.#ask((live) => live.readResource(uri, signal), signal, 'Try again');
+  }
+
+  listOffers(signal: AbortSignal): Promise<RemoteOffers> {
+    return this.#ask((live) => live.listOffers(signal), signal, 'Try again');
   }
 
   status(): ConnectionStatus {

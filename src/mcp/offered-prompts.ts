@@ -53,6 +53,14 @@ export const offeredResources = (remote: readonly RemoteResource[]): readonly Of
     .slice(0, RESOURCES_MAX)
     .map(({ uri, name, title }) => ({ uri, name: oneLine(title ?? name) }));
 
+export const offersOf = ({
+  prompts,
+  resources,
+}: {
+  readonly prompts: readonly RemotePrompt[];
+  readonly resources: readonly RemoteResource[];
+}): ServerOffers => ({ prompts: offeredPrompts(prompts), resources: offeredResources(resources) });
+
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

@@ -20,7 +20,7 @@ const wordsIn = (text: string): readonly Word[] =>
 const usageOf = ({ declaredName, arguments: all }: DeclaredPrompt): string =>
   [`/${declaredName}`, ...all.map(({ name, required }) => (required ? `<${name}>` : `[${name}]`))].join(' ');
 
-/** Throws if an argument is missing, or if there are words for none. */
+/** Throws if an argument is missing. Words for none stay in the message, which begins with the typed line. */
 export const argumentsFor = (prompt: DeclaredPrompt, words: string): Readonly<Record<string, string>> => {
   const typed = words.trim();
   const given = new Map<string, string>();
@@ -40,7 +40,6 @@ export const argumentsFor = (prompt: DeclaredPrompt, words: string): Readonly<Re
     given.set(name, isRest ? typed.slice(word.at) : word.text);
   }
   const missing = prompt.arguments.filter(({ name, required }) => required && !given.has(name));
-  const left = plain.length > open.length && !takesRest;
-  if (missing.length > 0 || left) throw new Error(`it is written as ${usageOf(prompt)}`);
+  if (missing.length > 0) throw new Error(`it is written as ${usageOf(prompt)}`);
   return Object.fromEntries(given);
 };

@@ -9,7 +9,7 @@ import { type ConnectionStatus, createConnection } from './connection.js';
 import { declareTools, type OfferedTool } from './declared-tools.js';
 import type { RemoteOffers } from './live-server.js';
 import { createMcpTool } from './mcp-tool.js';
-import { offeredPrompts, offeredResources } from './offered-prompts.js';
+import { offersOf } from './offered-prompts.js';
 import { offeredTools, wantedTools } from './offered-tools.js';
 import { createSessionOffers, type OfferingServer, type SessionOffers } from './session-offers.js';
 import { readOffers, readTools, storeOffers, storeTools } from './tool-cache.js';
@@ -108,8 +108,8 @@ const serve = (
     told.add(change);
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
-  const onOffers = ({ prompts, resources }: RemoteOffers): void => {
-    const offers = { prompts: offeredPrompts(prompts), resources: offeredResources(resources) };
+  const onOffers = (remote: RemoteOffers): void => {
+    const offers = offersOf(remote);
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;
     void attempt(() => storeOffers(stateFolder, server, offers)); // a later session lists them when it is connected

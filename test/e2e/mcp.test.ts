@@ -21,7 +21,9 @@ test('tools of servers on stdio and over HTTP are declared, allowed by a rule, a
   const script = serverScript(
     t,
     `server.registerTool('greet', { inputSchema: schema({ name: { type: 'string' } }) },
-       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name + ' ' + process.env.API_TOKEN }] }));`,
+       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name + ' ' + process.env.API_TOKEN }] }));
+     server.registerPrompt('review', { description: 'Reviews' }, () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'Look closely.' } }] }));
+     server.registerResource('Guide', 'doc://guide', {}, async (uri) => ({ contents: [{ uri: String(uri), text: 'Guidance.' }] }));`,
   );
   const { url } = await httpServer(t, (server) => {
     server.registerTool('count', { inputSchema: anyInput() }, async () => ({
@@ -58,7 +60,10 @@ required = true
   assert.match(results, /äöü 42/);
 
   const tested = await runPawl(place, ['mcp', 'test', 'local']);
-  assert.deepEqual([tested.code, tested.stdout], [0, 'local: 1 tool\n- greet\n']);
+  assert.deepEqual(
+    [tested.code, tested.stdout],
+    [0, 'local: 1 tool\n- greet\n- /mcp__local__review: Reviews\n- 1 resource, such as @local:doc://guide\n'],
+  );
   const failed = await runPawl(place, ['mcp', 'test', 'nobody']);
   assert.deepEqual([failed.code, failed.stdout], [2, '']);
 
@@ -67,8 +72,18 @@ required = true
     '{"mcpServers": {"evil": {"command": "touch", "args": ["ran"]}}}',
   );
   configure(place, servers);
-  const denied = await runPawl(place, ['-p', 'greet', '--on-ask', 'deny']);
+  const denied = await runPawl(place, [
+    '-p',
+    '/mcp__local__review by @local:doc://guide',
+    '--on-ask',
+    'deny',
+  ]);
   expectCode(denied, 0);
+  const typed = JSON.stringify(place.server.requests.at(-2)?.body.messages);
+  assert.match(
+    typed,
+    /\/mcp__local__review by @local:doc:\/\/guide\\n\\nLook closely\.\\n\\nAttached: @local:doc:\/\/guide\\n```\\nGuidance\./,
+  );
   assert.match(denied.stderr, /not run, since you have not allowed it: MCP server evil\. pawl trust/);
   assert.equal(existsSync(join(place.workspace, 'ran')), false);
   assert.match(

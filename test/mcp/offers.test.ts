@@ -125,14 +125,14 @@ const argumentRows: readonly (readonly [words: string, given: object | RegExp])[
   [`"one two" 'three'`, { a: 'one two', b: 'three' }],
   ['b=2 one', { a: 'one', b: '2' }],
   [`"a=one two"`, { a: 'one two' }],
-  ['a=1 b=2 three', /is written as/],
+  ['a=1 b=2 three', { a: '1', b: '2' }],
 ];
 
 test('the arguments of a prompt from the words behind its name', () => {
   for (const [words, given] of argumentRows)
     if (given instanceof RegExp) assert.throws(() => argumentsFor(twoArguments, words), given, words);
     else assert.deepEqual(argumentsFor(twoArguments, words), given, words);
-  assert.throws(() => argumentsFor({ ...twoArguments, arguments: [] }, 'x'), /is written as \/mcp__s__p$/);
+  assert.deepEqual(argumentsFor({ ...twoArguments, arguments: [] }, 'x'), {});
 });
 
 test('a question of a server is declined with one line, and counted', async (t) => {

@@ -1,9 +1,11 @@
 import { plural } from '../../base/plural.js';
 import type { McpServer } from '../../config/mcp-servers.js';
-import { createConnection } from '../../mcp/connection.js';
+import { type Connection, createConnection } from '../../mcp/connection.js';
+import { declaredName } from '../../mcp/declared-tools.js';
+import { offersOf } from '../../mcp/offered-prompts.js';
 import { offeredTools, wantedTools } from '../../mcp/offered-tools.js';
 import { shownStart } from '../../mcp/server-secrets.js';
-import { readTools, storeTools } from '../../mcp/tool-cache.js';
+import { readTools, storeOffers, storeTools } from '../../mcp/tool-cache.js';
 import { oneLine } from '../../terminal/print.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
@@ -28,6 +30,8 @@ type Place = {
 const LINE_MAX = 300;
 /** The first start of a server may download it. */
 const START_MS = 120_000;
+/** Time limit for the lists of prompts and resources. */
+const OFFERS_MS = 20_000;
 
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
@@ -66,6 +70,18 @@ const list = ({ servers, stateFolder }: Place): number => {
   return exitCodes.done;
 };
 
+/** Shows the prompts and the number of resources, and keeps them for the next session. */
+const testOffers = async (connection: Connection, stateFolder: string): Promise<void> => {
+  const { server } = connection;
+  const offers = offersOf(await connection.listOffers(AbortSignal.timeout(OFFERS_MS)));
+  await storeOffers(stateFolder, server, offers);
+  for (const { name, description } of offers.prompts)
+    say(`- /${declaredName(server.name, name)}${description === '' ? '' : `: ${description}`}`);
+  const [first] = offers.resources;
+  if (first !== undefined)
+    say(`- ${plural(offers.resources.length, 'resource')}, such as @${server.name}:${first.uri}`);
+};
+
 /** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
 const testServer = async (server: McpServer, { workspace, stateFolder }: Place): Promise<boolean> => {
   const connection = createConnection(server, {
@@ -80,6 +96,7 @@ const testServer = async (server: McpServer, { workspace, stateFolder }: Place):
     for (const { name, description } of wanted)
       say(`- ${name}${description === '' ? '' : `: ${description}`}`);
     for (const note of notes) complain(`- ${note}`);
+    await testOffers(connection, stateFolder);
     return true;
   } catch (error) {
     complain(error instanceof Error ? error.message : String(error));
