@@ -106,14 +106,15 @@ test('over HTTP another agent is served with the token, and an interrupt ends wh
     },
   );
   atEnd(t, () => connection.close());
-  const options = { signal: new AbortController().signal, onProgress: () => undefined };
+  const over = new AbortController();
+  const options = { signal: over.signal, onProgress: () => undefined };
   const { workspace } = place;
   assert.equal(textOf(await connection.call('prompt', { prompt: 'hi', workspace }, options)), 'Fine.');
   const running = connection.call('prompt', { prompt: 'wait', workspace, preset: 'auto' }, options);
-  await Promise.all([
-    running.catch(() => undefined), // its server goes
-    until('the command runs', () => processesWith(sleep).length > 0).then(() => served.kill('SIGINT')),
-  ]);
+  await until('the command runs', () => processesWith(sleep).length > 0);
+  served.kill('SIGINT');
   assert.deepEqual(await exit, [0, null]);
   await until('no process is left', () => processesWith(sleep).length === 0);
+  over.abort();
+  await assert.rejects(running);
 });
