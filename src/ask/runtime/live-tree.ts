@@ -1,6 +1,6 @@
 import type { Journal } from '../../ports/journal.js';
 import { JournaledSession } from '../../runtime/journaled-session.js';
-import type { Post } from '../../runtime/posted-event.js';
+import type { Post, Posted } from '../../runtime/posted-event.js';
 import { createTimers } from '../../runtime/timers.js';
 import type { AskTypes } from '../ports.js';
 import type { ChangedLimits } from '../run/event.js';
@@ -83,6 +83,11 @@ export class LiveTree extends JournaledSession<AskTypes> {
       await this.end(null);
     }
     await this.ended;
+  }
+
+  /** On a full disk the tree stands down, as at a close, and can be resumed. */
+  protected override async shutdownEvent(): Promise<Posted<AskTypes> | null> {
+    return this.state.name === 'Running' ? { type: 'ShutdownRequested', node: ROOT } : null;
   }
 
   #waitForOutcome(): Promise<Outcome> {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { AskTypes } from '../../../src/ask/ports.js';
 import type { StopFacts } from '../../../src/ask/run/stop-policies.js';
 import type { InspectableStore } from '../../../src/journal/read/inspect.js';
-import { answers, askAbout, endOf, memoryRuns, notingModel, program } from './ask-stage.js';
+import { answers, askAbout, endOf, journaled, memoryRuns, notingModel, program } from './ask-stage.js';
 
 /** A tree while it is open: every effect after its event, limits, policies, and a journal that fails. */
 
@@ -38,6 +38,40 @@ test('an event that can’t be journaled is not performed: the run stops with th
   assert.equal(model.requests.length, 1, 'the sub-call was made though it was not journaled');
   await assert.rejects(asked.run.close(), /the disk is full/);
   await assert.rejects(asked.run.cancel(), /the disk is full/);
+});
+
+test('a full disk stands the run down in order: its end goes to reserved space, and nothing more is done', async (context) => {
+  const store = memoryRuns();
+  let isFull = false;
+  const journals: typeof store = {
+    ...store,
+    create: async (header) => {
+      const journal = await store.create(header);
+      return {
+        ...journal,
+        append: async (drafts) => {
+          await journal.append(drafts);
+          isFull ||= drafts.some(({ event }) => event.type === 'SubcallAsked');
+        },
+        get seq() {
+          return journal.seq;
+        },
+        get full() {
+          return isFull ? new Error('the disk is full') : null;
+        },
+      };
+    },
+  };
+  const model = notingModel({
+    replies: [{ text: program('llm_query("leaf")') }],
+    rules: [{ when: '^leaf', text: '1' }],
+  });
+  const { run } = await askAbout(context, 'abc', { journals, model });
+  await assert.rejects(run.outcome, /the disk is full/);
+  assert.equal(model.requests.length, 1, 'nothing is asked on a full disk');
+  const events = await journaled(store, run.id);
+  assert.equal(events.at(-1)?.type, 'ShutdownRequested');
+  assert.equal((await store.peek(run.id)).state.name, 'ShutDown');
 });
 
 test('the time limit ends a run whatever it does', async (context) => {
