@@ -14,7 +14,9 @@ const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint):
   try {
     const entry = statSync(place, { bigint: true, throwIfNoEntry: false });
     return entry === undefined ? ABSENT : judge(entry);
-  } catch {
+  } catch (error) {
+    // Its folder is a file. Node 24 says so without an error.
+    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') return ABSENT;
     return { text: 'unknown', changedAt: Number.POSITIVE_INFINITY }; // never settled, so never cached
   }
 };

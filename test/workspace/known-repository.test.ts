@@ -4,6 +4,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Repository, useRepository } from '../../src/workspace/git/git.js';
 import { KnownRepository } from '../../src/workspace/git/known-repository.js';
+import { fingerprintOf } from '../../src/workspace/unchanged-files.js';
 import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */
@@ -168,11 +169,22 @@ for (const written of ['"more path"', '~nobody/more', 'more # it', '%(prefix)/mo
   });
 }
 
-test('what can’t be looked at is not known to lie still: git is asked each time', async (t) => {
+test('where the folder of a file is a file, the file is known to be absent: git is not asked again', async (t) => {
   const { place, name } = await makeUses(t);
   await place.shell('touch ~/.config');
   await name();
-  assert.deepEqual(await name(), { value: 'Early', asked: true });
+  assert.deepEqual(await name(), { value: 'Early', asked: false });
+  await place.shell(
+    'rm ~/.config; mkdir -p ~/.config/git; git config -f ~/.config/git/config user.name Late',
+  );
+  assert.equal((await name()).asked, true);
+});
+
+test('what can’t be looked at is not known to lie still', async (t) => {
+  const { place } = await makeUses(t);
+  await place.shell('ln -s circle circle');
+  const { changedAt } = fingerprintOf(path.join(place.workspace, 'circle'));
+  assert.equal(changedAt, Number.POSITIVE_INFINITY);
 });
 
 test('a repository that is gone is no repository, whatever was known', async (t) => {
