@@ -13,8 +13,11 @@ import { startProcess } from './sandboxed/sandboxed-repl.js';
 /** JavaScript in a separate Node process inside a bubblewrap sandbox. */
 
 const MEGABYTE = 1024 * 1024;
-/** Memory of Node itself: data and thread stacks; V8 13 and later also reserves 512 MB for machine code. */
-const NODE_BYTES = (Number.parseInt(process.versions.v8, 10) > 12 ? 768 : 256) * MEGABYTE;
+/**
+ * Memory of Node itself: data and thread stacks. V8 13 and later also reserves 512 MB for the machine code of each thread:
+ * there is room for the program's own and one that it starts.
+ */
+const NODE_BYTES = (Number.parseInt(process.versions.v8, 10) > 12 ? 1_280 : 256) * MEGABYTE;
 /** Bytes of memory per byte of input: one for the file, up to two for the text. */
 const CONTEXT_FACTOR = 3;
 /** The program's files, and their folder inside the sandbox. */
