@@ -1,6 +1,6 @@
 /**
  * The house rules that no compiler checks, as a test: import direction and circles, purity, names, sizes, one of each,
- * nothing of one machine. Run by `npm test`; prints each fault as file:line.
+ * no clock of the wall, nothing of one machine. Run by `npm test`; prints each fault as file:line.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -15,6 +15,7 @@ import { purityFaults } from './tidy/purity.js';
 import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
 import { textFaults } from './tidy/texts.js';
+import { wallClockFaults } from './tidy/wall-clock.js';
 
 /** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
 const filesOfGit = (root: string): readonly string[] | null => {
@@ -73,6 +74,7 @@ export const tidy = (root: string): readonly Fault[] => {
     ...inSrc.flatMap(oneOfEachFaults),
     ...inSrc.flatMap(outputFaults),
     ...inSrc.flatMap(processFaults),
+    ...inSrc.flatMap(wallClockFaults),
     ...sources.flatMap(nameFaults),
     ...typeNameFaults(inSrc),
     ...sources.flatMap(shapeFaults),

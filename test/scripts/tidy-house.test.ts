@@ -201,6 +201,33 @@ const processes: readonly Row[] = [
   },
 ];
 
+const clocks: readonly Row[] = [
+  {
+    title: 'the time of day is asked for in a few places only',
+    given: {
+      'src/runtime/clock.ts': 'export const now = () => Date.now();\n',
+      'src/cli/a.ts': 'export const a = Date.now();\nexport const b = new Date();\n',
+      'src/cli/b.ts': 'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
+      'src/cli/c.ts': 'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',
+    },
+    then: [1, 2]
+      .flatMap((line) => [`src/cli/a.ts:${line} asks for the time of day`])
+      .concat(
+        ['b.ts:1', 'b.ts:2', 'c.ts:1', 'c.ts:1', 'c.ts:1', 'c.ts:1'].map(
+          (place) => `src/cli/${place} asks for`,
+        ),
+      ),
+  },
+  {
+    title: 'a given time may be read and written as a date',
+    given: {
+      'src/cli/a.ts':
+        "export const a = (at: number | Date) => at instanceof Date ? at : new Date(at);\nexport const b = { Date: Date.parse('1') + Date.UTC(1) };\n",
+    },
+    then: [],
+  },
+];
+
 const texts: readonly Row[] = [
   {
     title: 'no text names a registry host, a folder of one machine or a folder outside',
@@ -229,6 +256,7 @@ testRows('names', names);
 testRows('shapes', shapes);
 testRows('one of each', oneOfEach);
 testRows('processes', processes);
+testRows('clocks', clocks);
 testRows('texts', texts);
 
 it('tidy: an archive without .git is walked, and what is ignored there stays so', () => {

@@ -1,0 +1,63 @@
+import { type Fault, isNode, type Node, nameOf, type Source, walk } from './source.js';
+
+/** The files that may ask for the time of day. None of them measures a wait or a deadline with it. */
+const ALLOWED: ReadonlySet<string> = new Set([
+  'src/runtime/clock.ts', // the clock of sessions, which is steady while a timer runs
+  'src/testing/simulation/clocks.ts', // replaces the clock of simulated processes
+
+  // compare it with the times of files, which are times of day
+  'src/sandbox/protected/protected-scan.ts',
+  'src/sandbox/session/stale-folders.ts',
+  'src/workspace/git/known-repository.ts',
+  'src/workspace/git/refs.ts',
+  'src/workspace/formatters/formatter-reach.ts',
+
+  'src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
+  'src/models/providers/sdk-model.ts', // a server may say until which time of day to wait
+  'src/models/catalogue.ts', // prices have a date
+  'src/cli/doctor/doctor.ts', // shows whether the clock is right
+
+  // note when something happened
+  'src/cli/slash/sessions.ts',
+  'src/cli/sessions/fork-session.ts',
+  'src/trust/trust-store.ts',
+]);
+
+/** `Date` in `new Date(time)`, `Date.parse(text)`, `Date.UTC(…)` and `value instanceof Date` asks no clock. */
+const asksNoClock = (node: Node, parent: Node, field: string): boolean => {
+  if (parent.type === 'NewExpression')
+    return field === 'callee' && Array.isArray(parent.arguments) && parent.arguments.length > 0;
+  if (parent.type === 'BinaryExpression') return parent.operator === 'instanceof' && parent.right === node;
+  if (parent.type === 'MemberExpression' && field === 'object')
+    return parent.computed !== true && ['parse', 'UTC'].includes(nameOf(parent.property) ?? '');
+  return false;
+};
+
+/** A type, or a name of something's field. */
+const isOnlyName = (parent: Node, field: string): boolean =>
+  parent.type.startsWith('TS') ||
+  (field === 'property' && parent.computed !== true && nameOf(parent.object) !== 'globalThis') ||
+  (field === 'key' && parent.computed !== true);
+
+/** `Temporal.Now` is the other way to the time of day. */
+const isClock = (node: Node, parent: Node | null, field: string): boolean => {
+  const name = nameOf(node);
+  if (!isNode(parent) || isOnlyName(parent, field)) return false;
+  return name === 'Temporal' || (name === 'Date' && !asksNoClock(node, parent, field));
+};
+
+/**
+ * The clock of the wall is set while sessions run, so nothing waits or ends by it: waits are counted by
+ * `performance.now()` or the session's clock. For the files of src/.
+ */
+export const wallClockFaults = (source: Source): readonly Fault[] => {
+  if (ALLOWED.has(source.file)) return [];
+  const faults: Fault[] = [];
+  walk(source.program, (node, parent, field) => {
+    if (!isClock(node, parent, field)) return;
+    const text =
+      'asks for the time of day, which may jump: use performance.now(), or the clock you are given';
+    faults.push({ file: source.file, line: source.lineOf(node.start), text });
+  });
+  return faults;
+};
