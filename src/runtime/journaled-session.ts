@@ -42,7 +42,8 @@ const refuse = <M extends MachineTypes>({ sender }: Item<M>, why: Error): void =
  * 5. A group waits only for the events that start what it has announced. Any other event closes it.
  * 6. The session ends once: by `end`, or with the error that stopped the loop. Then all its work has stopped, and the
  *    journal is closed.
- * 7. After entries went to reserved space on a full disk, nothing is started: the shutdown event follows, then the end.
+ * 7. After entries went to reserved space on a full disk, nothing is started, not even a call whose start is among them:
+ *    the shutdown event follows, then the end.
  */
 export abstract class JournaledSession<M extends MachineTypes> {
   readonly #adapter: MachineAdapter<M>;

@@ -102,3 +102,24 @@ for (const [title, own, before] of [
     assert.deepEqual([runs, on.clock.waiting()], [0, 0]);
   });
 }
+
+test('a call whose start used the last space of a full disk does not run', async () => {
+  let runs = 0;
+  let full: Error | null = null;
+  const store = watchedStore(memoryJournals(), (drafts) => {
+    if (typesOf(drafts).includes('ToolStarted')) full = new Error('the disk is full');
+  });
+  const journals: typeof store = {
+    ...store,
+    create: async (header) => Object.defineProperty(await store.create(header), 'full', { get: () => full }),
+  };
+  const look = tool('look', () => {
+    runs += 1;
+    return ok('');
+  });
+  const on = await play({ tools: [look], model: testModel(callTools(rawCall('1', 'look'))), journals });
+  const ended = on.runtime.ended(on.id);
+  await on.say('go');
+  await assert.rejects(ended, /the disk is full/);
+  assert.equal(runs, 0);
+});
