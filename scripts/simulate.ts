@@ -35,22 +35,35 @@ const describeFailure = ({ seed: failed, checker, text, trace }: SimulationFailu
 
 const rate = ({ sessions: done }: SimulationReport, startedAt: number): string => {
   const seconds = (performance.now() - startedAt) / 1000;
-  return `${done} sessions in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)} a second on ${threads} threads`;
+  const { user, system } = process.cpuUsage();
+  const cpuSeconds = (user + system) / 1_000_000;
+  return (
+    `${done} sessions in ${seconds.toFixed(0)} s on ${threads} threads, ${(done / seconds).toFixed(0)} a second, ` +
+    `${(done / cpuSeconds).toFixed(0)} a second of CPU time`
+  );
 };
+
+/** About so many lines of progress. */
+const LINES = 40;
 
 const runAll = async (): Promise<boolean> => {
   const startedAt = performance.now();
+  let told = 0;
   const report = await runWorkers({
     ...{ seed, sessions, threads },
     onPart: (done) => {
-      if (done.sessions % 50_000 < 2_500) console.log(rate(done, startedAt));
+      if (done.sessions - told < sessions / LINES) return;
+      told = done.sessions;
+      console.log(rate(done, startedAt));
     },
   });
   const rows = Object.entries(report.situations).toSorted(([, one], [, other]) => one - other);
   for (const [situation, count] of rows) console.log(`${String(count).padStart(8)}  ${situation}`);
   console.log(`${rate(report, startedAt)}; ${report.events} events; seeds from ${seed}, commit ${commit()}`);
   if (report.failure !== null) console.log(describeFailure(report.failure));
-  return report.failure === null && rows.every(([, count]) => count > 0);
+  const missing = rows.filter(([, count]) => count === 0).length;
+  if (missing > 0) console.log(`${missing} situations never occurred: run more sessions`);
+  return report.failure === null && missing === 0;
 };
 
 const findPlanted = async (): Promise<boolean> => {

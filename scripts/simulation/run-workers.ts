@@ -1,10 +1,12 @@
+import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { SimulationReport } from '../../src/testing/simulation/report.js';
 import { buildWorker, type PlantedFault } from './build.js';
 
-/** Sessions that one thread runs before the next one begins: what ended processes leave in memory goes with it. */
-const PER_WORKER = 2_500;
+/** Sessions that a thread runs at once, and until it is replaced: what ended processes leave in memory goes with it. */
+const PER_PART = 100;
+const PER_THREAD = 50_000;
 
 export type RunOptions = {
   readonly seed: number;
@@ -16,18 +18,47 @@ export type RunOptions = {
   onPart?(done: SimulationReport): void;
 };
 
-const runPart = (
-  program: string,
-  seed: number,
-  sessions: number,
-  isShrunk: boolean,
-): Promise<SimulationReport> =>
-  new Promise((resolve, reject) => {
-    const worker = new Worker(program, { workerData: { seed, sessions, isShrunk } });
-    worker.once('message', resolve);
-    worker.once('error', reject);
-    worker.once('exit', (code) => reject(new Error(`a worker ended with ${code} before its report`)));
-  });
+type Part = { readonly seed: number; readonly sessions: number; readonly isShrunk: boolean };
+
+/** A thread lives long: it takes some thousand sessions until its code is compiled well. */
+class Thread {
+  readonly #program: string;
+  #worker: Worker | null = null;
+  #sessions = 0;
+
+  constructor(program: string) {
+    this.#program = program;
+  }
+
+  async run(part: Part): Promise<SimulationReport> {
+    if (this.#sessions >= PER_THREAD) await this.end();
+    this.#sessions += part.sessions;
+    this.#worker ??= new Worker(this.#program);
+    return reportOf(this.#worker, part);
+  }
+
+  async end(): Promise<void> {
+    await this.#worker?.terminate();
+    this.#worker = null;
+    this.#sessions = 0;
+  }
+}
+
+const reportOf = async (worker: Worker, part: Part): Promise<SimulationReport> => {
+  const over = new AbortController();
+  const { signal } = over;
+  worker.postMessage(part);
+  try {
+    return await Promise.race([
+      once(worker, 'message', { signal }).then(([report]) => report as SimulationReport), // what worker.ts posts
+      once(worker, 'exit', { signal }).then(([code]) => {
+        throw new Error(`a worker ended with ${code} before its report`);
+      }),
+    ]);
+  } finally {
+    over.abort();
+  }
+};
 
 const sum = (one: SimulationReport, other: SimulationReport): SimulationReport => {
   const names = [...new Set([...Object.keys(one.situations), ...Object.keys(other.situations)])];
@@ -48,13 +79,18 @@ export const runWorkers = async (options: RunOptions): Promise<SimulationReport>
   let next = 0;
   let total: SimulationReport = { sessions: 0, events: 0, situations: {}, failure: null };
   const work = async (): Promise<void> => {
-    while (next < sessions && total.failure === null) {
-      const from = next;
-      const count = Math.min(PER_WORKER, Math.ceil(sessions / threads), sessions - from);
-      next += count;
-      const part = await runPart(program, seed + from, count, isShrunk);
-      total = sum(total, part);
-      onPart?.(total);
+    const thread = new Thread(program);
+    try {
+      while (next < sessions && total.failure === null) {
+        const from = next;
+        const count = Math.min(PER_PART, Math.ceil(sessions / threads), sessions - from);
+        next += count;
+        const part = await thread.run({ seed: seed + from, sessions: count, isShrunk });
+        total = sum(total, part);
+        onPart?.(total);
+      }
+    } finally {
+      await thread.end();
     }
   };
   try {

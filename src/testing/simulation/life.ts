@@ -37,6 +37,8 @@ export class Life implements Caller {
   hasUsedReserve = false;
   /** An error of the disk was injected. */
   hasMetDiskFault = false;
+  /** Undoes what another program has done to the journal of this life; null if nothing was done. */
+  restoreJournal: (() => void) | null = null;
   /** Meets no faults: it only looks. */
   isQuiet = false;
   /** Requests that nobody has aborted. */
@@ -96,31 +98,33 @@ export class Life implements Caller {
     });
   }
 
-  enter(operation: string, _bytes: number): string | null {
+  enter(operation: string, isBlocking: boolean): string | null {
     this.point(operation);
     const { plan, isHealed } = this.world;
     if (!this.isQuiet) this.world.operations += 1;
     if (plan.diskFault === null || isHealed || this.isDead || this.isQuiet) return null;
-    const { code, at } = plan.diskFault;
+    const { code, at, isAtSync } = plan.diskFault;
     if (this.world.operations < at || this.world.diskFaultsLeft === 0) return null;
     const fits =
       code === 'EMFILE'
         ? operation === 'open'
         : code === 'EIO'
-          ? operation !== 'open' && operation !== 'stat'
+          ? SYNCS.has(operation) || (!isAtSync && operation !== 'open' && operation !== 'stat')
           : NEEDS_ROOM.has(operation);
     if (!fits) return null;
     this.world.diskFaultsLeft -= 1;
     this.hasMetDiskFault = true;
     this.world.say(`${code} at ${operation}`);
-    this.#meetFault(code, operation);
+    this.#meetFault(code, operation, isBlocking);
     return code;
   }
 
-  #meetFault(code: string, operation: string): void {
+  #meetFault(code: string, operation: string, isBlocking: boolean): void {
     const { world } = this;
     if (code === 'EMFILE') world.meet('EMFILE at an open');
     if (code === 'EIO' && SYNCS.has(operation)) world.meet('EIO at a sync');
+    if (code === 'EIO' && operation === 'fdatasync' && !isBlocking)
+      world.meet('sync failed in another thread');
     if (code !== 'ENOSPC') return;
     if (this.doing === 'opening') world.meet('ENOSPC while opening');
     const hasResult = [...world.calls.values()].some(
@@ -131,7 +135,8 @@ export class Life implements Caller {
 
   /** Now and then a sync blocks for long, so that the journal syncs in another thread. */
   block(): void {
-    this.world.timeline.pass(this.world.choices.chance(0.1) ? 4 : 0.02);
+    const { choices, plan, timeline } = this.world;
+    timeline.pass(choices.chance(plan.slowDisk ? 0.5 : 0.1) ? 4 : 0.02);
   }
 
   writesShort(): boolean {
@@ -139,6 +144,7 @@ export class Life implements Caller {
   }
 
   wait(): Promise<void> {
-    return this.pause(0.05 + this.world.choices.share() * 0.4);
+    const { choices, plan } = this.world;
+    return this.pause(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4));
   }
 }

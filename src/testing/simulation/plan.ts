@@ -8,6 +8,8 @@ type DiskFault = {
   readonly at: number;
   /** So many operations that need room fail. */
   readonly length: number;
+  /** An EIO waits for a sync. */
+  readonly isAtSync: boolean;
 };
 
 /** What is decided about a session before it begins. */
@@ -29,6 +31,10 @@ export type SessionPlan = {
   readonly closesOutput: boolean;
   /** Whether the clock of the wall jumps. */
   readonly clockJumps: boolean;
+  /** Whether syncs are so slow that the journal syncs in another thread. */
+  readonly slowDisk: boolean;
+  /** Whether another program changes the journal while the session is open. */
+  readonly journalChange: boolean;
 };
 
 const settingsFor = (choices: Choices): Settings => {
@@ -64,6 +70,7 @@ const diskFaultFor = (choices: Choices): DiskFault => ({
   code: choices.pick('ENOSPC', 'EIO', 'EMFILE'),
   at: choices.between(1, 140),
   length: choices.pick(1, 3, 40),
+  isAtSync: choices.chance(0.5),
 });
 
 export const planFor = (choices: Choices): SessionPlan => ({
@@ -77,4 +84,6 @@ export const planFor = (choices: Choices): SessionPlan => ({
   holes: choices.chance(0.1),
   closesOutput: choices.chance(0.1),
   clockJumps: choices.chance(0.3),
+  slowDisk: choices.chance(0.15),
+  journalChange: choices.chance(0.1),
 });

@@ -1,10 +1,11 @@
 import type { State } from '../../agent/state.js';
 import { fileJournals } from '../../journal/file-store.js';
+import { codeOf } from '../../journal/journal-error.js';
 import { agentMachine } from '../../journal/read/replay.js';
 import type { Header, Journal, JournalStore } from '../../ports/journal.js';
 import type { Job, Jobs } from '../../ports/tool.js';
 import { createRuntime, type LocalRuntime } from '../../runtime/local-runtime.js';
-import { checkReplay, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
+import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
 import { recordCalls } from './checks/steps.js';
 import type { Life } from './life.js';
 import { simulatedHooks } from './parts/hooks.js';
@@ -45,10 +46,29 @@ const watchedJournal = (life: Life, journal: Journal): Journal => ({
       life.world.meet('entries in reserved space');
     } catch (error) {
       life.hasFailedToWrite = true;
+      if (!life.isDead) await checkRefusal(life, journal, drafts, error);
       throw error;
     }
   },
 });
+
+/** After a failed write the journal takes nothing more; and what it refuses did not fit into reserved space. */
+const checkRefusal = async (
+  { world }: Life,
+  journal: Journal,
+  drafts: Parameters<Journal['append']>[0],
+  error: unknown,
+): Promise<void> => {
+  const isFull = error instanceof Error && codeOf(error.cause) === 'ENOSPC';
+  if (isFull && reservedBytes(world) > 0)
+    world.violate('reserve-is-used', 'entries were refused, and reserved space was not given back');
+  const isTaken = await journal.append(drafts).then(
+    () => true,
+    () => false,
+  );
+  if (isTaken)
+    world.violate('no-effect-after-failed-write', 'the journal takes entries after a failed write');
+};
 
 export type SimulatedProcess = {
   readonly runtime: LocalRuntime;

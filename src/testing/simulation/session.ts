@@ -2,9 +2,9 @@ import { initialState } from '../../agent/machine.js';
 import { JournalError } from '../../journal/journal-error.js';
 import type { LocalRuntime } from '../../runtime/local-runtime.js';
 import { meetCrash } from './checks/crash.js';
-import { checkDamage } from './checks/damage.js';
+import { checkDamage, mayBeDamage } from './checks/damage.js';
 import { checkEnd } from './checks/end.js';
-import { checkKept, checkListed, markOf, SESSION_ID, tornBytes } from './checks/journal.js';
+import { checkKept, checkListed, isUnended, SESSION_ID, tornBytes } from './checks/journal.js';
 import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
@@ -14,6 +14,7 @@ import { type PromiseOutcome, whileTimePasses } from './outcome.js';
 import { User } from './parts/user.js';
 import { closedOutput, type SimulatedProcess, startProcess } from './process.js';
 import { tryAsRival } from './rival.js';
+import { changeJournal } from './stranger.js';
 import type { World } from './world.js';
 
 /**
@@ -122,12 +123,20 @@ export class SimulatedSession {
     this.#life.point('a moment');
     disturbClock(this.#life);
     if (this.#mayMeetRival()) await this.#meetRival();
+    if (this.#mayMeetStranger()) changeJournal(this.#life);
     return this.world.timeline.advance();
   }
 
   #mayMeetRival(): boolean {
+    const { doing, world, restoreJournal } = this.#life;
+    if (doing !== 'running' || this.#isOver || world.isHealed || restoreJournal !== null) return false;
+    return world.choices.chance(0.003);
+  }
+
+  #mayMeetStranger(): boolean {
     const { doing, world } = this.#life;
-    return doing === 'running' && !this.#isOver && !world.isHealed && world.choices.chance(0.003);
+    if (!world.plan.journalChange || world.situations.has('journal changed by another program')) return false;
+    return doing === 'running' && !this.#isOver && !world.isHealed && world.choices.chance(0.02);
   }
 
   /** Another process tries to open the session that this one has open. */
@@ -144,12 +153,14 @@ export class SimulatedSession {
     const { world } = this;
     this.#crashes += 1;
     meetCrash(this.#life);
+    this.#life.restoreJournal?.();
     if (world.choices.chance(0.5)) {
       if (world.disk.hasPending()) world.meet('power cut with unsynced data');
       world.say('the power is cut');
       const zeros = world.disk.cutPower(world.choices, world.plan.holes);
       if (zeros !== 'none') world.meet('zeros after a power cut');
       world.zeros.add(zeros);
+      if (isUnended(world)) world.meet('a line without its line feed');
       bootAgain();
     }
     if (tornBytes(world) > 0) world.say(`the journal is torn: ${tornBytes(world)} bytes`);
@@ -234,7 +245,7 @@ export class SimulatedSession {
       if (kind === 'locked') life.die('it could not give back its lock');
       return;
     }
-    if (error instanceof JournalError && this.#mayBeDamage(error)) this.#isRefused = true;
+    if (error instanceof JournalError && mayBeDamage(world, error)) this.#isRefused = true;
     else
       world.violate(
         'session-opens',
@@ -242,28 +253,18 @@ export class SimulatedSession {
       );
   }
 
-  /**
-   * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an old one and lines
-   * behind the zeros. All that was acknowledged is good, and can be forked.
-   */
-  #mayBeDamage({ kind, place }: JournalError): boolean {
-    const { zeros, acknowledged } = this.world;
-    if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys())) return false;
-    const mark = markOf(this.world);
-    return mark === null
-      ? zeros.has('atEnd') || zeros.has('hole')
-      : zeros.has('hole') && mark.seq < place.seq;
-  }
-
   /** The user begins to act; the end of the session is judged. */
   #follow(life: Life, runtime: LocalRuntime): void {
     const { world } = this;
     const over = (): void => {
+      life.restoreJournal?.();
       if (!life.isDead && life === this.#life) this.#isOver = true;
     };
     runtime.ended(SESSION_ID).then(over, (error: unknown) => {
       if (life.isDead) return;
       world.say(`ended: ${error instanceof Error ? error.message : error}`);
+      const isForeign = error instanceof JournalError && error.kind === 'foreignChange';
+      if (isForeign && life.restoreJournal !== null) return over();
       // a lock file that a full disk keeps is told of as the system tells it
       const isOfDisk =
         error instanceof JournalError || (error instanceof Error && / simulated, /.test(error.message));

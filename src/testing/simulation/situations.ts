@@ -50,5 +50,8 @@ export const situations = [
   'resume from a snapshot',
   'second process refused',
   'entries in reserved space',
+  'journal changed by another program',
+  'a line without its line feed',
+  'sync failed in another thread',
 ] as const;
 export type Situation = (typeof situations)[number];

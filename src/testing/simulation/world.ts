@@ -27,6 +27,8 @@ export const checkers = [
   'session-is-listed',
   'damage-is-refused',
   'one-writer',
+  'own-journal',
+  'reserve-is-used',
   'known-end',
   'settles',
 ] as const;

@@ -5,6 +5,17 @@ import type { World } from '../world.js';
 import { acknowledgedPart, checkListed, markOf, SESSION_ID } from './journal.js';
 
 /**
+ * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an old one and lines
+ * behind the zeros. All that was acknowledged is good, and can be forked.
+ */
+export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
+  const { zeros, acknowledged } = world;
+  if (kind !== 'damaged' || place === null || place.seq < Math.max(0, ...acknowledged.keys())) return false;
+  const mark = markOf(world);
+  return mark === null ? zeros.has('atEnd') || zeros.has('hole') : zeros.has('hole') && mark.seq < place.seq;
+};
+
+/**
  * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
  * stay as it is. Then the damage is undone.
  *

@@ -21,6 +21,12 @@ export const markOf = (world: World): Mark | null => {
   return node?.kind === 'file' ? decodeMarks(node.content.view()) : null;
 };
 
+/** Size of the file that keeps room for the end of a session. */
+export const reservedBytes = (world: World): number => {
+  const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.reserve`]);
+  return node?.kind === 'file' ? node.content.length : 0;
+};
+
 const NEWLINE = 0x0a;
 
 /** Lines of a file that were counted already. */
@@ -92,6 +98,14 @@ export const acknowledgedPart = (
   let end = -1;
   for (let line = 0; line <= last; line++) end = node.content.view().indexOf(NEWLINE, end + 1);
   return { node, bytes: end + 1 };
+};
+
+/** Whether a whole last line misses only its line feed. */
+export const isUnended = (world: World): boolean => {
+  const content = journalOf(world)?.content;
+  return (
+    content !== undefined && /"crc":"\w{8}"}$/.test(content.view(content.length - 20).toString('latin1'))
+  );
 };
 
 /** Length of the part of the last line that has no line feed. */

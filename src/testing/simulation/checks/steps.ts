@@ -6,7 +6,7 @@ import { stepFaults } from '../../../agent/invariants/step-invariants.js';
 import type { State } from '../../../agent/state.js';
 import type { Stepped } from '../../../ports/session.js';
 import type { Life } from '../life.js';
-import type { World } from '../world.js';
+import type { CallRecord, World } from '../world.js';
 import { checkDurable } from './journal.js';
 
 /** Looks at every step of a life, after its event was acknowledged. */
@@ -47,6 +47,7 @@ export const recordCalls = (world: World, event: Event): void => {
         ...{ tool, input: JSON.stringify(input), approval: 'none', askedIn: 0, ranIn: 0 },
         ...{ isStarted: false, effects: 0, result: null, isCompleted: false },
       });
+  if (event.type === 'ApprovalAnswered') recordAnswer(world.calls.get(event.callId), event.answer.kind);
   if (event.type === 'ToolStarted') markCall(world, event.callId, 'isStarted');
   if (event.type === 'ToolCompleted') {
     markCall(world, event.callId, 'isCompleted');
@@ -63,6 +64,11 @@ export const recordCalls = (world: World, event: Event): void => {
       world.violate('result-is-true', `${event.callId} is said to be done, and has had no effect`);
   }
   if (event.type === 'CompactionCompleted') world.meet('compaction completed');
+};
+
+/** The first answer counts. */
+const recordAnswer = (record: CallRecord | undefined, kind: 'allow' | 'deny'): void => {
+  if (record?.approval === 'asked') record.approval = kind === 'allow' ? 'allowed' : 'denied';
 };
 
 const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted'): void => {
@@ -85,6 +91,13 @@ const recordActions = (world: World, actions: readonly Action[]): void => {
 
 const withdraw = (world: World, text: string): void => {
   for (const input of world.inputs.values()) if (text.includes(input.text)) input.isWithdrawn = true;
+};
+
+/** Items of the queue that an edit removes, those included that arrived while the user made it. */
+const recordRemoved = (world: World, event: Event, before: State | null): void => {
+  if (event.type !== 'EditQueue' || before === null) return;
+  const kept = new Set(event.items.map(({ text }) => text));
+  for (const { text } of before.session.queue) if (!kept.has(text)) withdraw(world, text);
 };
 
 const meetState = (world: World, state: State): void => {
@@ -114,9 +127,15 @@ export const stepWatcher = (life: Life, opened: () => State | null): ((stepped: 
         ...requiredRequestFaults(before, event, stepped),
       ])
         world.violate('machine-rules', fault);
+    if (life.restoreJournal !== null && seq !== null)
+      world.violate(
+        'own-journal',
+        `${event.type} was acknowledged after another program changed the journal`,
+      );
     if (life.hasFailedToWrite)
       world.violate('no-effect-after-failed-write', `${event.type} after the journal has failed`);
     recordCalls(world, event);
+    recordRemoved(world, event, before);
     recordActions(world, actions);
     watchTimers(life, event, actions);
     meetState(world, state);

@@ -5,7 +5,7 @@ export type Caller = {
   readonly disk: Disk;
   readonly isDead: boolean;
   /** Called before each operation; returns the code of the error with which it fails. May end the life. */
-  enter(operation: string, bytes: number): string | null;
+  enter(operation: string, isBlocking: boolean): string | null;
   /** Time that an operation takes: at once if the caller blocks. */
   block(): void;
   wait(): Promise<void>;

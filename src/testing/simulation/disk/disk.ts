@@ -1,5 +1,5 @@
 import type { Choices } from '../choices.js';
-import { GrowingBytes } from './growing-bytes.js';
+import { GrowingBytes, keepBytes } from './growing-bytes.js';
 
 /**
  * A file system in memory that knows what is durable.
@@ -68,7 +68,7 @@ export type Zeros = 'none' | 'atEnd' | 'hole';
 
 /** What remains of a write that the power cut interrupted. */
 const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
-  const kept = choices.below(bytes.length + 1);
+  const kept = choices.chance(0.1) ? Math.max(0, bytes.length - 1) : choices.below(bytes.length + 1);
   file.write(bytes.subarray(0, kept), at);
   if (!choices.chance(0.3)) return 'none';
   // the size was extended, but not every sector got its data
@@ -154,7 +154,7 @@ export class Disk {
   }
 
   write(file: FileNode, bytes: Uint8Array, position: number, at: number): void {
-    const change: Change = { kind: 'write', bytes: Buffer.from(bytes), at: position };
+    const change: Change = { kind: 'write', bytes: keepBytes(bytes), at: position };
     file.pending.push(change);
     applyChange(file.content, change);
     file.changedAt = at;
@@ -216,7 +216,7 @@ export class Disk {
     for (const change of file.pending.slice(0, kept)) applyChange(file.durable, change);
     const next = file.pending[kept];
     const zeros = next?.kind === 'write' ? tear(file.durable, next, choices, mayHaveHoles) : 'none';
-    file.content = new GrowingBytes(file.durable.view());
+    file.content = file.durable.copy();
     file.pending = [];
     return zeros;
   }

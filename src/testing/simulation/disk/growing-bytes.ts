@@ -1,32 +1,65 @@
+/** Zeros of any content, shared: space that is only reserved is never copied. */
+const ZEROS = Buffer.alloc(256 * 1024);
+/** Shorter ones are copied like other bytes. */
+const ZEROS_MIN = 4_096;
+
+/** A copy of the bytes; of many zeros, the shared ones. */
+export const keepBytes = (bytes: Uint8Array): Buffer => {
+  const { length } = bytes;
+  const areZeros =
+    length >= ZEROS_MIN && length <= ZEROS.length && ZEROS.compare(bytes, 0, length, 0, length) === 0;
+  return areZeros ? ZEROS.subarray(0, length) : Buffer.from(bytes);
+};
+
 /** The content of a file: bytes that can be written anywhere, and cut. A hole reads as zeros. */
 export class GrowingBytes {
   #bytes: Buffer;
+  /** Bytes that are stored; those after them, up to `length`, are zeros. */
+  #stored = 0;
   length = 0;
 
   constructor(content: Uint8Array = new Uint8Array()) {
     this.#bytes = Buffer.from(content);
+    this.#stored = content.length;
     this.length = content.length;
+  }
+
+  /** The same content, which later changes of either one do not reach. */
+  copy(): GrowingBytes {
+    const same = new GrowingBytes(this.#bytes.subarray(0, this.#stored));
+    same.length = this.length;
+    return same;
   }
 
   write(bytes: Uint8Array, at: number): void {
     const end = at + bytes.length;
-    if (end > this.#bytes.length) {
-      const larger = Buffer.alloc(Math.max(end, this.#bytes.length * 2, 4_096));
-      this.#bytes.copy(larger, 0, 0, this.length);
-      this.#bytes = larger;
+    const isHole = bytes.buffer === ZEROS.buffer && at >= this.#stored;
+    if (!isHole) {
+      this.#store(end);
+      this.#bytes.set(bytes, at);
     }
-    this.#bytes.set(bytes, at);
     this.length = Math.max(this.length, end);
   }
 
   truncate(size: number): void {
-    if (size > this.length) this.write(new Uint8Array(size - this.length), this.length);
-    this.#bytes.fill(0, size, this.length);
+    if (size < this.#stored) this.#bytes.fill(0, size, this.#stored);
+    this.#stored = Math.min(this.#stored, size);
     this.length = size;
   }
 
   /** A view, valid until the next change. */
   view(from = 0, to = this.length): Buffer {
-    return this.#bytes.subarray(Math.min(from, this.length), Math.min(to, this.length));
+    const end = Math.min(to, this.length);
+    this.#store(end);
+    return this.#bytes.subarray(Math.min(from, this.length), end);
+  }
+
+  #store(end: number): void {
+    if (end > this.#bytes.length) {
+      const larger = Buffer.alloc(Math.max(end, this.#bytes.length * 2, 1_024));
+      this.#bytes.copy(larger, 0, 0, this.#stored);
+      this.#bytes = larger;
+    }
+    this.#stored = Math.max(this.#stored, end);
   }
 }

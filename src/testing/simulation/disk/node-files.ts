@@ -36,6 +36,7 @@ export const mountDisk = (life: number, caller: Caller): string => {
 export const unmountDisks = (): void => {
   callers.clear();
   open.clear();
+  places.clear();
   current = null;
 };
 
@@ -45,19 +46,26 @@ type Place = { readonly caller: Caller; readonly names: readonly string[]; reado
 const descriptorIn = (path: string): Open | undefined =>
   path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
 
+/** Paths that were looked up: most of them come again and again. */
+const places = new Map<string, Place | null>();
+
 const placeOf = (given: unknown): Place | null => {
   if (typeof given === 'number') {
     const found = open.get(given);
     return found === undefined ? null : { caller: found.caller, names: [], open: found };
   }
-  if (typeof given !== 'string') return null;
+  if (typeof given !== 'string' || !given.startsWith('/')) return null;
   const reached = descriptorIn(given);
   if (reached !== undefined) return { caller: reached.caller, names: [], open: reached };
-  if (!given.startsWith(ROOT)) return null;
-  const [life, ...names] = given
-    .slice(ROOT.length)
-    .split('/')
-    .filter((name) => name !== '');
+  const known = places.get(given);
+  if (known !== undefined) return known;
+  const place = given.startsWith(ROOT) ? placeBelow(given.slice(ROOT.length)) : null;
+  places.set(given, place);
+  return place;
+};
+
+const placeBelow = (path: string): Place | null => {
+  const [life, ...names] = path.split('/').filter((name) => name !== '');
   const caller = callers.get(Number(life));
   return caller === undefined ? null : { caller, names };
 };
@@ -74,7 +82,9 @@ const opened = (place: Place, path: string, flags: unknown): number => {
 
 const made = new WeakMap<Caller, DiskCalls>();
 const callsOf = (caller: Caller): DiskCalls => {
-  const calls = made.get(caller) ?? new DiskCalls(caller.disk, () => caller.now());
+  const known = made.get(caller);
+  if (known !== undefined) return known;
+  const calls = new DiskCalls(caller.disk, () => caller.now());
   made.set(caller, calls);
   return calls;
 };
@@ -155,10 +165,6 @@ const numbers = (offset: unknown, length: unknown): [number | undefined, number 
   typeof length === 'number' ? length : undefined,
 ];
 
-const WRITES = new Set(['write', 'writeFile', 'appendFile']);
-const sizeIn = (name: string, written: unknown): number =>
-  WRITES.has(name) && (typeof written === 'string' || written instanceof Uint8Array) ? written.length : 0;
-
 /** Writes the first half of the bytes; returns their number. */
 const writePart = (place: Place, [, written, offset, length, position]: readonly unknown[]): unknown => {
   const bytes = dataOf(written);
@@ -182,7 +188,7 @@ const never = (): Promise<never> => new Promise(() => undefined);
 const callLater = async (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
   const { caller } = place;
   if (caller.isDead) return never();
-  const code = caller.enter(name, sizeIn(name, args[1]));
+  const code = caller.enter(name, false);
   await caller.wait();
   if (caller.isDead) return never();
   return perform(name, place, args, code);
@@ -190,7 +196,7 @@ const callLater = async (name: string, place: Place, args: readonly unknown[]): 
 
 const callNow = (name: string, place: Place, args: readonly unknown[]): unknown => {
   const { caller } = place;
-  const code = caller.isDead ? 'EIO' : caller.enter(name, sizeIn(name, args[1]));
+  const code = caller.isDead ? 'EIO' : caller.enter(name, true);
   if (caller.isDead) throw systemError('EIO', `${name} of a process that has ended`);
   caller.block();
   if (name === 'write' && code === null && caller.writesShort()) return writePart(place, args);
@@ -217,9 +223,13 @@ const replace = (owner: Functions, name: string, make: (original: AnyFunction) =
   owner[name] = make((...args) => Reflect.apply(original, owner, args));
 };
 
+/** What a simulated process must not do to the real system. */
+const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
+
 /** A file of the real system, read at once: a simulated process must not wait for real time. */
 const realFile = async (name: string, original: AnyFunction, args: readonly unknown[]): Promise<unknown> => {
   const now: unknown = Reflect.get(fs, `${name}Sync`);
+  if (CHANGES.has(name)) throw systemError('EROFS', name);
   return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
 };
 

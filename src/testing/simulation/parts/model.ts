@@ -131,6 +131,8 @@ const pauseOrAbort = (life: Life, delayMs: number, signal: AbortSignal): Promise
   });
 
 const HOUR = 3_600_000;
+/** A reply that broke off is journaled within this time, however slow the disk is. */
+const BROKEN_MS = 1_000;
 
 const usageOf = (life: Life, request: ModelRequest) => {
   const inputTokens = Math.ceil(JSON.stringify(request.messages).length / 4);
@@ -170,6 +172,24 @@ async function* replyTo(life: Life, request: ModelRequest, signal: AbortSignal):
   yield* endingOf(life, request, end);
 }
 
+/** A reply that has broken off is not waited for: the session hears of it at once, and not by the limit for silence. */
+const expectEnd = (life: Life): void => {
+  const { world, state } = life;
+  if (state?.name !== 'CallingLlm') return;
+  const { requestId } = state;
+  life.after(BROKEN_MS, () => {
+    const now = life.state;
+    if (
+      life.hasFailedToWrite ||
+      life.hasUsedReserve ||
+      now?.name !== 'CallingLlm' ||
+      now.requestId !== requestId
+    )
+      return;
+    world.violate('settles', `the reply to ${requestId} broke off, and the session still waits for it`);
+  });
+};
+
 function* endingOf(life: Life, request: ModelRequest, end: End): Generator<ModelPiece> {
   const { world } = life;
   switch (end.kind) {
@@ -178,6 +198,7 @@ function* endingOf(life: Life, request: ModelRequest, end: End): Generator<Model
       return;
     case 'breaksOff':
       world.meet('reply broke off');
+      expectEnd(life);
       return;
     case 'throws':
       throw new Error('EPIPE: the connection is gone');

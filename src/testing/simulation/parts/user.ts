@@ -26,18 +26,15 @@ const approval = (world: World, state: State, isAllowed: boolean): Input | null 
   const { callId } = call.judged;
   const record = world.calls.get(callId);
   if (record !== undefined && record.askedIn !== world.lives) world.meet('approval answered after a resume');
-  if (record !== undefined) record.approval = isAllowed ? 'allowed' : 'denied';
   const answer = isAllowed ? ({ kind: 'allow' } as const) : ({ kind: 'deny', reason: 'no' } as const);
   return { type: 'ApprovalAnswered', batchId: state.batchId, callId, answer, scope: 'once' };
 };
 
-/** Removes the last item of the queue. */
-const shortenQueue = (world: World, { session }: State): Input => {
-  const items = session.queue.slice(0, -1);
-  const removed = session.queue.at(-1)?.text ?? '';
-  for (const input of world.inputs.values()) if (removed.startsWith(input.text)) input.isWithdrawn = true;
-  return { type: 'EditQueue', items };
-};
+/** Removes the last item of the queue that the user sees; items that arrive meanwhile go with it. */
+const shortenQueue = ({ session }: State): Input => ({
+  type: 'EditQueue',
+  items: session.queue.slice(0, -1),
+});
 
 const whileBusy = (world: World, state: State): Input => {
   const { choices } = world;
@@ -59,7 +56,7 @@ const whileBusy = (world: World, state: State): Input => {
   const [callId] = calls;
   if (kind === 'cancelTool' && callId !== undefined && state.name === 'ExecutingTools')
     return { type: 'CancelTool', batchId: state.batchId, callId };
-  if (kind === 'editQueue') return shortenQueue(world, state);
+  if (kind === 'editQueue') return shortenQueue(state);
   if (kind === 'retry') return { type: 'RetryNow' };
   if (kind === 'settings') return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
   if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };

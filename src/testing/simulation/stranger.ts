@@ -1,0 +1,74 @@
+import { SESSION_ID } from './checks/journal.js';
+import type { FileNode } from './disk/disk.js';
+import { GrowingBytes } from './disk/growing-bytes.js';
+import type { Life } from './life.js';
+import type { World } from './world.js';
+
+/**
+ * Another program changes the journal of an open session. From then on nothing more may be acknowledged. When the session
+ * has ended, the user puts the file back as it was.
+ */
+
+const FOLDER = ['home', 'state', 'sessions'];
+const NAME = `${SESSION_ID}.jsonl`;
+
+const changeContent = (world: World, file: FileNode): string => {
+  const { choices, disk } = world;
+  const { length } = file.content;
+  const at = world.wallNow();
+  switch (choices.pick('extend', 'cut', 'overwrite')) {
+    case 'extend':
+      disk.write(file, Buffer.from('{}\n'), length, at);
+      return 'appended to';
+    case 'cut':
+      disk.truncate(file, choices.below(length), at);
+      return 'cut';
+    default: {
+      const place = choices.below(length);
+      const byte = file.content.view(place, place + 1)[0] ?? 0;
+      disk.write(file, Buffer.from([byte ^ 4]), place, at);
+      return 'overwritten';
+    }
+  }
+};
+
+const changeName = (world: World, file: FileNode): string => {
+  const { choices, disk } = world;
+  const folder = disk.folderOf([...FOLDER, NAME]);
+  const at = world.wallNow();
+  const kind = choices.pick('remove', 'move', 'replace');
+  disk.setNames(folder, [{ name: NAME, node: null }], at);
+  if (kind === 'move') disk.setNames(folder, [{ name: 'moved.txt', node: file }], at);
+  if (kind === 'replace')
+    disk.write(disk.createFile([...FOLDER, NAME], at), file.content.view(0, file.content.length >> 1), 0, at);
+  return `${kind}d`;
+};
+
+/** Changes the journal, and lets the life know what it must notice; the life's `restoreJournal` undoes it. */
+export const changeJournal = (life: Life): void => {
+  const { world } = life;
+  const { disk, timeline } = world;
+  const file = disk.find([...FOLDER, NAME]);
+  if (file?.kind !== 'file' || file.content.length === 0) return;
+  timeline.pass(2); // a change within the same millisecond has the same time, and is not to be seen
+  const before = Buffer.from(file.content.view());
+  const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(world, file);
+  world.say(`another program has ${how} the journal`);
+  world.meet('journal changed by another program');
+  life.restoreJournal = () => {
+    life.restoreJournal = null;
+    file.content = new GrowingBytes(before);
+    file.durable = new GrowingBytes(before);
+    file.pending = [];
+    const folder = disk.folderOf([...FOLDER, NAME]);
+    disk.setNames(
+      folder,
+      [
+        { name: NAME, node: file },
+        { name: 'moved.txt', node: null },
+      ],
+      world.wallNow(),
+    );
+    disk.sync(folder);
+  };
+};
