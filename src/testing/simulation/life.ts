@@ -31,6 +31,8 @@ export class Life implements Caller {
   doing: Doing = 'creating';
   /** The state after the last durable step; null before the session is open. */
   state: State | null = null;
+  /** Entries are being written. */
+  isAppending = false;
   /** A write of the journal has failed. */
   hasFailedToWrite = false;
   /** The disk is full, and entries are in reserved space: they are durable, but nothing may be started any more. */
@@ -41,8 +43,9 @@ export class Life implements Caller {
   restoreJournal: (() => void) | null = null;
   /** Meets no faults: it only looks. */
   isQuiet = false;
-  /** Requests that nobody has aborted. */
+  /** Requests that nobody has aborted, and all. */
   requests = 0;
+  requestsMade = 0;
   /** Steady time at which timers were set, and their delays. */
   readonly timers = new Map<string, { readonly at: number; readonly delayMs: number }>();
   readonly #crash: CrashPlan | null;

@@ -39,6 +39,7 @@ const watchedJournal = (life: Life, journal: Journal): Journal => ({
     return journal.full ?? null;
   },
   append: async (drafts) => {
+    life.isAppending = true;
     try {
       await journal.append(drafts);
       if ((journal.full ?? null) === null) return;
@@ -48,6 +49,8 @@ const watchedJournal = (life: Life, journal: Journal): Journal => ({
       life.hasFailedToWrite = true;
       if (!life.isDead) await checkRefusal(life, journal, drafts, error);
       throw error;
+    } finally {
+      life.isAppending = false;
     }
   },
 });

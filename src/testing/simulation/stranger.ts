@@ -12,11 +12,12 @@ import type { World } from './world.js';
 const FOLDER = ['home', 'state', 'sessions'];
 const NAME = `${SESSION_ID}.jsonl`;
 
-const changeContent = (world: World, file: FileNode): string => {
+/** Bytes that are overwritten while a write is under way have its time: the next opening finds them, not this process. */
+const changeContent = ({ world, isAppending }: Life, file: FileNode): string => {
   const { choices, disk } = world;
   const { length } = file.content;
   const at = world.wallNow();
-  switch (choices.pick('extend', 'cut', 'overwrite')) {
+  switch (isAppending ? choices.pick('extend', 'cut') : choices.pick('extend', 'cut', 'overwrite')) {
     case 'extend':
       disk.write(file, Buffer.from('{}\n'), length, at);
       return 'appended to';
@@ -52,7 +53,7 @@ export const changeJournal = (life: Life): void => {
   if (file?.kind !== 'file' || file.content.length === 0) return;
   timeline.pass(2); // a change within the same millisecond has the same time, and is not to be seen
   const before = Buffer.from(file.content.view());
-  const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(world, file);
+  const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(life, file);
   world.say(`another program has ${how} the journal`);
   world.meet('journal changed by another program');
   life.restoreJournal = () => {

@@ -177,8 +177,10 @@ const expectEnd = (life: Life): void => {
   const { world, state } = life;
   if (state?.name !== 'CallingLlm') return;
   const { requestId } = state;
+  const { requestsMade } = life;
   life.after(BROKEN_MS, () => {
     const now = life.state;
+    if (life.requestsMade > requestsMade) return; // the session was opened again
     if (
       life.hasFailedToWrite ||
       life.hasUsedReserve ||
@@ -240,6 +242,7 @@ export const simulatedModel = (life: Life): Model => ({
   async *stream(request, signal) {
     life.point('a request');
     if (life.isDead) await new Promise(() => undefined);
+    life.requestsMade += 1;
     const isMain = request.tools.length > 0;
     if (isMain) life.requests += 1;
     let isOpen = isMain;
