@@ -128,8 +128,10 @@ export class SimulatedSession {
   }
 
   #mayMeetRival(): boolean {
-    const { doing, world, restoreJournal } = this.#life;
+    const { doing, world, restoreJournal, hasMetDiskFault } = this.#life;
     if (doing !== 'running' || this.#isOver || world.isHealed || restoreJournal !== null) return false;
+    // a holder without a socket is told by its pid, and all simulated processes have the same
+    if (hasMetDiskFault) return false;
     return world.choices.chance(0.003);
   }
 
@@ -180,7 +182,7 @@ export class SimulatedSession {
   /** Looks at the session before it is opened: without faults, in a process of its own. */
   async #inspect(): Promise<void> {
     const { world } = this;
-    if (!world.isCreated || !world.choices.chance(0.1)) return;
+    if (!world.isCreated || !world.choices.chance(0.2)) return;
     const [life, process] = [this.#life, this.#process];
     const folder = this.#begin(this.#newLife(true));
     this.#life.isQuiet = true;

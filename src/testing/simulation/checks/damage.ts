@@ -2,7 +2,7 @@ import { fileJournals } from '../../../journal/file-store.js';
 import { JournalError } from '../../../journal/journal-error.js';
 import { GrowingBytes } from '../disk/growing-bytes.js';
 import type { World } from '../world.js';
-import { acknowledgedPart, checkListed, markOf, SESSION_ID } from './journal.js';
+import { acknowledgedPart, checkListed, endOfLine, markOf, SESSION_ID } from './journal.js';
 
 /**
  * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an old one and lines
@@ -27,9 +27,11 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   const { node, bytes } = part;
   const before = Buffer.from(node.content.view());
   const damaged = Buffer.from(before);
-  const at = world.choices.below(bytes - 1);
   const mark = markOf(world);
   const isOld = mark !== null && mark.seq < Math.max(...world.acknowledged.keys());
+  // only the lines themselves tell of damage behind an old mark
+  const from = isOld && world.choices.chance(0.7) ? endOfLine(node, mark.seq) : 0;
+  const at = from + world.choices.below(bytes - 1 - from);
   const length = isOld ? 1 : world.choices.pick(1, 8, 600);
   // the last line feed stays: without it nobody can know that the line was whole
   for (let index = at; index < Math.min(at + length, bytes - 1); index++)

@@ -95,9 +95,14 @@ export const acknowledgedPart = (
   const node = journalOf(world);
   const last = Math.max(0, ...world.acknowledged.keys());
   if (node === undefined || last === 0) return null;
+  return { node, bytes: endOfLine(node, last) };
+};
+
+/** Offset after the line of an entry; 0 is the header. */
+export const endOfLine = ({ content }: FileNode, seq: number): number => {
   let end = -1;
-  for (let line = 0; line <= last; line++) end = node.content.view().indexOf(NEWLINE, end + 1);
-  return { node, bytes: end + 1 };
+  for (let line = 0; line <= seq; line++) end = content.view().indexOf(NEWLINE, end + 1);
+  return end + 1;
 };
 
 /** Whether a whole last line misses only its line feed. */
