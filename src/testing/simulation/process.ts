@@ -6,7 +6,7 @@ import type { Header, Journal, JournalStore } from '../../ports/journal.js';
 import type { Job, Jobs } from '../../ports/tool.js';
 import { createRuntime, type LocalRuntime } from '../../runtime/local-runtime.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
-import { recordCalls } from './checks/steps.js';
+import { recordUnacknowledged } from './checks/steps.js';
 import type { Life } from './life.js';
 import { simulatedHooks } from './parts/hooks.js';
 import { SUMMARISE, simulatedModel } from './parts/model.js';
@@ -93,7 +93,7 @@ const watchedStore = (life: Life, folder: string, onOpened: (state: State) => vo
       const opened = await store.open(sessionId, { visit, visitLast: 0 });
       if (opened.journal.seq > 0 && first > 1) life.world.meet('resume from a snapshot');
       checkReplay(life.world, opened.journal.seq, opened.state);
-      for (const event of unacknowledgedIn(life.world, opened.journal.seq)) recordCalls(life.world, event);
+      recordUnacknowledged(life.world, unacknowledgedIn(life.world, opened.journal.seq));
       if (opened.tornTail !== null) life.world.meet('torn tail');
       onOpened(opened.state);
       return { ...opened, journal: watchedJournal(life, opened.journal) };

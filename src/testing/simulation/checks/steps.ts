@@ -40,7 +40,7 @@ const watchTimers = (life: Life, event: Event, actions: readonly Action[]): void
 };
 
 /** Notes what an event says about tool calls. */
-export const recordCalls = (world: World, event: Event): void => {
+const recordCalls = (world: World, event: Event): void => {
   if (event.type === 'LlmCompleted')
     for (const { callId, tool, input } of event.calls)
       world.calls.set(callId, {
@@ -98,6 +98,15 @@ const recordRemoved = (world: World, event: Event, before: State | null): void =
   if (event.type !== 'EditQueue' || before === null) return;
   const kept = new Set(event.items.map(({ text }) => text));
   for (const { text } of before.session.queue) if (!kept.has(text)) withdraw(world, text);
+};
+
+/** Notes events that a crash left in the file, and that nobody was told of. */
+export const recordUnacknowledged = (world: World, events: readonly Event[]): void => {
+  const last = world.acknowledged.get(Math.max(0, ...world.acknowledged.keys()));
+  for (const event of events) {
+    recordCalls(world, event);
+    recordRemoved(world, event, last?.state ?? null);
+  }
 };
 
 const meetState = (world: World, state: State): void => {
