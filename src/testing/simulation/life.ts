@@ -14,9 +14,12 @@ type Doing = 'creating' | 'opening' | 'running';
 
 /**
  * The process crashes at the n-th point: counted from its start, from the moment at which its session is open, or of
- * those points at which the session is in a state.
+ * those points at which the session is in a state, or at which entries were written and are not durable yet.
  */
-export type CrashPlan = { readonly from: 'opening' | 'running' | StateName; readonly points: number };
+export type CrashPlan = {
+  readonly from: 'opening' | 'running' | 'syncing' | StateName;
+  readonly points: number;
+};
 
 /**
  * One process, from its start to its end. After its end nothing of it has an effect: what it waits for never comes.
@@ -74,13 +77,14 @@ export class Life implements Caller {
   /** A point at which the process may crash. */
   point(place: string): void {
     if (this.isDead || this.world.isHealed || this.#crash === null) return;
-    if (!this.#counts(this.#crash)) return;
+    if (!this.#counts(this.#crash, place)) return;
     this.#points += 1;
     if (this.#points === this.#crash.points) this.die(place);
   }
 
-  #counts({ from }: CrashPlan): boolean {
+  #counts({ from }: CrashPlan, place: string): boolean {
     if (from === 'opening') return true;
+    if (from === 'syncing') return place === 'fdatasync';
     return this.doing === 'running' && (from === 'running' || this.state?.name === from);
   }
 

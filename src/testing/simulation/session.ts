@@ -57,6 +57,7 @@ export class SimulatedSession {
       'PostToolsHook',
       'Error',
       'Compacting',
+      'syncing',
     );
     const points = choices.between(
       1,

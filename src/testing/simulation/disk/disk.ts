@@ -68,7 +68,7 @@ export type Zeros = 'none' | 'atEnd' | 'hole';
 
 /** What remains of a write that the power cut interrupted. */
 const tear = (file: GrowingBytes, { bytes, at }: Write, choices: Choices, mayHaveHoles: boolean): Zeros => {
-  const kept = choices.chance(0.1) ? Math.max(0, bytes.length - 1) : choices.below(bytes.length + 1);
+  const kept = choices.chance(0.3) ? Math.max(0, bytes.length - 1) : choices.below(bytes.length + 1);
   file.write(bytes.subarray(0, kept), at);
   if (!choices.chance(0.3)) return 'none';
   // the size was extended, but not every sector got its data
