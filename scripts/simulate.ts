@@ -3,7 +3,7 @@
  * their rate and how often each situation occurred. `--planted` looks instead after how many sessions each planted fault
  * is found. Ends with 1 if a promise was broken, or if a situation never occurred.
  */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { SimulationFailure, SimulationReport } from '../src/testing/simulation/report.js';
@@ -23,8 +23,11 @@ const sessions = Number(values.sessions);
 const seed = Number(values.seed);
 const threads = Number(values.threads);
 
-const commit = (): string =>
-  execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', stdio: 'pipe' }).trim();
+/** Unknown outside of a git repository. */
+const commit = (): string => {
+  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : 'unknown';
+};
 
 const describeFailure = ({ seed: failed, checker, text, trace }: SimulationFailure): string =>
   [

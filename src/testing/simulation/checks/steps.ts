@@ -3,6 +3,7 @@ import type { Event } from '../../../agent/event.js';
 import { requiredRequestFaults } from '../../../agent/invariants/required-requests.js';
 import { stateFaults } from '../../../agent/invariants/state-invariants.js';
 import { stepFaults } from '../../../agent/invariants/step-invariants.js';
+import { step } from '../../../agent/machine.js';
 import type { State } from '../../../agent/state.js';
 import type { Stepped } from '../../../ports/session.js';
 import type { Life } from '../life.js';
@@ -102,10 +103,14 @@ const recordRemoved = (world: World, event: Event, before: State | null): void =
 
 /** Notes events that a crash left in the file, and that nobody was told of. */
 export const recordUnacknowledged = (world: World, events: readonly Event[]): void => {
-  const last = world.acknowledged.get(Math.max(0, ...world.acknowledged.keys()));
+  let before = world.acknowledged.get(Math.max(0, ...world.acknowledged.keys()))?.state ?? null;
   for (const event of events) {
     recordCalls(world, event);
-    recordRemoved(world, event, last?.state ?? null);
+    recordRemoved(world, event, before);
+    if (before === null) continue;
+    const stepped = step(before, event);
+    recordActions(world, stepped.actions);
+    before = stepped.state;
   }
 };
 
