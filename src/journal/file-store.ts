@@ -166,9 +166,12 @@ const openSession = async <M extends MachineTypes>(
     // The process that created the folder may have been killed before its name was durable; so with the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { tornTail, ...found } = await closingOnFailure(handle, () =>
-      recover({ handle, path, sessionId, machine, visit, foldLast }),
-    );
+    const { tornTail, ...found } = await closingOnFailure(handle, async () => {
+      const recovered = await recover({ handle, path, sessionId, machine, visit, foldLast });
+      // The last lines may be those of a killed process, and not durable. Their mark is going to be.
+      await handle.datasync();
+      return recovered;
+    });
     const { past } = found;
     const blobs = fileBlobs(folder);
     const parts = { path, handle, lock, blobs, checkEvery, plan, ...found };

@@ -44,8 +44,8 @@ const earlierFaults: readonly PlantedFault[] = [
     ],
   ),
   fault('a clock that was set back makes a retry longer after a resume', 'agent/moves/common/timers.ts', [
-    'timerFrom(timerId, at, clamp(dueAt - at, delayMs));',
-    'timerFrom(timerId, at, Math.max(0, dueAt - at));',
+    'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
+    'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
   ]),
   fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
     "if (ended === 'yes') return this.#damaged(why);",
@@ -92,6 +92,11 @@ const journalFaults: readonly PlantedFault[] = [
     'if (!isNew && durable.has(folder)) return;',
     'if (!isNew) return;',
   ]),
+  fault(
+    'lines that a killed process has written are not made durable before their mark',
+    'journal/file-store.ts',
+    ['      await handle.datasync();\n', ''],
+  ),
   fault('the name of a journal that a killed process has made is not made durable', 'journal/file-store.ts', [
     '  await closingOnFailure(journal, () => syncFolder(dirname(path)));\n',
     '',
@@ -153,8 +158,8 @@ const laterFaults: readonly PlantedFault[] = [
     'if (journal === null) return null;',
   ]),
   fault('a snapshot counts as the end of the journal', 'journal/write/recover-file.ts', [
-    '      : JournalScan.after(handle, path, end, loaded.point);',
-    '      : JournalScan.after(handle, path, loaded.point.size, loaded.point);',
+    '      : JournalScan.after(handle, path, end, start.point);',
+    '      : JournalScan.after(handle, path, start.point.size, start.point);',
   ]),
 ];
 
