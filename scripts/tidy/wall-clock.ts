@@ -10,6 +10,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'src/sandbox/session/stale-folders.ts',
   'src/workspace/git/known-repository.ts',
   'src/workspace/git/refs.ts',
+  'src/workspace/git/scratch-folder.ts',
   'src/workspace/formatters/formatter-reach.ts',
 
   'src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
