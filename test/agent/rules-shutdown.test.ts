@@ -170,7 +170,7 @@ check([
     return [
       {
         rule: 'time-while-stopped',
-        title: `the time in which nobody ran is not taken from the time limit, with a clock set by ${jump}`,
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from the time limit`,
         given: 'C[u]',
         settings: TIMED,
         send: [resumed],
@@ -180,7 +180,7 @@ check([
       },
       {
         rule: 'time-while-stopped',
-        title: `the time in which nobody ran is not taken from the wait before a retry, with a clock set by ${jump}`,
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from the wait before a retry`,
         given: 'Er',
         send: [{ ...resumed, stoppedAt: g.NOW + 400 }],
         state: 'Er',
