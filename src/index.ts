@@ -47,4 +47,6 @@ export type { Model, ModelFacts, ModelPiece, ModelRequest } from './ports/model.
 export type { Runtime } from './ports/runtime.js';
 export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session.js';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from './ports/tool.js';
+export type { HookMoment } from './ports/user-hooks.js';
 export { builtinTools } from './tools/builtin-tools.js';
+export type { CommandHook, FunctionHook, HookResult, SessionHook } from './user-hooks/session-hooks.js';

@@ -143,7 +143,7 @@ export const faultsInTurns: readonly Fault[] = [
     name: 'a queue that is released is not sent',
     file: 'src/agent/moves/turn.ts',
     edits: [
-      { from: "go({ ...ended.state, next: 'sendQueue' })", to: "go({ ...ended.state, next: 'rest' })" },
+      { from: "queue.length > 0 ? 'sendQueue' : 'sendAgain'", to: "queue.length > 0 ? 'rest' : 'sendAgain'" },
     ],
     why: 'what was typed meanwhile waits for ever',
     caughtBy: explorer('everything'),

@@ -41,6 +41,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   'ask.ts': 6.8,
   testing: 7,
   mcp: 5.2,
+  'user-hooks': 5.3,
   'mcp-server': 8.7,
   inspector: 7,
   restate: 7,

@@ -183,7 +183,7 @@ export class SessionUpdates {
   }
 
   #showText(text: string, event: Stepped['event']): void {
-    const id = 'requestId' in event ? event.requestId : undefined;
+    const id = 'requestId' in event ? (event.requestId ?? undefined) : undefined;
     this.#push(textUpdate('agent_message_chunk', text, id));
   }
 

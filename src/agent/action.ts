@@ -119,5 +119,6 @@ export type NoticeKind =
   | 'formatted'
   | 'nothingToDo'
   | 'retryLast'
-  | 'compacted';
+  | 'compacted'
+  | 'hook';
 export type ActionType = Action['type'];

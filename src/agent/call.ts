@@ -1,4 +1,5 @@
 import type { Image, JsonObject } from './message.js';
+import type { HookVerdicts } from './values/hook-verdict.js';
 import type { Usage } from './values/usage.js';
 
 /** After an interruption a `pure` call may run again, a `probeable` one can be checked, an `opaque` one never reruns. */
@@ -97,6 +98,8 @@ export type JudgedCall = {
   readonly facts: CallFacts;
   /** The tool's title of the call: one line for people. `titleOf` makes one for calls without it. */
   readonly title?: string;
+  /** What hooks said before the call; absent if none ran. */
+  readonly hooks?: HookVerdicts;
 };
 
 /** How a started call ended. */
@@ -133,6 +136,8 @@ export type CallOutcome = {
   readonly seen?: readonly SeenFile[];
   /** Usage of a spending call, however it ended. */
   readonly usage?: Usage;
+  /** What hooks said after the call; absent if none ran. */
+  readonly hooks?: HookVerdicts;
 };
 
 /** A tool's preview of a call: its change, a refusal, or nothing. */

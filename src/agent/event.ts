@@ -1,6 +1,7 @@
 import type { CallOutcome, CallPreview, JudgedCall, SeenFile } from './call.js';
 import type { AssistantMessage, Image } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
+import type { HookVerdicts, ReportedMoment } from './values/hook-verdict.js';
 import type { Limit } from './values/limit.js';
 import type { Prices, Usage } from './values/usage.js';
 
@@ -104,6 +105,8 @@ export type LlmEvent =
         readonly stopReason: StopReason;
         readonly usage: Usage;
         readonly firstPieceAt?: number;
+        /** What hooks said about the end of the turn; absent if none ran. */
+        readonly hooks?: HookVerdicts;
       }
     >
   | Of<
@@ -185,17 +188,36 @@ export type OtherEvent =
   | Of<'TimerFired', { readonly timerId: string }>
   | Of<
       'CompactionCompleted',
-      { readonly compactionId: string; readonly summary: string; readonly usage: Usage }
+      {
+        readonly compactionId: string;
+        readonly summary: string;
+        readonly usage: Usage;
+        readonly hooks?: HookVerdicts;
+      }
     >
   | Of<
       'CompactionFailed',
-      { readonly compactionId: string; readonly message: string; readonly usage: Usage | null }
+      {
+        readonly compactionId: string;
+        readonly message: string;
+        readonly usage: Usage | null;
+        readonly hooks?: HookVerdicts;
+      }
     >
   /**
    * Late usage of a request, compaction or hook, by its id. `fault`: a message for the user about a report that can't be
    * counted; `usage` is then empty, at an unknown price.
    */
   | Of<'UsageReported', { readonly usageId: string; readonly usage: Usage; readonly fault?: string }>
+  /** Hooks of the user ran. `requestId`: the request that waits for them, or null. */
+  | Of<
+      'UserHooksRan',
+      {
+        readonly moment: ReportedMoment;
+        readonly requestId: string | null;
+        readonly verdicts: HookVerdicts;
+      }
+    >
   /**
    * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before it. The time since
    * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs.

@@ -7,7 +7,7 @@ import type { State, TransientState } from './state.js';
 
 /** The names of the machine, each with one line of documentation. The table is in table.ts. */
 
-type DefaultEvent = 'ShutdownRequested' | 'SettingsChanged' | 'UsageReported' | 'Resumed';
+type DefaultEvent = 'ShutdownRequested' | 'SettingsChanged' | 'UsageReported' | 'UserHooksRan' | 'Resumed';
 export type AgentTable = Table<State, Event, Action, TransientState['name'], DefaultEvent>;
 
 /** Makes the machine from its table. */
@@ -25,7 +25,7 @@ export const agentMachine = machine<State, Event, Action>()({
     'BudgetExceeded',
     'Failed',
   ],
-  defaults: ['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed'],
+  defaults: ['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'UserHooksRan', 'Resumed'],
   ends: ['ShuttingDown'],
   states: {
     Ready: 'made, not yet opened',
@@ -78,6 +78,7 @@ export const agentMachine = machine<State, Event, Action>()({
     CompactionCompleted: 'the summary is there',
     CompactionFailed: 'the summary could not be made',
     UsageReported: 'usage came late',
+    UserHooksRan: 'hooks of the user ran',
     Resumed: 'the session was opened again',
   },
 });

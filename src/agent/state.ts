@@ -5,6 +5,7 @@ import type { HookEffect, ModelError, QueuedInput, StopReason } from './event.js
 import type { AssistantMessage } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 import type { FailureKind, FailureOrigin } from './values/failure-origin.js';
+import type { HookVerdicts } from './values/hook-verdict.js';
 import type { Limit } from './values/limit.js';
 import type { CancelCause, StopCause } from './values/stop-cause.js';
 import type { Usage } from './values/usage.js';
@@ -35,6 +36,8 @@ export type TurnProgress = {
   readonly timeLimit: Timer | null;
   /** Limits that the user was already warned about. */
   readonly warned: readonly Dimension[];
+  /** Turns in a row that began because a hook objected to the end of the one before; absent: none. */
+  readonly objections?: number;
 };
 
 /** The data that every state carries. */
@@ -174,11 +177,16 @@ export type PendingReply = {
   readonly shown: string;
   readonly draining: CancelCause | null;
   readonly requestId: string;
+  readonly hooks: HookVerdicts;
 };
 
 export type TransientState =
   | Named<'ProcessingLlmResponse', { readonly reply: PendingReply }>
-  | Named<'EndOfTurn', { readonly cause: 'answer' | 'empty' | 'refused' | 'truncated' }>
+  /** `objected`: a hook wants the model to go on. */
+  | Named<
+      'EndOfTurn',
+      { readonly cause: 'answer' | 'empty' | 'refused' | 'truncated'; readonly objected?: 'yes' }
+    >
   | Named<'ToolUseRequested', { readonly reply: PendingReply }>
   | Named<'CheckingForCancellation', { readonly reply: PendingReply }>
   | Named<'CheckingBudget'>

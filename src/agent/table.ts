@@ -18,6 +18,7 @@ import * as cancel from './moves/tools/cancel-tools.js';
 import * as settle from './moves/tools/finish-batch.js';
 import { startBatch } from './moves/tools/start-calls.js';
 import * as turn from './moves/turn.js';
+import { hearHooks } from './moves/user-hooks.js';
 import type { AgentTable } from './spec.js';
 
 /**
@@ -228,7 +229,7 @@ export const table: AgentTable = {
 
     EndOfTurn: {
       always: [
-        { when: turn.queueWaits, to: 'WaitingForUserInput', then: turn.endTurnAndSendQueue },
+        { when: turn.nextTurnWaits, to: 'WaitingForUserInput', then: turn.endTurnAndBeginNext },
         { when: budget.sessionIsSpent, to: 'WaitingForUserInput', then: turn.endTurnAtLimit },
         { to: 'WaitingForUserInput', then: turn.endTurn },
       ],
@@ -416,6 +417,7 @@ export const table: AgentTable = {
     ShutdownRequested: { to: 'ShuttingDown', then: shutdown.shutDown },
     SettingsChanged: { stay: changeSettings },
     UsageReported: { stay: countReported },
+    UserHooksRan: { stay: hearHooks },
     Resumed: { stay: resume.goOn },
   },
 };

@@ -30,17 +30,19 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
 /** The session with parts of its turn changed. */
 export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): SessionData => {
   const { turn } = session;
+  const changed = {
+    turnId: or(parts.turnId, turn.turnId),
+    rounds: or(parts.rounds, turn.rounds),
+    truncations: or(parts.truncations, turn.truncations),
+    streaks: or(parts.streaks, turn.streaks),
+    finishing: or(parts.finishing, turn.finishing),
+    startedAt: or(parts.startedAt, turn.startedAt),
+    timeLimit: or(parts.timeLimit, turn.timeLimit),
+    warned: or(parts.warned, turn.warned),
+  };
+  const { objections = turn.objections } = parts;
   return changeSession(session, {
-    turn: {
-      turnId: or(parts.turnId, turn.turnId),
-      rounds: or(parts.rounds, turn.rounds),
-      truncations: or(parts.truncations, turn.truncations),
-      streaks: or(parts.streaks, turn.streaks),
-      finishing: or(parts.finishing, turn.finishing),
-      startedAt: or(parts.startedAt, turn.startedAt),
-      timeLimit: or(parts.timeLimit, turn.timeLimit),
-      warned: or(parts.warned, turn.warned),
-    },
+    turn: objections === undefined ? changed : { ...changed, objections },
   });
 };
 

@@ -15,6 +15,7 @@ import { createModels, type Models } from '../runtime/model/session-models.js';
 import { newSessionId } from '../runtime/session-id.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';
+import type { SessionHook } from '../user-hooks/session-hooks.js';
 import { createApprovals, type OnApproval, together } from './approvals.js';
 import { reportThrough } from './report-error.js';
 import { connect, type Session } from './session.js';
@@ -43,6 +44,8 @@ export type AgentOptions = {
   readonly tools?: readonly Tool[];
   /** Tools in addition to `tools` or the built-in ones. */
   readonly moreTools?: readonly Tool[];
+  /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
+  readonly hooks?: readonly SessionHook[];
   /** Gives the model the tool `task`: other agents that only read, with sessions of their own. Default: no. */
   readonly tasks?: boolean;
   /** Added at the end of the instructions of each new session. Default: nothing. */
@@ -203,6 +206,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     clock = systemClock,
     tools,
     moreTools = [],
+    hooks = [],
     tasks = false,
     moreInstructions = '',
     passEnvironment = [],
@@ -220,7 +224,11 @@ export const createAgent = (options: AgentOptions): Agent => {
     equip: async ({ workspace }, sessionId, startedBy) => {
       const own = tasks && startedBy === null ? [await taskToolOf(parts, sessionId)] : [];
       const all = [...moreTools, ...own];
-      return equip(models, { tools, moreTools: all, passEnvironment, redactor, sessionId, workspace });
+      const from = startedBy === null ? 'user' : 'task';
+      return equip(models, {
+        ...{ tools, moreTools: all, passEnvironment, redactor, sessionId, workspace },
+        ...{ hooks, startedBy: from },
+      });
     },
     newSessionId: () => newSessionId(clock),
     random: Math.random,

@@ -3,6 +3,7 @@ import type { SessionDependencies } from '../runtime/dependencies.js';
 import type { Models } from '../runtime/model/session-models.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
 import type { Redactor } from '../secrets/redactor.js';
+import type { SessionHook } from '../user-hooks/session-hooks.js';
 
 export type Wanted = {
   /** Replaces the built-in tools. */
@@ -14,12 +15,14 @@ export type Wanted = {
   readonly redactor: Redactor;
   readonly sessionId: string;
   readonly workspace: string;
+  readonly hooks: readonly SessionHook[];
+  readonly startedBy: 'user' | 'task';
 };
 
 /** Creates the dependencies of one session. */
 export const equip = async (
   models: Models,
-  { tools, moreTools, passEnvironment, redactor, sessionId, workspace }: Wanted,
+  { tools, moreTools, passEnvironment, redactor, sessionId, workspace, hooks, startedBy }: Wanted,
 ): Promise<SessionDependencies> => {
   const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
     await Promise.all([
@@ -32,6 +35,12 @@ export const equip = async (
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
   const jobs = createJobs();
+  const userHooks =
+    hooks.length === 0
+      ? null
+      : (await import('../user-hooks/session-hooks.js')).createSessionHooks(hooks, {
+          ...{ workspace, environment, sandbox, sessionId, startedBy },
+        });
   const own = tools ?? builtin?.builtinTools({ environment, sandbox }) ?? [];
   return {
     model: models.get,
@@ -40,6 +49,7 @@ export const equip = async (
     jobs,
     compactionInstructions,
     hooks: createHooks({ environment, sandbox }),
+    userHooks,
     redactor,
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/shell/earlier-commands.js');

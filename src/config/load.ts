@@ -9,12 +9,16 @@ import type { McpServer } from './mcp-servers.js';
 import { type Fault, type ParsedConfig, parseConfig } from './parse.js';
 import type { Given, Layers, Origin } from './resolve.js';
 import { settings } from './setting-table.js';
+import type { HookDeclaration } from './user-hooks.js';
 import { checkVariable } from './value.js';
 
 /** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */
 
 /** `where`: a file and its line, or a variable. */
 export type PlacedFault = { readonly where: string; readonly text: string };
+
+/** A hook in a project's file. `folder`: the folder that has `.pawl`. */
+export type ProjectHook = { readonly declaration: HookDeclaration; readonly folder: string };
 
 export type Loaded = {
   readonly layers: Omit<Layers, 'flags'>;
@@ -28,6 +32,10 @@ export type Loaded = {
   readonly mcpServers: readonly McpServer[];
   /** Project files that name MCP servers, which only `.mcp.json` may do. */
   readonly mcpRefused: readonly string[];
+  /** Hooks of the user's file. */
+  readonly userHooks: readonly HookDeclaration[];
+  /** Hooks of the project's files. Of equal names the nearest file has the one that counts. */
+  readonly projectHooks: readonly ProjectHook[];
 };
 
 export const CONFIG_BYTES_MAX = 16 * 1024;
@@ -65,11 +73,12 @@ type Read = {
   readonly given: readonly Given[];
   readonly rules: readonly WrittenRule[];
   readonly mcpServers: readonly McpServer[];
+  readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly PlacedFault[];
   readonly there: boolean;
 };
 
-const NOTHING = { given: [], rules: [], mcpServers: [], faults: [], there: false } satisfies Read;
+const NOTHING = { given: [], rules: [], mcpServers: [], hooks: [], faults: [], there: false } satisfies Read;
 
 const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> => {
   const content = await readContent(file);
@@ -81,7 +90,7 @@ const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> 
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, mcpServers, faults }: ParsedConfig = parseConfig(content.text, (text) =>
+  const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(content.text, (text) =>
     parse(text),
   );
   const given = values.map(({ setting, value, line }) => ({
@@ -91,7 +100,7 @@ const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> 
   }));
   const place = ({ line, text }: Fault): PlacedFault => ({ where: `${file}:${line}`, text });
   const placed = rules.map(({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }));
-  return { given, rules: placed, mcpServers, faults: faults.map(place), there: true };
+  return { given, rules: placed, mcpServers, hooks, faults: faults.map(place), there: true };
 };
 
 /** Reads Pawl's own variables. Those of providers are read together with the keys. */
@@ -122,6 +131,12 @@ const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
 
+const folderOf = (file: string): string => path.dirname(path.dirname(file));
+
+const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
+  ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
+];
+
 /** Loads all layers except flags. Faulty content becomes a fault, never a rejection. `workspace`: a real path. */
 export const loadConfig = async (workspace: string, environment: ProcessEnvironment): Promise<Loaded> => {
   const mine = userFile(environment);
@@ -143,6 +158,12 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
     rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
     mcpServers: user.mcpServers,
     mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
+    userHooks: user.hooks,
+    projectHooks: nearestHooks(
+      projects.flatMap((file, index) =>
+        (project[index]?.hooks ?? []).map((declaration) => ({ declaration, folder: folderOf(file) })),
+      ),
+    ),
     refused: ofProjects.filter(({ decision }) => decision === 'allow'),
     faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
   };

@@ -5,6 +5,7 @@ import { type ReadRule, readRules } from './rules.js';
 import type { Setting, Value } from './setting.js';
 import { settings } from './setting-table.js';
 import { findLines } from './toml-lines.js';
+import { type HookDeclaration, readHookTable } from './user-hooks.js';
 import { checkValue } from './value.js';
 
 /** Parses one config.toml into settings with their line numbers. Lists all its faults. */
@@ -15,6 +16,7 @@ export type ParsedConfig = {
   readonly values: readonly { readonly setting: Setting; readonly value: Value; readonly line: number }[];
   readonly rules: readonly ReadRule[];
   readonly mcpServers: readonly McpServer[];
+  readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly Fault[];
 };
 
@@ -43,7 +45,7 @@ const shorten = (key: string): string => (key.length > NAME_MAX ? `${key.slice(0
 
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;
-  const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp'];
+  const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp', 'hook'];
   const close = key.length > NAME_MAX ? undefined : closestTo(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
   if (looksLikeSecret(name)) {
@@ -51,6 +53,9 @@ const unknownKey = (key: string): string => {
   }
   return `there is no setting ${shorten(key)}. pawl config lists them.`;
 };
+
+const tableAdvice = (key: string): string =>
+  key === 'hooks' ? ' A hook of your own is a table [hook.NAME].' : '';
 
 type Found = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
 
@@ -86,16 +91,18 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   try {
     table = parse(text);
   } catch (error) {
-    return { values: [], rules: [], mcpServers: [], faults: [syntaxFault(error)] };
+    return { values: [], rules: [], mcpServers: [], hooks: [], faults: [syntaxFault(error)] };
   }
   const values: ParsedConfig['values'][number][] = [];
   const wrong: Wrong[] = [];
   const lineOf = findLines(text, parse);
-  const { rules: written, mcp, ...others } = table;
+  const { rules: written, mcp, hook, ...others } = table;
   const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
   for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
   const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
   for (const { keys, text: why } of connected.faults) wrong.push({ line: lineOf(keys), tell: () => why });
+  const hooked = hook === undefined ? { hooks: [], faults: [] } : readHookTable(hook);
+  for (const { keys, text: why } of hooked.faults) wrong.push({ line: lineOf(keys), tell: () => why });
   for (const { key, keys, raw } of flatten(others)) {
     const line = lineOf(keys);
     const setting = settings.find((known) => known.key === key);
@@ -105,7 +112,10 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
     }
     const checked = checkValue(setting.kind, raw);
     if (checked.kind === 'ok') values.push({ setting, value: checked.value, line });
-    else wrong.push({ line, tell: () => `${key} ${checked.why}.` });
+    else wrong.push({ line, tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}` });
   }
-  return { values, rules: ruled.rules, mcpServers: connected.servers, faults: firstFaults(wrong) };
+  return {
+    ...{ values, rules: ruled.rules, mcpServers: connected.servers, hooks: hooked.hooks },
+    faults: firstFaults(wrong),
+  };
 };

@@ -128,7 +128,7 @@ export class FigureCollector {
 
   /** A delta that is not in the journal: it only tells when the reply began. */
   #hearPiece({ event }: FigureStep): void {
-    if (!('requestId' in event)) return;
+    if (!('requestId' in event) || event.requestId === null) return;
     const open = this.#requestOpen(event.requestId);
     if (open !== undefined) open.firstPieceMs ??= this.#clock.elapsed + this.#clock.since(event.at);
   }

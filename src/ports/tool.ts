@@ -82,7 +82,7 @@ export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'>
  * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text as a blob. A line in
  * square brackets is the tool's note about its output: shown only with the full output, or if the call failed.
  */
-export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen'> & {
+export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
   /** Bytes of output that `text` lacks, if the tool itself kept only a part: the model is told that they are gone. */
   readonly droppedBytes?: number;
 };

@@ -23,6 +23,7 @@ import { HookRuns } from './tools/hook-run.js';
 import { Previews } from './tools/preview.js';
 import type { StoppedCalls } from './tools/running-call.js';
 import { ToolRuns } from './tools/tool-run.js';
+import { type SessionBegin, UserHookRuns } from './user-hooks/user-hook-runs.js';
 
 const isVolatile = (event: Event): boolean =>
   event.type === 'TextDelta' ||
@@ -58,6 +59,18 @@ const endsOf = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'ou
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
+/** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
+const hooksOf = (
+  { userHooks = null, redactor }: Equipment,
+  { name, session }: State,
+  post: Post,
+): UserHookRuns | null => {
+  if (userHooks === null) return null;
+  const { batch } = session.counters;
+  const ended = name === 'ExecutingTools' || name === 'PostToolsHook' ? batch - 1 : batch;
+  return new UserHookRuns(userHooks, redactor, post, ended);
+};
+
 /** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
 export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #journal: Journal;
@@ -74,17 +87,24 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     this.#report = report;
     const post: Post = (event, applied) => this.post(event, applied);
     const session = (): State['session'] => this.state.session;
-    const tools = new ToolRuns(equipment, journal.blobs, session, post);
+    const userHooks = hooksOf(equipment, opened, post);
+    const tools = new ToolRuns(equipment, journal.blobs, { session, post, hooks: userHooks });
     const remember = (): ReturnType<typeof tools.remember> => tools.remember();
     this.#performers = {
-      models: new ModelCalls(equipment, journal.blobs, post),
-      compactions: createCompactions(equipment, post),
+      models: new ModelCalls(equipment, journal.blobs, post, userHooks, () => this.state),
+      compactions: createCompactions(equipment, post, userHooks),
       tools,
       previews: new Previews(equipment, session, remember, post),
       hooks: new HookRuns(equipment, journal, remember, post),
+      userHooks,
       timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
       shutDown: () => void this.end(null),
     };
+  }
+
+  /** Starts the hooks about the session's start. */
+  begin(source: SessionBegin): void {
+    this.#performers.userHooks?.begin(source, this.state.session.settings.model);
   }
 
   protected prepare(action: Action, state: State): readonly string[] {
@@ -197,20 +217,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * journaled.
    */
   protected async stopAll(): Promise<void> {
-    const { models, compactions, timers, tools, previews, hooks } = this.#performers;
+    const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
     timers.cancelAll();
     const { clock, jobs } = this.#equipment;
     let cancel = (): void => undefined;
     const timeIsUp = new Promise<void>((resolve) => {
       cancel = clock.after(this.state.session.settings.graceMs, resolve);
     });
-    const stopped = Promise.all([models, compactions, tools, previews, hooks].map((runs) => runs.stopAll()));
+    const stopped = Promise.all(
+      [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
+    );
     await Promise.race([stopped, timeIsUp]);
     cancel();
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#report(killed.fault);
     }
+    await userHooks?.end();
     const closed = await attempt(() => this.#equipment.close?.(this.fault !== null));
     if (closed.kind === 'fault') this.#report(closed.fault);
   }

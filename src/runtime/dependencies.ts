@@ -3,6 +3,7 @@ import type { Hooks } from '../ports/hooks.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, Tool } from '../ports/tool.js';
+import type { UserHooks } from '../ports/user-hooks.js';
 import type { Redactor } from '../secrets/redactor.js';
 
 /** The dependencies of one session, besides its journal. */
@@ -16,6 +17,8 @@ export type SessionDependencies = {
   compactionInstructions(kept: string | null): string;
   /** null: no hooks are connected, and a requested phase fails. */
   readonly hooks: Hooks | null;
+  /** The user's hooks. Absent or null: there are none. */
+  readonly userHooks?: UserHooks | null;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
   /**

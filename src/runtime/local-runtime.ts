@@ -112,9 +112,10 @@ class OpenSessions implements LocalRuntime {
       prices: needs.model(settings.model).facts.prices,
     };
     const journal = await journals.create(header);
-    this.#start(
-      new AgentSession(journal, initialState(settings), this.#gather(needs, frozen, stoppingPolicy), report),
-    );
+    const equipment = this.#gather(needs, frozen, stoppingPolicy);
+    const session = new AgentSession(journal, initialState(settings), equipment, report);
+    this.#start(session);
+    session.begin('startup');
     return sessionId;
   }
 
@@ -136,6 +137,7 @@ class OpenSessions implements LocalRuntime {
     const session = new AgentSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
+    session.begin('resume');
     await session.resume(changes, past, stoppedAt);
     return { tornTail };
   }

@@ -6,6 +6,7 @@ import type { Timers } from './timers.js';
 import type { HookRuns } from './tools/hook-run.js';
 import type { Previews } from './tools/preview.js';
 import type { ToolRuns } from './tools/tool-run.js';
+import type { UserHookRuns } from './user-hooks/user-hook-runs.js';
 
 export type Performers = {
   readonly models: ModelCalls;
@@ -13,6 +14,8 @@ export type Performers = {
   readonly tools: ToolRuns;
   readonly previews: Previews;
   readonly hooks: HookRuns;
+  /** null: the user has no hooks. */
+  readonly userHooks: UserHookRuns | null;
   readonly timers: Timers;
   readonly shutDown: () => void;
 };
@@ -72,6 +75,9 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.shutDown();
       break;
     case 'RequestApproval': // this and all that follow are for watchers
+    case 'PromptForInput':
+      performers.userHooks?.asked(action, state);
+      break;
     case 'DisplayText':
     case 'DisplayToolResult':
     case 'DisplayError':
@@ -79,7 +85,6 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'DisplayNotice':
     case 'RetractPartial':
     case 'RestoreQueue':
-    case 'PromptForInput':
       break;
     default:
       action satisfies never;

@@ -5,7 +5,7 @@ import type { ProgramPath } from '../programs/find-program.js';
 import { startProgram } from '../programs/start-program.js';
 
 /**
- * Runs one process of an external program: git or a formatter.
+ * Runs one process of an external program: git, a formatter, a hook of the user.
  *
  * 1. It leads its own session: it has no terminal, and its children end with it.
  * 2. It reads only `input`, prints at most `bytesMax`, and runs at most `deadlineMs`.
@@ -41,6 +41,11 @@ export type ProgramOrder = {
   readonly atMax: 'fail' | 'cut';
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
+  /**
+   * How long to wait for output after the process has ended, if a process that left its group keeps it open. Default: to
+   * the deadline.
+   */
+  readonly leftOpenMs?: number;
   /** Open files that the process inherits as descriptors 3, 4, … . */
   readonly descriptors?: readonly number[];
 };
@@ -143,10 +148,17 @@ export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
       settle();
       reject(new ProgramFailure('missing', `${order.program} can't be started: ${error.message}`));
     });
+    let leaving: NodeJS.Timeout | undefined;
     child.once('exit', () => {
       if (pid !== undefined) endGroup(pid);
+      if (order.leftOpenMs === undefined) return;
+      leaving = setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, order.leftOpenMs);
     });
     child.once('close', (code) => {
+      clearTimeout(leaving);
       settle();
       const cut = ending === 'tooMuch' && order.atMax === 'cut';
       if (ending !== null && !cut) reject(new ProgramFailure(ending, endingMessage(ending, order)));

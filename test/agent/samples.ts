@@ -2,6 +2,7 @@ import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
 import type { Event, EventType, On } from '../../src/agent/event.js';
 import { presetRules } from '../../src/agent/policy/rules.js';
 import { defaultSettings } from '../../src/agent/settings.js';
+import type { HookVerdicts } from '../../src/agent/values/hook-verdict.js';
 import type { Usage } from '../../src/agent/values/usage.js';
 
 /** One event of each type with everything in it that can be: nothing that a shape names stays unlooked at. */
@@ -17,6 +18,8 @@ const prices = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
 const images = [{ mediaType: 'image/png', sha256: 'ab'.repeat(32), base64: 'AAAA' }] as const;
 const metadata = { anthropic: { signature: 'sealed', nested: { deep: [1, 'two', null] } } };
 const call = { batchId: 'batch-1', callId: '1' };
+/** What one hook says. */
+const hooks: HookVerdicts = [{ hook: 'guard', decision: 'deny', reason: 'no', note: 'look', fault: 'slow' }];
 
 const outcome: CallOutcome = {
   status: 'ok',
@@ -27,6 +30,7 @@ const outcome: CallOutcome = {
   ran: 'no',
   seen: [{ path: '/project/a.ts', sha256: 'ab'.repeat(32) }],
   usage,
+  hooks,
 };
 
 const judged: JudgedCall = {
@@ -69,6 +73,7 @@ const judged: JudgedCall = {
     secret: ['/project/.netrc'],
     background: 'yes',
   },
+  hooks,
 };
 const refused: JudgedCall = {
   ...judged,
@@ -134,6 +139,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     stopReason: 'toolUse',
     usage,
     firstPieceAt: 1_699_999_999_000,
+    hooks,
   },
   LlmFailed: {
     requestId: 'req-1',
@@ -165,9 +171,14 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   },
   HookFailed: { hookId: 'hook-1', message: 'too slow' },
   TimerFired: { timerId: 'timer-1' },
-  CompactionCompleted: { compactionId: 'compaction-1', summary: 'what was', usage },
-  CompactionFailed: { compactionId: 'compaction-1', message: 'no', usage },
+  CompactionCompleted: { compactionId: 'compaction-1', summary: 'what was', usage, hooks },
+  CompactionFailed: { compactionId: 'compaction-1', message: 'no', usage, hooks },
   UsageReported: { usageId: 'req-1', usage, fault: 'it was NaN' },
+  UserHooksRan: {
+    moment: 'before-request',
+    requestId: 'req-1',
+    verdicts: hooks,
+  },
   Resumed: { epoch: 1, stoppedAt: 1_700_000_000_000 },
 };
 

@@ -1,5 +1,6 @@
 import type { Event, EventType, On, QueuedInput } from '../../src/agent/event.js';
 import type { AssistantPart } from '../../src/agent/message.js';
+import type { HookVerdicts } from '../../src/agent/values/hook-verdict.js';
 import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
 
 /**
@@ -13,6 +14,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     TextDelta req-1 "text"                      ReasoningDelta req-1 "text"
  *     ToolCallDelta req-1 edit "text"
  *     LlmCompleted req-1 [thinks "text"] [says "text"] [calls read(c1) edit(c2 b.ts)] [stop=maxTokens] [usage]
+ *         [note="text"] [deny="reason"], as a hook says at the end of a turn
  *     LlmCompleted req-1 unreadable [usage]
  *     LlmFailed req-1 overloaded "message" [retryAfter=ms] [jitter=0.5] [usage]
  *     CallPreviewed batch-1 c1 change "diff", CallPreviewed batch-1 c1 refused "reason", CallPreviewed batch-1 c1 none
@@ -27,6 +29,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     CompactionCompleted compaction-1 "summary" [usage]
  *     CompactionFailed compaction-1 "message" [usage]
  *     UsageReported req-1 usage
+ *     UserHooksRan before-request req-1 [note="text"] [deny="reason"]; the request can be none
  *
  * usage is `tokens=100+10 cost=0.01`; a reply or summary without it costs just that, everything else nothing.
  * `edit!(c1)` has arguments that are not valid; a tool other than read, grep, edit, write, bash, patch, which previews, and explore, which spends, does not exist.
@@ -72,7 +75,29 @@ const completed = (words: Words): Body<'LlmCompleted'> => {
     cut: stopReason === 'maxTokens',
     parts,
   } as const;
-  return { requestId, message, calls, stopReason, usage: usageOr(words, usualUsage) };
+  const hooks = verdictsFrom(words);
+  const told = hooks.length === 0 ? {} : { hooks };
+  return { requestId, message, calls, stopReason, usage: usageOr(words, usualUsage), ...told };
+};
+
+/** One hook says all of it. */
+const verdictsFrom = (words: Words): HookVerdicts => {
+  const [note, reason] = [words.option('note'), words.option('deny')];
+  if (note === undefined && reason === undefined) return [];
+  const noted = note === undefined ? {} : { note };
+  return [
+    reason === undefined
+      ? { hook: 'guard', decision: 'allow', ...noted }
+      : { hook: 'guard', decision: 'deny', reason, ...noted },
+  ];
+};
+
+const MOMENTS = ['session-start', 'session-end', 'after-batch', 'before-request', 'ask-user'] as const;
+
+const userHooksRan = (words: Words): Body<'UserHooksRan'> => {
+  const moment = words.one(MOMENTS);
+  const request = words.next('a request, or none');
+  return { moment, requestId: request === 'none' ? null : request, verdicts: verdictsFrom(words) };
 };
 
 const RETRYABLE = ['rateLimited', 'overloaded', 'unreachable', 'timeout'] as const;
@@ -188,5 +213,6 @@ const parsers: Parsers = {
     message: words.text(),
     usage: usageOr(words, null),
   }),
+  UserHooksRan: userHooksRan,
   UsageReported: (words) => ({ usageId: words.next('an id'), usage: usageOr(words, usualUsage) }),
 };

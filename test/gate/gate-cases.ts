@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../src/agent/message.js';
 import type { Preset } from '../../src/agent/policy/rules.js';
+import type { CommandHook } from '../../src/user-hooks/session-hooks.js';
 
 /** The table of calls and of what each preset decides about them. It holds for every face of the program. */
 
@@ -15,6 +16,15 @@ export type GateCase = {
   readonly tool: string;
   input(place: GatePlace): JsonObject;
   readonly decisions: Readonly<Record<Preset, GateDecision>>;
+};
+
+/** The hook of every face denies calls to `todo` with this text. It allows the other ones, which changes nothing. */
+const GUARDED = 'guarded by a hook';
+export const GATE_HOOK: CommandHook = {
+  name: 'gate',
+  on: 'before-tool',
+  tools: ['todo', 'write'],
+  command: `if grep -q '${GUARDED}'; then exit 2; fi; echo '{"decision":"allow"}'`,
 };
 
 type Decisions = GateCase['decisions'];
@@ -50,6 +60,7 @@ const reading: readonly GateCase[] = [
   gateCase('find-inside', 'find', { glob: '*.txt' }, ALLOWED),
   gateCase('search-inside', 'search', { pattern: 'one' }, ALLOWED),
   gateCase('search-outside', 'search', ({ outside }) => ({ pattern: 'one', path: outside }), LEAVES),
+  gateCase('denied-by-a-hook', 'todo', { items: [{ text: GUARDED, status: 'pending' }] }, all('denied')),
   gateCase('list-of-todos', 'todo', { items: [{ text: 'look', status: 'pending' }] }, ALLOWED),
   gateCase('page', 'fetch', { url: 'https://example.com/' }, LEAVES),
   gateCase('page-of-this-machine', 'fetch', { url: 'http://127.0.0.1:9/' }, LEAVES),

@@ -13,7 +13,7 @@ import type { Model } from '../../src/ports/model.js';
 import { splitLines } from '../acp/split-lines.js';
 import { StrictClient, select } from '../acp/strict-client.js';
 import { expectCode, makePlace, type Place, runPawl, startPawl } from '../e2e/pawl.js';
-import { type GateCase, type GateDecision, type GatePlace, gateCases } from './gate-cases.js';
+import { GATE_HOOK, type GateCase, type GateDecision, type GatePlace, gateCases } from './gate-cases.js';
 
 /** The faces of the program: each runs the calls of the table in a session with a preset. */
 
@@ -48,6 +48,13 @@ export const makeStage = (t: TestContext): Stage => {
   writeFileSync(path.join(place.workspace, 'a.txt'), 'one\n');
   symlinkSync(path.join(outside, 'o.txt'), path.join(place.workspace, 'link.txt'));
   execFileSync('git', ['init', '-q', place.workspace]);
+  const { name: hookName, on, tools, command } = GATE_HOOK;
+  const config = path.join(place.home, '.config/pawl');
+  mkdirSync(config, { recursive: true });
+  const lines = Object.entries({ on, tools, command }).map(
+    ([key, value]) => `${key} = ${JSON.stringify(value)}`,
+  );
+  writeFileSync(path.join(config, 'config.toml'), [`[hook.${hookName}]`, ...lines].join('\n'));
   const calls = gateCases.map(({ name, tool, input }) => ({ callId: name, tool, input: input(gate) }));
   const write = (name: string, ownCalls: readonly object[]): string => {
     const file = path.join(place.folder, name);
@@ -85,7 +92,8 @@ const prompt = async ({ place }: Stage, model: Model, preset: Preset): Promise<v
   const journals = fileJournals({ folder: stateOf(place) });
   const { workspace } = place;
   const onApproval = (): typeof NO => NO;
-  const session = await openSession({ model, journals, workspace, preset, onApproval, tasks: true });
+  const hooks = [GATE_HOOK];
+  const session = await openSession({ model, journals, workspace, preset, onApproval, hooks, tasks: true });
   await session.prompt('go');
   await session.close();
 };

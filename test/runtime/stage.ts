@@ -10,6 +10,7 @@ import type { EntryDraft, Journal, JournalStore } from '../../src/ports/journal.
 import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
 import type { Stepped } from '../../src/ports/session.js';
 import type { FileMemory, Job, Jobs, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import type { UserHooks } from '../../src/ports/user-hooks.js';
 import { createRuntime, type LocalRuntime } from '../../src/runtime/local-runtime.js';
 import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
 
@@ -156,6 +157,7 @@ export type StageOptions = {
   readonly journals?: JournalStore;
   readonly clock?: FakeClock;
   readonly hooks?: Hooks;
+  readonly userHooks?: UserHooks;
 };
 
 export const settingsOf = (own: Partial<Settings> = {}): Settings => ({
@@ -194,6 +196,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       jobs: jobsOf(jobs),
       compactionInstructions: (kept) => (kept === null ? 'summarise' : `summarise: ${kept}`),
       hooks: options.hooks ?? null,
+      userHooks: options.userHooks ?? null,
     }),
     newSessionId: () => {
       created += 1;

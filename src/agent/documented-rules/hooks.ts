@@ -84,6 +84,38 @@ export const hooks = {
       'test/agent/rules-hooks.test.ts': ['a formatter can stop the turn, too, and its note stays'],
     },
   },
+  'user-hooks-tighten': {
+    text: 'What a user’s hook says about a call is a fact of the judged call. It can deny the call or have it asked about, each time anew; it allows nothing that rules, preset or sandbox forbid. Its notes follow the result.',
+    states: ['ExecutingTools'],
+    events: ['LlmCompleted', 'ToolCompleted'],
+    tests: {
+      'test/runtime/user-hooks.test.ts': [
+        'what a hook says before a tool decides in the policy, and allows nothing',
+        'a hook cannot allow what the rules deny',
+        'a hook that asks makes the user decide, each time anew',
+        'after a tool, after a batch and before a request, remarks reach the next request',
+      ],
+    },
+  },
+  'user-hooks-report': {
+    text: 'At moments without an event of their own, what hooks say is journaled as UserHooksRan. Notes join the request that waits for them, or else the next one. A request that a hook denies is not sent, and the turn ends.',
+    states: 'every',
+    events: ['UserHooksRan', 'PolicyStopped'],
+    tests: {
+      'test/traces/hooks-of-the-user.trace': ['Hooks of the user: notes for the request that waits'],
+      'test/runtime/user-hooks.test.ts': ['a hook holds a request back, and the turn ends with its reason'],
+    },
+  },
+  'hook-objects-to-end': {
+    text: 'A hook may object to the end of a turn: another turn begins with its reason, at most three in a row without input of the user. A turn that ends at a limit ends in spite of it.',
+    states: ['EndOfTurn', 'WaitingForUserInput'],
+    events: ['LlmCompleted'],
+    tests: {
+      'test/runtime/user-hooks.test.ts': [
+        'an objection to the end of a turn begins another, three times at most',
+      ],
+    },
+  },
   'next-round': {
     text: 'After results, hooks and limits the next request is sent, with the results and what joined them.',
     states: ['CheckingBudget', 'GatheringAdditionalMessages', 'CallingLlm'],

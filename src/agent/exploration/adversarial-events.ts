@@ -183,7 +183,7 @@ const duplicatesOfCalls = (state: In<'ExecutingTools'>, at: number): readonly Ex
   return labels;
 };
 
-/** User events that most states ignore; the others are among the late ones. */
+/** Events that most states ignore; the others are among the late ones. */
 const misplaced = (at: number): readonly ExplorationEvent[] => [
   fate({ type: 'EditQueue', at, items: [] }),
   fate({ type: 'Start', at }),
@@ -191,4 +191,5 @@ const misplaced = (at: number): readonly ExplorationEvent[] => [
   fate({ type: 'RetryNow', at }),
   fate({ type: 'CompactRequested', at }),
   fate({ type: 'InputFailed', at, message: 'broken' }),
+  fate({ type: 'UserHooksRan', at, moment: 'ask-user', requestId: null, verdicts: [] }),
 ];

@@ -1,5 +1,6 @@
 import type { CallPreview, JudgedCall } from '../call.js';
 import type { Event, On } from '../event.js';
+import type { HookVerdicts } from '../values/hook-verdict.js';
 import type { Usage } from '../values/usage.js';
 import type { Configuration } from './configurations/configuration.js';
 
@@ -104,6 +105,8 @@ const wordsOf = (event: Event): readonly string[] => {
       return [event.hookId, quoted(event.message)];
     case 'UsageReported':
       return [event.usageId, ...usageWords(event.usage)];
+    case 'UserHooksRan':
+      return [event.moment, event.requestId ?? 'none', ...verdictWords(event.verdicts)];
     case 'CompactionCompleted':
       return [event.compactionId, quoted(event.summary), ...usageWords(event.usage)];
     case 'CompactionFailed':
@@ -112,6 +115,13 @@ const wordsOf = (event: Event): readonly string[] => {
       return workWords(event);
   }
 };
+
+/** What hooks say: the notes and the objections. */
+const verdictWords = (verdicts: HookVerdicts): readonly string[] =>
+  verdicts.flatMap(({ note, decision, reason = '' }) => [
+    ...(note === undefined ? [] : [`note=${quoted(note)}`]),
+    ...(decision === 'allow' ? [] : [`${decision}=${quoted(reason)}`]),
+  ]);
 
 type WorkEvent = Extract<
   Event,

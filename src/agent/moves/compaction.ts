@@ -5,10 +5,12 @@ import type { MoveTo } from '../move-result.js';
 import { go } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
 import { changeSession } from '../update.js';
+import { verdictsIn } from '../values/hook-verdict.js';
 import { appendInputs } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
 import { nextId } from './common/next-id.js';
 import { callModel } from './common/send-request.js';
+import { showHooks } from './common/show-hooks.js';
 
 /** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
 
@@ -85,12 +87,15 @@ const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Sessio
   return changeSession(session, { conversation, contextTokens });
 };
 
-const doneNotice = (state: Compacting, event: On<'CompactionCompleted'>): Action => ({
-  type: 'DisplayNotice',
-  kind: 'compacted',
-  text: `${state.length} messages were replaced by a summary`,
-  summary: summaryOf(event),
-});
+const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Action[] => [
+  ...showHooks(verdictsIn(event.hooks)),
+  {
+    type: 'DisplayNotice',
+    kind: 'compacted',
+    text: `${state.length} messages were replaced by a summary`,
+    summary: summaryOf(event),
+  },
+];
 
 /**
  * Idle compaction completed: back to waiting; inputs queued meanwhile are sent (docs/rules.md#summary-keeps-unanswered,
@@ -106,7 +111,7 @@ export const returnCompacted = (
   const next = asked === 'sendAgain' ? asked : 'sendQueue';
   return go(
     { name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next },
-    doneNotice(state, event),
+    ...done(state, event),
   );
 };
 
@@ -114,14 +119,17 @@ export const returnCompacted = (
 export const sendCompacted = (state: Compacting, event: On<'CompactionCompleted'>): MoveTo<'CallingLlm'> => {
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
-  return go(callModel(summarised(state, event), purpose, attempt), doneNotice(state, event));
+  return go(callModel(summarised(state, event), purpose, attempt), ...done(state, event));
 };
 
-const failedWarning = (event: On<'CompactionFailed'>): Action => ({
-  type: 'DisplayWarning',
-  kind: 'compaction',
-  text: `the conversation could not be summarised: ${event.message}`,
-});
+const failed = (event: On<'CompactionFailed'>): readonly Action[] => [
+  ...showHooks(verdictsIn(event.hooks)),
+  {
+    type: 'DisplayWarning',
+    kind: 'compaction',
+    text: `the conversation could not be summarised: ${event.message}`,
+  },
+];
 
 /** Idle compaction failed with input waiting: the turn begins anyway (docs/rules.md#compaction-failed). */
 export const goOnUncompacted = (
@@ -131,19 +139,19 @@ export const goOnUncompacted = (
   const session = countUsage(state.session, event.compactionId, event.usage);
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   const reason = { kind: 'error', error: 'compaction', origin: 'llm', message: event.message } as const;
-  return go({ name: 'WaitingForUserInput', session, reason, next }, failedWarning(event));
+  return go({ name: 'WaitingForUserInput', session, reason, next }, ...failed(event));
 };
 
 /** Mid compaction failed, and the window still fits: sends the results (docs/rules.md#compaction-failed). */
 export const sendUncompacted = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.compactionId, event.usage);
-  return go(callModel(session, 'toolResults', 1), failedWarning(event));
+  return go(callModel(session, 'toolResults', 1), ...failed(event));
 };
 
 export const failCompaction = (state: Compacting, event: On<'CompactionFailed'>): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.compactionId, event.usage);
   const message = `the conversation could not be summarised: ${event.message}`;
-  return go({ name: 'Failed', session, error: 'compaction', message }, failedWarning(event));
+  return go({ name: 'Failed', session, error: 'compaction', message }, ...failed(event));
 };
 
 // ---- GatheringAdditionalMessages ----

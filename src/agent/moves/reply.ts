@@ -6,10 +6,12 @@ import type { MoveTo, SessionUpdate } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, PendingReply, SessionData } from '../state.js';
 import { changeCalling, changeSession, changeTurn } from '../update.js';
+import { hookNotes, hookRemarks, objects, verdictsIn } from '../values/hook-verdict.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendReply, appendResults } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
 import { retractPartial } from './common/send-request.js';
+import { showHooks, showObjections } from './common/show-hooks.js';
 import { isStopping, isStoppingAtLimit } from './stop-turn.js';
 import { cancelledResult, refusedResult } from './tools/result-texts.js';
 
@@ -88,6 +90,7 @@ const replyOf = (state: Calling, event: Completed): PendingReply => ({
   shown: state.partial,
   draining: state.call.mode === 'draining' ? state.call.cause : null,
   requestId: event.requestId,
+  hooks: verdictsIn(event.hooks),
 });
 
 export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingLlmResponse'> =>
@@ -154,7 +157,8 @@ export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   const truncations = reply.stopReason === 'maxTokens' ? session.turn.truncations + 1 : 0;
   const counted = changeTurn(session, { truncations });
   const stored = reply.message === null ? counted : appendReply(counted, reply.message);
-  return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply));
+  const hooks = reply.calls.flatMap((call) => showHooks(verdictsIn(call.hooks)));
+  return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply), ...hooks);
 };
 
 const warningOf = (reply: PendingReply): readonly Action[] => {
@@ -199,10 +203,36 @@ export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
 
 export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
-  const session =
-    reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
-  const ended = { name: 'EndOfTurn', session, cause: causeOf(reply) } as const;
-  return { ...go(ended, ...showRest(reply), ...warningOf(reply)), ...saidToolUse(reply) };
+  const stored = reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
+  const { actions, ...judged } = judgeEnd(stored, reply);
+  const ended = { name: 'EndOfTurn', ...judged, cause: causeOf(reply) } as const;
+  return { ...go(ended, ...showRest(reply), ...warningOf(reply), ...actions), ...saidToolUse(reply) };
+};
+
+/** More turns in a row begin for no hook, whatever it says. */
+const OBJECTIONS_MAX = 3;
+
+/**
+ * What hooks say about the end of the turn. An objection begins another turn with its reason
+ * (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends.
+ */
+const judgeEnd = (
+  session: SessionData,
+  { hooks }: PendingReply,
+): SessionUpdate & Pick<In<'EndOfTurn'>, 'objected'> => {
+  if (hooks.length === 0) return { session, actions: [] };
+  const told = (texts: readonly string[]): SessionData =>
+    changeSession(session, { notes: [...session.notes, ...texts] });
+  const shown = showObjections(hooks);
+  if (!objects(hooks)) return { session: told(hookNotes(hooks)), actions: shown };
+  const { objections = 0, finishing } = session.turn;
+  if (finishing === 'no' && objections < OBJECTIONS_MAX) {
+    const counted = changeTurn(told(hookRemarks(hooks)), { objections: objections + 1 });
+    return { session: counted, actions: shown, objected: 'yes' };
+  }
+  const why = finishing === 'no' ? `hooks have objected ${objections} times in a row` : 'a limit is reached';
+  const text = `the turn ends in spite of the objection: ${why}`;
+  return { session, actions: [...shown, { type: 'DisplayWarning', kind: 'hook', text }] };
 };
 
 /** A refusal with calls: none runs, each is answered, the turn ends (docs/rules.md#refused-reply). */

@@ -132,11 +132,16 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     startedAt: event.at,
     timeLimit: null,
     warned: numbered.turn.warned.filter(perSession),
+    ...(state.next === 'sendAgain' ? objectionsOf(numbered) : {}),
   };
   const left = state.next === 'sendQueue' ? [] : numbered.queue;
   const clock = startClock(changeSession(numbered, { queue: left, turn, emptyReplies: 0 }), event.at);
   return go(callModel(clock.session, 'user', 1), ...clock.actions);
 };
+
+/** A turn for an objection goes on counting; input of the user begins anew. */
+const objectionsOf = ({ turn: { objections } }: SessionData): Pick<SessionData['turn'], 'objections'> =>
+  objections === undefined ? {} : { objections };
 
 const perSession = (dimension: string): boolean => dimension === 'usd' || dimension === 'tokens';
 
@@ -147,10 +152,11 @@ export const promptForInput = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
 // ---- EndOfTurn ----
 
 /**
- * A queue follows the turn: WaitingForUserInput sends it, or holds it at a limit (docs/rules.md#queued-turn,
- * docs/rules.md#limit-at-end-of-turn).
+ * A queue follows the turn, or the objection of a hook: WaitingForUserInput sends it, or holds it at a limit
+ * (docs/rules.md#queued-turn, docs/rules.md#hook-objects-to-end, docs/rules.md#limit-at-end-of-turn).
  */
-export const queueWaits = (state: In<'EndOfTurn'>): boolean => state.session.queue.length > 0;
+export const nextTurnWaits = (state: In<'EndOfTurn'>): boolean =>
+  state.session.queue.length > 0 || state.objected === 'yes';
 
 export const endTurn = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> =>
   go({
@@ -160,9 +166,10 @@ export const endTurn = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> =
     next: 'rest',
   });
 
-export const endTurnAndSendQueue = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> => {
+/** With both, the queue is sent, and the objection with it. */
+export const endTurnAndBeginNext = (state: In<'EndOfTurn'>): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
-  return go({ ...ended.state, next: 'sendQueue' });
+  return go({ ...ended.state, next: state.session.queue.length > 0 ? 'sendQueue' : 'sendAgain' });
 };
 
 /**

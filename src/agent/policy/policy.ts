@@ -1,5 +1,6 @@
 import type { JudgedCall } from '../call.js';
 import type { Grant, Settings } from '../settings.js';
+import { reasonOf, verdictsIn } from '../values/hook-verdict.js';
 import { isDestructiveGit } from './commands/destructive-git.js';
 import { type Grantable, grantCovers } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
@@ -16,6 +17,7 @@ import { decideByWrittenRules, describeRule, type WrittenDecision } from './user
  * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
  * 4. Unclear shell texts and destructive git commands ask in every preset. Only a grant for exactly this command covers
  *    them.
+ * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
  */
 
 export type PolicyDecision = {
@@ -161,6 +163,17 @@ const ofWritten = (written: WrittenDecision): readonly Opinion[] => {
   return [{ decision: written.decision, why: `${maybe}a rule: ${by}`, by, grantable: 'any' }];
 };
 
+/** Rule 5. An answer about one call says nothing about what a hook thinks of the next. */
+const ofHooks = ({ hooks }: JudgedCall): readonly Opinion[] =>
+  verdictsIn(hooks)
+    .filter(({ decision }) => decision !== 'allow')
+    .map((verdict) => ({
+      decision: verdict.decision,
+      why: `the hook ${verdict.hook}: ${reasonOf(verdict)}`,
+      by: `hook ${verdict.hook}`,
+      grantable: 'once',
+    }));
+
 const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
 const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
 const rank = ({ decision, grantable }: Opinion): number => 3 * strictness[decision] + closeness[grantable];
@@ -181,6 +194,7 @@ export const decide = (
     ...protections(settings, call),
     ...doubts(call, written),
     ...ofWritten(written),
+    ...ofHooks(call),
     ofPreset(settings, call, written),
   ];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>

@@ -11,7 +11,7 @@ import {
   variant,
 } from '../../machine-kit/kernel/shape.js';
 import type { CallFacts, CallVerdict, JudgedCall, McpToolName, ParsedCommand, ShellFacts } from '../call.js';
-import { jsonShape, needsShape, traitsShape } from './value-shapes.js';
+import { jsonShape, needsShape, traitsShape, verdictsShape } from './value-shapes.js';
 
 /** The shape of a judged call: the runtime's facts about a call, on which the machine decides. */
 
@@ -63,4 +63,5 @@ export const judgedCallShape: Shape<JudgedCall> = object<JudgedCall>({
   traits: traitsShape,
   facts: factsShape,
   title: optional(text),
+  hooks: optional(verdictsShape),
 });

@@ -25,6 +25,7 @@ import type {
   StoppedCall,
   UserEvent,
 } from '../event.js';
+import type { ReportedMoment } from '../values/hook-verdict.js';
 import { judgedCallShape } from './call-shapes.js';
 import { dimensionShape, grantShape, limitShape, settingsPatchShape } from './settings-shapes.js';
 import {
@@ -37,6 +38,7 @@ import {
   seenShape,
   stopReasonShape,
   usageShape,
+  verdictsShape,
 } from './value-shapes.js';
 
 /** Shapes of the machine's events. An event of another shape is refused and changes nothing. */
@@ -88,6 +90,7 @@ export const eventFields: FieldsOf<EventType> = {
     stopReason: stopReasonShape,
     usage: usageShape,
     firstPieceAt,
+    hooks: optional(verdictsShape),
   },
   LlmFailed: {
     requestId: text,
@@ -122,9 +125,30 @@ export const eventFields: FieldsOf<EventType> = {
   },
   HookFailed: { hookId: text, message: text },
   TimerFired: { timerId: text },
-  CompactionCompleted: { compactionId: text, summary: text, usage: usageShape },
-  CompactionFailed: { compactionId: text, message: text, usage: nullable(usageShape) },
+  CompactionCompleted: {
+    compactionId: text,
+    summary: text,
+    usage: usageShape,
+    hooks: optional(verdictsShape),
+  },
+  CompactionFailed: {
+    compactionId: text,
+    message: text,
+    usage: nullable(usageShape),
+    hooks: optional(verdictsShape),
+  },
   UsageReported: { usageId: text, usage: usageShape, fault: optional(text) },
+  UserHooksRan: {
+    moment: oneOf<ReportedMoment>({
+      'session-start': 1,
+      'session-end': 1,
+      'after-batch': 1,
+      'before-request': 1,
+      'ask-user': 1,
+    }),
+    requestId: nullable(text),
+    verdicts: verdictsShape,
+  },
   Resumed: { epoch: count, stoppedAt: optional(count) },
 };
 

@@ -24,9 +24,21 @@ import type {
   Image,
   JsonObject,
 } from '../message.js';
+import type { HookDecision, HookVerdict, HookVerdicts } from '../values/hook-verdict.js';
 import type { Prices, Usage } from '../values/usage.js';
 
 /** Shapes of the values in events: those from models, tools and users. */
+
+/** What hooks said. */
+export const verdictsShape: Shape<HookVerdicts> = list(
+  object<HookVerdict>({
+    hook: text,
+    decision: oneOf<HookDecision>({ allow: 1, ask: 1, deny: 1 }),
+    reason: optional(text),
+    note: optional(text),
+    fault: optional(text),
+  }),
+);
 
 export const jsonShape: Shape<JsonObject> = jsonObject<JsonObject>();
 
@@ -120,7 +132,7 @@ export const traitsShape: Shape<CallTraits> = object<CallTraits>({
 export const seenShape: Shape<readonly SeenFile[]> = list(object<SeenFile>({ path: text, sha256: text }));
 
 /** Fields of the outcome that a tool itself reports. */
-export const outcomeFields: Fields<Omit<CallOutcome, 'blob' | 'seen'>> = {
+export const outcomeFields: Fields<Omit<CallOutcome, 'blob' | 'seen' | 'hooks'>> = {
   status: oneOf({ ok: 1, failed: 1, timedOut: 1, cancelled: 1, lost: 1 }),
   text,
   summary: optional(text),
@@ -133,6 +145,7 @@ export const outcomeShape: Shape<CallOutcome> = object<CallOutcome>({
   ...outcomeFields,
   blob: optional(text),
   seen: optional(seenShape),
+  hooks: optional(verdictsShape),
 });
 
 export const previewShape: Shape<CallPreview> = variant<CallPreview, 'kind'>('kind', {

@@ -3,6 +3,7 @@ import type { McpServer } from '../../config/mcp-servers.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { RunFlags } from '../flags.js';
+import { openHooks } from '../hooks/open-hooks.js';
 import { type Configured, keysIn } from '../settings/apply-config.js';
 import { mcpJsonFiles } from '../trust/mcp-json-files.js';
 import type { AllowedServers } from '../trust/project-servers.js';
@@ -19,7 +20,7 @@ type Surroundings = {
 };
 
 export type OptionalTools = {
-  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks'>>;
+  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks' | 'hooks'>>;
   /** null: no MCP server is configured. */
   readonly servers: SessionServers | null;
   /** Secrets in the settings of the servers, by names that say where they stand. */
@@ -91,7 +92,11 @@ export const optionalTools = async (
       : [];
   const { servers, secrets } = await openServers(flags, place);
   return {
-    options: { tasks: resumes || tasks === true, moreTools: [...explores, ...(servers?.tools ?? [])] },
+    options: {
+      tasks: resumes || tasks === true,
+      moreTools: [...explores, ...(servers?.tools ?? [])],
+      hooks: await openHooks(flags, place),
+    },
     servers,
     secrets,
     attend(session) {

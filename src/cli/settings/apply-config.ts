@@ -4,11 +4,12 @@ import type { WrittenRule } from '../../agent/policy/rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { attributeOf, flagName } from '../../config/flag-names.js';
-import { type Loaded, loadConfig, type PlacedFault } from '../../config/load.js';
+import { type Loaded, loadConfig, type PlacedFault, type ProjectHook } from '../../config/load.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { type Given, type Layers, type Resolved, refusedOf, resolve } from '../../config/resolve.js';
 import type { Setting, Value } from '../../config/setting.js';
 import { settings } from '../../config/setting-table.js';
+import type { HookDeclaration } from '../../config/user-hooks.js';
 import { showValue } from '../../config/value.js';
 import { readRegularSync } from '../../files/regular-file.js';
 import { DEFAULT_MODEL, keyVariables, providers } from '../../providers/provider-table.js';
@@ -32,6 +33,9 @@ export type Configured = {
   readonly writtenRules?: readonly WrittenRule[];
   /** MCP servers from the user's file. */
   readonly mcpServers?: readonly McpServer[];
+  /** Hooks from the user's file, and from the project's files. */
+  readonly userHooks?: readonly HookDeclaration[];
+  readonly projectHooks?: readonly ProjectHook[];
 };
 
 const faultLines = (faults: readonly PlacedFault[]): string =>
@@ -148,11 +152,9 @@ export const withConfig = async <F extends Flags>(
   asked: GivenOptions,
 ): Promise<F & Configured> => {
   const given = { ...flags };
-  const { resolved, faults, rules, refused, mcpServers, mcpRefused } = await consult(
-    workspace,
-    process.env,
-    given,
-  );
+  const consulted = await consult(workspace, process.env, given);
+  const { resolved, faults, rules, refused, mcpServers, mcpRefused } = consulted;
+  const { userHooks, projectHooks } = consulted;
   if (faults.length > 0)
     throw new Stop(
       exitCodes.configuration,
@@ -170,5 +172,6 @@ export const withConfig = async <F extends Flags>(
   const open = resolved.filter((one) => wantedIn(asked, one) && !isGivenByFlag(one.setting, given));
   const filled = Object.fromEntries(open.flatMap(asFlag));
   const variables = variablesOf(resolved, process.env);
-  return { ...filled, ...given, variables, writtenRules: rules, mcpServers } as F & Configured; // each added attribute has the name and form of a flag
+  const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
+  return { ...filled, ...given, variables, ...tables } as F & Configured; // each added attribute has the name and form of a flag
 };

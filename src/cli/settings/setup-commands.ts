@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { writeResult } from '../../terminal/write.js';
 import type { DoctorFlags } from '../doctor/doctor.js';
 import { exitCodes } from '../exit-codes.js';
+import type { HooksFlags } from '../hooks/hooks-command.js';
 import type { McpFlags } from '../mcp/mcp-command.js';
 import type { End } from '../sessions/reading-commands.js';
 import type { SkillsFlags } from '../skills/skills-command.js';
@@ -20,12 +21,29 @@ const addTrust = (program: Command, end: End): void => {
       'where an MCP server may run: read-only (default), read-only+net, workspace, workspace+net, or off: as you',
     )
     .action(async (words: readonly string[], own: TrustFlags, command: Command) => {
-      const [{ runTrust }, { serverSource }] = await Promise.all([
+      const [{ runTrust }, { serverSource }, { hookSource }] = await Promise.all([
         import('../trust/trust-command.js'),
         import('../trust/project-servers.js'),
+        import('../trust/project-hooks.js'),
       ]);
-      end(await runTrust(words, { ...command.optsWithGlobals<TrustFlags>(), ...own }, [serverSource]));
+      const flags = { ...command.optsWithGlobals<TrustFlags>(), ...own };
+      end(await runTrust(words, flags, [serverSource, hookSource]));
     });
+};
+
+const addHooks = (program: Command, end: End): void => {
+  program
+    .command('hooks [what]')
+    .description('list your own hooks and those of this project (list)')
+    .option('--workspace <folder>', 'the folder of the project (default: this one)')
+    .action(async (what: string | undefined, own: HooksFlags, command: Command) =>
+      end(
+        await (await import('../hooks/hooks-command.js')).runHooks(what, {
+          ...command.optsWithGlobals<HooksFlags>(),
+          ...own,
+        }),
+      ),
+    );
 };
 
 const addSkills = (program: Command, end: End): void => {
@@ -125,6 +143,7 @@ export const addSurroundings = (program: Command, end: End): void => {
         }),
       ),
     );
+  addHooks(program, end);
   addSkills(program, end);
   addMcp(program, end);
   addTrust(program, end);

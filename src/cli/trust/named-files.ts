@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
 import type { StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
-import { expandVariables } from '../../mcp/expand-variables.js';
 
 /**
- * The files of a project that the settings of a server name, with the hash of each: if one changes, the user is asked
+ * The files of a project that the settings of a server or a hook name, with the hash of each: if one changes, the user is asked
  * again.
  *
  * 1. A file counts in every form that programs understand: `server.mjs`, `--require=./first.js`, `sh -c "node ./server"`,
@@ -28,24 +26,20 @@ export type ProjectPlace = {
   readonly workspace: string;
   /** Real path of the project's folder. */
   readonly top: string;
-  readonly environment: ProcessEnvironment;
 };
 
-const textsOf = ({ command, args, env }: StdioServer): readonly string[] => [
+/** What is started: a server, or a hook. */
+export type StartedProgram = Pick<StdioServer, 'command' | 'args' | 'env' | 'cwd'>;
+
+const textsOf = ({ command, args, env }: StartedProgram): readonly string[] => [
   command,
   ...args,
   ...Object.values(env),
 ];
 
-/** The server as it is started; as it is written if a variable is missing, since it can't be started then. */
-const startedAs = (server: StdioServer, environment: ProcessEnvironment): StdioServer => {
-  const expanded = expandVariables(server, environment);
-  return expanded.kind === 'ok' && expanded.server.kind === 'stdio' ? expanded.server : server;
-};
-
 /** The texts of the settings, whole and in pieces; null if there are too many. */
-const wordsOf = (server: StdioServer): ReadonlySet<string> | null => {
-  const texts = textsOf(server);
+const wordsOf = (started: StartedProgram): ReadonlySet<string> | null => {
+  const texts = textsOf(started);
   const words = new Set(texts.flatMap((text) => [text, ...text.split(/[\s=,;:'"]+/)]));
   words.delete('');
   return words.size > WORDS_MAX ? null : words;
@@ -68,10 +62,9 @@ const describe = async (real: string, shown: string, bytesMax: number): Promise<
 
 /** One line for each file; null if the settings have more words than anybody reads. */
 export const namedFiles = async (
-  server: StdioServer,
-  { workspace, top, environment }: ProjectPlace,
+  started: StartedProgram,
+  { workspace, top }: ProjectPlace,
 ): Promise<readonly string[] | null> => {
-  const started = startedAs(server, environment);
   const words = wordsOf(started);
   if (words === null) return null;
   const byFile = new Map<string, Described | null>();

@@ -1,9 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import { parseBounded } from '../../base/bounded-json.js';
-import { type McpServer, readServers } from '../../config/mcp-servers.js';
+import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
+import { expandVariables } from '../../mcp/expand-variables.js';
 import { keyVariables } from '../../providers/provider-table.js';
 import { type Executable, TRUSTED_CHARACTERS_MAX, type TrustStore } from '../../trust/trust-store.js';
 import { notRunText } from './ask-trust.js';
@@ -68,9 +69,15 @@ const namesKey = (server: McpServer): boolean => {
   return keyVariables.some((name) => text.includes(`\${${name}`));
 };
 
+/** The server as it is started; as it is written if a variable is missing, since it can't be started then. */
+const startedAs = (server: StdioServer): StdioServer => {
+  const expanded = expandVariables(server, process.env);
+  return expanded.kind === 'ok' && expanded.server.kind === 'stdio' ? expanded.server : server;
+};
+
 /** What the user would allow; null if nobody would read it. */
 const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Executable | null> => {
-  const files = server.kind === 'http' ? [] : await namedFiles(server, place);
+  const files = server.kind === 'http' ? [] : await namedFiles(startedAs(server), place);
   if (files === null) return null;
   const content = [JSON.stringify(server, null, 2), ...files, GRANTED[server.kind], TOOLS].join('\n');
   if (content.length > TRUSTED_CHARACTERS_MAX) return null;
@@ -81,7 +88,6 @@ const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Exe
 const placeOf = (workspace: string): ProjectPlace => ({
   workspace,
   top: repositoryFolders(workspace).folders.at(-1) ?? workspace,
-  environment: process.env,
 });
 
 /** `Docs` must not stand beside the user's `docs`. */

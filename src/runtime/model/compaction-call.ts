@@ -2,11 +2,13 @@ import type { Action } from '../../agent/action.js';
 import { estimateTokens, messagesOf } from '../../agent/conversation.js';
 import type { Message, UserMessage } from '../../agent/message.js';
 import type { State } from '../../agent/state.js';
+import { type HookVerdicts, hookNotes } from '../../agent/values/hook-verdict.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Model } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
 import type { Equipment } from '../dependencies.js';
 import type { Post } from '../posted-event.js';
+import { denialIn, type UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import { fitMessages } from './fit-window.js';
 import { type KeepingNeeds, withKept } from './preserved-context.js';
 import { priceUsage, UNKNOWN_USAGE } from './price.js';
@@ -22,6 +24,11 @@ export type Compactions = {
   /** Aborts every call. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void>;
 };
+
+/** What hooks say, for the event that ends a compaction. */
+type Told = { readonly hooks?: HookVerdicts };
+
+type Summaries = Omit<Compactions, 'start'> & { start(task: Start, state: State, told: Told): void };
 
 /** The messages followed by the request for the summary. Roles still alternate. */
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
@@ -76,28 +83,42 @@ const keepingNeeds = (state: State, { tools }: Equipment): KeepingNeeds => {
   };
 };
 
+/** The messages of the request, and those that the summary replaces. */
+const requestOf = (
+  { length, instructions }: Start,
+  state: State,
+  model: Model,
+  equipment: Equipment,
+  told: Told,
+): { readonly messages: readonly Message[]; readonly replaced: readonly Message[] } => {
+  const kept = [instructions ?? '', ...hookNotes(told.hooks ?? [])].filter((text) => text !== '').join('\n');
+  const ask = equipment.compactionInstructions(kept === '' ? null : kept);
+  const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
+  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+  const messages = fitMessages(replaced, roomFor(state, model, besides));
+  return { messages: askForSummary(messages, ask), replaced };
+};
+
 /**
- * Performs StartCompaction and AbortCompaction with one model call. It has the same instructions and tools as every
+ * Asks for a summary with one model call. It has the same instructions and tools as every
  * request: providers refuse calls and results without their tools, and read the common start from their cache.
  */
-export const createCompactions = (equipment: Equipment, post: Post): Compactions => {
+const createSummaries = (equipment: Equipment, post: Post): Summaries => {
   const requests = new OpenRequests();
 
-  const summarise = async ({ compactionId, length, instructions }: Start, state: State): Promise<void> => {
-    const { settings, conversation } = state.session;
+  const summarise = async (task: Start, state: State, told: Told): Promise<void> => {
+    const { compactionId } = task;
+    const { settings } = state.session;
     const model = equipment.model(settings.model);
     const { prices } = model.facts;
-    const ask = equipment.compactionInstructions(instructions ?? null);
-    const replaced = withoutImages(requestMessages(conversation, length, model.id));
-    const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
-    const messages = fitMessages(replaced, roomFor(state, model, besides));
+    const { messages, replaced } = requestOf(task, state, model, equipment, told);
     const reading = readStream({
       model,
       request: {
         instructions: equipment.instructions,
         tools: equipment.declarations,
         toolChoice: 'none',
-        messages: askForSummary(messages, ask),
+        messages,
       },
       clock: equipment.clock,
       firstByteMs: settings.firstByteMs,
@@ -112,23 +133,23 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
     if (ending.type === 'aborted') return;
     const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
     if (ending.type === 'failed') {
-      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage });
+      post({ type: 'CompactionFailed', compactionId, message: ending.error.message, usage, ...told });
       return;
     }
     const lack = findLack(ending);
     if (lack !== null) {
       const message = `${model.id} wrote no summary: ${lack}`;
-      post({ type: 'CompactionFailed', compactionId, message, usage });
+      post({ type: 'CompactionFailed', compactionId, message, usage, ...told });
     } else {
       const summary = withKept(textOf(ending), replaced, keepingNeeds(state, equipment));
-      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE });
+      post({ type: 'CompactionCompleted', compactionId, summary, usage: usage ?? UNKNOWN_USAGE, ...told });
     }
   };
 
   return {
-    start(task, state) {
+    start(task, state, told) {
       const { compactionId } = task;
-      const summarising = attempt(() => summarise(task, state)).then((done) => {
+      const summarising = attempt(() => summarise(task, state, told)).then((done) => {
         if (done.kind === 'done') return;
         const message = `the summary could not be asked for: ${done.fault.message}`;
         post({ type: 'CompactionFailed', compactionId, message, usage: null });
@@ -137,5 +158,39 @@ export const createCompactions = (equipment: Equipment, post: Post): Compactions
     },
     abort: (compactionId) => requests.abort(compactionId),
     stopAll: () => requests.stopAll(),
+  };
+};
+
+/** Performs StartCompaction and AbortCompaction. Hooks of the user are asked first. */
+export const createCompactions = (
+  equipment: Equipment,
+  post: Post,
+  userHooks: UserHookRuns | null,
+): Compactions => {
+  const summaries = createSummaries(equipment, post);
+  if (userHooks === null) return { ...summaries, start: (task, state) => summaries.start(task, state, {}) };
+  /** Compactions that wait for hooks. */
+  const asking = new Set<string>();
+  const start = async (task: Start, state: State): Promise<void> => {
+    const { compactionId } = task;
+    asking.add(compactionId);
+    const hooks = await userHooks.beforeCompaction(state, task);
+    if (!asking.delete(compactionId)) return; // it was aborted meanwhile
+    const told = hooks.length === 0 ? {} : { hooks };
+    const denial = denialIn(hooks);
+    if (denial === null) summaries.start(task, state, told);
+    else post({ type: 'CompactionFailed', compactionId, message: denial, usage: null, ...told });
+  };
+  return {
+    start: (task, state) => void start(task, state),
+    abort(compactionId) {
+      asking.delete(compactionId);
+      userHooks.abort(compactionId);
+      summaries.abort(compactionId);
+    },
+    stopAll() {
+      asking.clear();
+      return summaries.stopAll();
+    },
   };
 };

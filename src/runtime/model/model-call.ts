@@ -2,6 +2,7 @@ import type { JudgedCall } from '../../agent/call.js';
 import type { AssistantPart, Message } from '../../agent/message.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData, State } from '../../agent/state.js';
+import type { HookVerdicts } from '../../agent/values/hook-verdict.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { Model, ModelRequest, RawCall } from '../../ports/model.js';
@@ -9,9 +10,10 @@ import { attempt } from '../attempt.js';
 import type { Equipment } from '../dependencies.js';
 import type { Post } from '../posted-event.js';
 import { judgeCall } from '../tools/judge.js';
+import type { UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import { createJoiner } from './join-deltas.js';
 import { priceUsage, UNKNOWN_USAGE } from './price.js';
-import { OpenRequests, type ReplyEnding, readStream, type Streamed } from './read-stream.js';
+import { OpenRequests, type ReplyEnding, readStream, type Streamed, textOf } from './read-stream.js';
 import { showsImages, withImages } from './request-images.js';
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
@@ -59,22 +61,33 @@ export class ModelCalls {
   readonly #equipment: Equipment;
   readonly #blobs: Blobs;
   readonly #post: Post;
+  readonly #hooks: UserHookRuns | null;
+  readonly #current: () => State;
   readonly #requests = new OpenRequests();
   /** Requests that wait for the user's stopping policy or for their pictures. */
   readonly #asking = new Set<string>();
 
-  constructor(equipment: Equipment, blobs: Blobs, post: Post) {
+  /** `current` is called on each use, because the state changes. */
+  constructor(
+    equipment: Equipment,
+    blobs: Blobs,
+    post: Post,
+    hooks: UserHookRuns | null,
+    current: () => State,
+  ) {
     this.#equipment = equipment;
     this.#blobs = blobs;
     this.#post = post;
+    this.#hooks = hooks;
+    this.#current = current;
   }
 
   /** Sends the first `length` messages of the conversation. Results are posted under `requestId`. */
-  send(requestId: string, length: number, state: State): void {
-    const { session } = state;
+  send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
-      const why = await this.#askPolicy(state);
+      const { state, why } = await this.#mayCall(requestId, before);
+      const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
       const messages = showsImages(plain) ? await withImages(plain, model, this.#blobs) : plain;
@@ -92,6 +105,16 @@ export class ModelCalls {
     this.#requests.hold(conversing);
   }
 
+  /** The state with what hooks add to it, and why the call is held back, or null. */
+  async #mayCall(
+    requestId: string,
+    state: State,
+  ): Promise<{ readonly state: State; readonly why: string | null }> {
+    const why = await this.#askPolicy(state);
+    if (why !== null || this.#hooks === null) return { state, why };
+    return this.#hooks.beforeRequest(requestId, state);
+  }
+
   /** Why the user's stopping policy holds the call back, or null. A policy that fails holds it back too. */
   async #askPolicy(state: State): Promise<string | null> {
     if (state.session.settings.userPolicy === 'none') return null;
@@ -107,6 +130,7 @@ export class ModelCalls {
 
   abort(requestId: string): void {
     this.#asking.delete(requestId);
+    this.#hooks?.abort(requestId);
     this.#requests.abort(requestId);
   }
 
@@ -178,13 +202,27 @@ export class ModelCalls {
     const { tools, redactor } = this.#equipment;
     const judged = new Map<RawCall, JudgedCall>();
     for (const part of reply.parts) {
-      if (part.type === 'call') judged.set(part, await judgeCall(part, tools, workspace, redactor));
+      if (part.type !== 'call') continue;
+      const call = await judgeCall(part, tools, workspace, redactor);
+      judged.set(part, this.#hooks === null ? call : await this.#hooks.beforeTool(request.requestId, call));
     }
     const { stopReason } = reply;
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
     const message = { role: 'assistant', model: model.id, cut, parts: storeParts(reply, judged) } as const;
     const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
     const calls = [...judged.values()];
-    this.#post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage });
+    const hooks = calls.length === 0 ? await this.#judgeEnd(request.requestId, reply) : {};
+    this.#post({ type: 'LlmCompleted', ...request, message, calls, stopReason, usage, ...hooks });
+  }
+
+  /** What hooks say about the end of the turn. A reply that was cut or cancelled ends it in any case. */
+  async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
+    const state = this.#current();
+    const isOpen = state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
+    const text = textOf(reply);
+    const isAnswer = text !== '' && (reply.stopReason === 'end' || reply.stopReason === 'toolUse');
+    if (this.#hooks === null || !isOpen || !isAnswer) return {};
+    const hooks = await this.#hooks.turnEnd(requestId, state, text);
+    return hooks.length === 0 ? {} : { hooks };
   }
 }

@@ -1,14 +1,24 @@
 import type { CallOutcome, JudgedCall } from '../../agent/call.js';
 import type { StoppedCall } from '../../agent/event.js';
+import type { SessionData } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import type { ToolOutcome } from '../../ports/tool.js';
 import type { Equipment } from '../dependencies.js';
 import { createJoiner } from '../model/join-deltas.js';
 import type { Post } from '../posted-event.js';
+import type { UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import type { CallInContext } from './call-context.js';
 import { redactJoined } from './redaction.js';
 
 /** A call from its preparation to its outcome. */
+
+export type ToolRunParts = {
+  /** Called on each use, because the session changes. */
+  session(): SessionData;
+  readonly post: Post;
+  /** null: the user has no hooks. */
+  readonly hooks: UserHookRuns | null;
+};
 
 export type ToolRun = Omit<CallInContext, 'forgotten'> & {
   readonly gaveUp: Promise<ToolOutcome>;

@@ -10,17 +10,18 @@ import type { Equipment } from '../dependencies.js';
 import { UNKNOWN_USAGE } from '../model/price.js';
 import type { Applied, Post } from '../posted-event.js';
 import { contextOf, filesOf } from './call-context.js';
+import { finishOutcome } from './finish-outcome.js';
 import { lookAfter, lookBefore } from './look-before-call.js';
-import { redactBlobs, redactOutcome } from './redaction.js';
+import { redactBlobs } from './redaction.js';
 import {
   createRun,
   createStoppedCalls,
   keyOf,
   type StoppedCalls,
   type ToolRun,
+  type ToolRunParts,
   whenReturned,
 } from './running-call.js';
-import { cutOutcome } from './truncate-output.js';
 import { type DeadlineReason, watchDeadline } from './watch-deadline.js';
 
 /**
@@ -58,6 +59,7 @@ export class ToolRuns {
   readonly #blobs: Blobs;
   readonly #session: () => SessionData;
   readonly #post: Post;
+  readonly #hooks: ToolRunParts['hooks'];
   readonly #runs = new Map<string, ToolRun>();
   readonly #returning = new Set<Promise<void>>();
   #recalling: Promise<void> | null = null;
@@ -66,12 +68,12 @@ export class ToolRuns {
   /** Of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
 
-  /** `session` is called on each use, because the session changes. */
-  constructor(equipment: Equipment, blobs: Blobs, session: () => SessionData, post: Post) {
+  constructor(equipment: Equipment, blobs: Blobs, { session, post, hooks }: ToolRunParts) {
     this.#equipment = equipment;
     this.#blobs = redactBlobs(equipment.redactor, blobs);
     this.#session = session;
     this.#post = post;
+    this.#hooks = hooks;
   }
 
   /** Posts ToolStarted, now or later, and runs the call once that is durable. A call is never started twice. */
@@ -227,7 +229,7 @@ export class ToolRuns {
     run.stopWatching = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#outcomeOf(run, interrupted);
     run.stopWatching();
-    await this.#report(run, outcome);
+    await this.#report(run, outcome, this.#hooks);
   }
 
   async #outcomeOf(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
@@ -282,12 +284,10 @@ export class ToolRuns {
   }
 
   /** Applies rule 2. */
-  async #report(run: ToolRun, outcome: ToolOutcome): Promise<void> {
+  async #report(run: ToolRun, outcome: ToolOutcome, hooks: ToolRunParts['hooks'] = null): Promise<void> {
     const { batchId, call } = run;
-    const { outputCutBytes } = this.#settings();
-    const cut = run.forgotten
-      ? outcome
-      : await cutOutcome(redactOutcome(this.#equipment.redactor, outcome), outputCutBytes, this.#blobs);
+    const world = { ...this.#equipment, hooks, blobs: this.#blobs };
+    const cut = run.forgotten ? outcome : await finishOutcome(run, outcome, world, this.#settings());
     this.#drop(run);
     if (run.forgotten) return this.#countLate(run, outcome);
     run.forgotten = true;

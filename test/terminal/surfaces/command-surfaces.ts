@@ -163,6 +163,28 @@ const mcp: Surface['show'] = async (hostile, _out, size) => {
   rmSync(file);
 };
 
+const hooks: Surface['show'] = async (hostile, _out, size) => {
+  const text = (length: number): string =>
+    JSON.stringify(wellFormed(hostile.text(length)).replaceAll('\0', ''));
+  const table = (name: string): string =>
+    `[hook.${name}]\non = "before-tool"\ncommand = "echo " + x\n`.replace(
+      '"echo " + x',
+      text(Math.min(size, 2_000)),
+    );
+  const folder = configFolder(process.env);
+  const file = path.join(folder, 'config.toml');
+  for (const made of [folder, '.pawl']) mkdirSync(made, { recursive: true });
+  writeFileSync(file, table('mine'));
+  writeFileSync('.pawl/config.toml', table('theirs'));
+  await run('hooks');
+  await run('hooks', hostile.text(40));
+  await run('trust', 'allow', 'hook', 'theirs');
+  await run('hooks', 'list');
+  await turn(hostile, size);
+  rmSync(file);
+  rmSync('.pawl', { recursive: true });
+};
+
 const trust: Surface['show'] = async (hostile, _out, size) => {
   const server = { command: wellFormed(hostile.text(Math.min(size, 2_000))), args: [hostile.text(40)] };
   writeFileSync('.mcp.json', JSON.stringify({ mcpServers: { mine: server, [hostile.text(20)]: server } }));
@@ -204,6 +226,12 @@ export const commandSurfaces: readonly Surface[] = [
     covers: ['src/cli/mcp/mcp-command.ts', 'src/cli/mcp/login-command.ts'],
     commands: ['mcp'],
     show: mcp,
+  },
+  {
+    name: 'hooks with hostile commands and outputs',
+    covers: ['src/cli/hooks/hooks-command.ts'],
+    commands: ['hooks'],
+    show: hooks,
   },
   {
     name: 'skills with hostile names and texts',

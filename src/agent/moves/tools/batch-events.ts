@@ -6,7 +6,9 @@ import { go, ignore } from '../../move-result.js';
 import { grantOf } from '../../policy/grants.js';
 import { decide } from '../../policy/policy.js';
 import { changeBatch, changeSession } from '../../update.js';
+import { hookRemarks, verdictsIn, withRemarks } from '../../values/hook-verdict.js';
 import { countToolUsage } from '../common/count-usage.js';
+import { showHooks } from '../common/show-hooks.js';
 import { admit, policyOf } from './admit-call.js';
 import { endRunning, neverRan, outcomeText, refusedText } from './result-texts.js';
 import { startReadyCalls } from './start-calls.js';
@@ -54,15 +56,17 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
   if (call === undefined || !isRunning(call)) return ignoreOutcome(state, event);
   const { outcome } = event;
   const { status, images, ran } = outcome;
+  const hooks = verdictsIn(outcome.hooks);
   const ended = endRunning(call, event.at, {
-    ...{ status, text: outcomeText(outcome, cancelCauseOf(state)) },
+    status,
+    text: withRemarks(outcomeText(outcome, cancelCauseOf(state)), hookRemarks(hooks)),
     ...(status === 'ok' && images !== undefined ? { images } : {}),
     ...(ran === undefined ? {} : { ran }),
   });
   const shown = displayResult(state.batchId, ended, outcome);
   const booked = changeBatch(replaceCalls(state, ended), { session: countToolUsage(state.session, event) });
   const pumped = startReadyCalls(booked, event.at);
-  return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...pumped.actions);
+  return go(pumped.state, ...cancelTimer(call.graceTimerId), shown, ...showHooks(hooks), ...pumped.actions);
 };
 
 /** Counts the usage of a call that was abandoned. */

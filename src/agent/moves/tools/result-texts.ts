@@ -1,6 +1,7 @@
 import type { Call, CallOutcome, JudgedCall, NeverRanStatus, RanStatus } from '../../call.js';
 import type { StopReason } from '../../event.js';
 import type { Image, ResultPart } from '../../message.js';
+import { hookNotes, verdictsIn, withRemarks } from '../../values/hook-verdict.js';
 import { type CancelCause, stopCauseFacts } from '../../values/stop-cause.js';
 
 /** Result texts for the model: one for each way in which a call ends (docs/rules.md#truthful-results). */
@@ -107,8 +108,9 @@ const resultOf = (judged: JudgedCall, failed: boolean, text: string): ResultPart
   text,
 });
 
+/** The result for the model, with the notes of hooks that saw the call before it ran. */
 export const resultOfCall = ({ judged, outcome }: EndedCall): ResultPart => ({
-  ...resultOf(judged, outcome.failed, outcome.text),
+  ...resultOf(judged, outcome.failed, withRemarks(outcome.text, hookNotes(verdictsIn(judged.hooks)))),
   ...(outcome.images === undefined ? {} : { images: outcome.images }),
 });
 

@@ -1,0 +1,27 @@
+import type { CommandHook } from '../../user-hooks/session-hooks.js';
+import type { Configured } from '../settings/apply-config.js';
+
+/** The hooks of a session: the user's own, then those of the project that the user has allowed. */
+
+type Surroundings = {
+  readonly workspace: string;
+  readonly stateFolder: string;
+  readonly warn: (text: string) => void;
+};
+
+/** A hook that starts Pawl must not start itself again through it. */
+const isInHook = (): boolean => (process.env.PAWL_HOOK ?? '') !== '';
+
+export const openHooks = async (
+  { userHooks = [], projectHooks = [] }: Configured,
+  { workspace, stateFolder, warn }: Surroundings,
+): Promise<readonly CommandHook[]> => {
+  if (isInHook()) return [];
+  const own = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
+  if (projectHooks.length === 0) return own;
+  const [{ allowedHooks }, { openTrust }] = await Promise.all([
+    import('../trust/project-hooks.js'),
+    import('../../trust/trust-store.js'),
+  ]);
+  return [...own, ...(await allowedHooks(workspace, projectHooks, openTrust(stateFolder, warn), warn))];
+};

@@ -1,0 +1,87 @@
+import { loadConfig, type ProjectHook } from '../../config/load.js';
+import type { HookDeclaration } from '../../config/user-hooks.js';
+import { repositoryFolders } from '../../files/repository-folders.js';
+import { type Executable, TRUSTED_CHARACTERS_MAX, type TrustStore } from '../../trust/trust-store.js';
+import type { CommandHook } from '../../user-hooks/session-hooks.js';
+import { notRunText } from './ask-trust.js';
+import { namedFiles } from './named-files.js';
+import { settleExecutables } from './project-executables.js';
+
+/** The hooks that a project has in `.pawl/config.toml`. None runs before the user has allowed exactly this hook. */
+
+type Level = NonNullable<HookDeclaration['sandbox']>;
+
+const GRANTED: Readonly<Record<Level, string>> = {
+  'read-only': 'granted: it runs in the sandbox, reads the workspace, writes nothing, and has no network.',
+  workspace: 'granted: it runs in the sandbox, writes in the workspace, and has no network.',
+  'workspace+net': 'granted: it runs in the sandbox, writes in the workspace, and has the network.',
+  off: 'granted: it runs as you, outside the sandbox, with the network.',
+};
+
+/** What it may do beside that. */
+const READS =
+  'It reads what the session does at its moments, it can hold that back, and its notes are for the model.';
+
+/** What the user would allow; null if nobody would read it. */
+const executableOf = async (
+  { declaration, folder }: ProjectHook,
+  workspace: string,
+): Promise<Executable | null> => {
+  const { name, command } = declaration;
+  const [program = '', ...args] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command;
+  const top = repositoryFolders(workspace).folders.at(-1) ?? workspace;
+  const files = await namedFiles({ command: program, args, env: {}, cwd: folder }, { workspace, top });
+  if (files === null) return null;
+  const shown = { folder, ...declaration, sandbox: declaration.sandbox ?? 'workspace' };
+  const content = [JSON.stringify(shown, null, 2), ...files, GRANTED[shown.sandbox], READS].join('\n');
+  return content.length > TRUSTED_CHARACTERS_MAX ? null : { kind: 'hook', name, content };
+};
+
+type Described = { readonly hook: ProjectHook; readonly executable: Executable };
+
+const describe = async (
+  hooks: readonly ProjectHook[],
+  workspace: string,
+  warn: (text: string) => void,
+): Promise<readonly Described[]> => {
+  const described: Described[] = [];
+  for (const hook of hooks.filter(({ declaration }) => declaration.enabled)) {
+    const executable = await executableOf(hook, workspace);
+    if (executable !== null) described.push({ hook, executable });
+    else warn(`the hook ${hook.declaration.name} of this project has more words than anybody would read.`);
+  }
+  return described;
+};
+
+export const hookSource = async (workspace: string): Promise<readonly Executable[]> => {
+  const { projectHooks } = await loadConfig(workspace, process.env);
+  const described = await describe(projectHooks, workspace, () => undefined); // opening the session warns
+  return described.map(({ executable }) => executable);
+};
+
+/** The hooks that the user has allowed. One line says what is not run. */
+export const allowedHooks = async (
+  workspace: string,
+  hooks: readonly ProjectHook[],
+  trust: TrustStore,
+  warn: (text: string) => void,
+): Promise<readonly CommandHook[]> => {
+  const described = await describe(hooks, workspace, warn);
+  const { allowed, open } = await settleExecutables(trust, workspace, [
+    async () => described.map(({ executable }) => executable),
+  ]);
+  const text = notRunText(open);
+  if (text !== null) warn(text);
+  return described
+    .filter(({ executable }) => allowed.some((one) => one.executable === executable))
+    .map(({ hook, executable }) => ({
+      ...hook.declaration,
+      sandbox: hook.declaration.sandbox ?? 'workspace',
+      folder: hook.folder,
+      // The model could change its files while the session runs.
+      whyNot: async () =>
+        (await executableOf(hook, workspace))?.content === executable.content
+          ? null
+          : 'its files have changed since you allowed it. The next session asks again, or pawl trust allows it',
+    }));
+};

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { allowedHooks, hookSource } from '../../src/cli/trust/project-hooks.js';
+import { loadConfig } from '../../src/config/load.js';
+import { openTrust } from '../../src/trust/trust-store.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+test('a hook of a project is bound to its declaration and to the files that it names', async (t) => {
+  const top = temporaryFolder(t, 'project-hooks');
+  const workspace = path.join(top, 'repository');
+  for (const folder of ['.git', '.pawl', 'scripts'])
+    mkdirSync(path.join(workspace, folder), { recursive: true });
+  const warnings: string[] = [];
+  const warn = (text: string): void => void warnings.push(text);
+  const trust = openTrust(path.join(top, 'state'), warn);
+  const declare = (more = ''): void =>
+    writeFileSync(
+      path.join(workspace, '.pawl/config.toml'),
+      `[hook.format]\non = "after-tool"\ncommand = "node ./scripts/format.mjs --all"\n${more}`,
+    );
+  const script = (text: string): void => writeFileSync(path.join(workspace, 'scripts/format.mjs'), text);
+  const allowed = async () => {
+    const { projectHooks } = await loadConfig(workspace, { HOME: top });
+    return allowedHooks(workspace, projectHooks, trust, warn);
+  };
+  declare();
+  script('first');
+  assert.deepEqual(await allowed(), []);
+  assert.match(warnings.splice(0).join(), /^not run, since you have not allowed it: hook format\. /);
+  const [found] = await hookSource(workspace);
+  assert.ok(found !== undefined);
+  for (const text of [
+    '"after-tool"',
+    'scripts/format.mjs (sha256 ',
+    'in the sandbox, writes in the workspace',
+  ])
+    assert.ok(found.content.includes(text), text);
+  await trust.allow(workspace, found);
+
+  const [hook] = await allowed();
+  assert.deepEqual([hook?.name, hook?.sandbox, hook?.folder], ['format', 'workspace', workspace]);
+  assert.equal(await hook?.whyNot?.(), null);
+  script('second');
+  assert.match((await hook?.whyNot?.()) ?? '', /its files have changed since you allowed it/);
+  assert.deepEqual(await allowed(), []);
+  script('first');
+  assert.equal((await allowed()).length, 1);
+  for (const more of ['sandbox = "off"\n', 'tools = ["edit"]\n', 'on_failure = "deny"\n', 'timeout = 5\n']) {
+    declare(more);
+    assert.deepEqual(await allowed(), [], more);
+  }
+  declare('enabled = false\n');
+  warnings.length = 0;
+  assert.deepEqual(await allowed(), []);
+  assert.deepEqual(warnings, []);
+});
