@@ -1,6 +1,6 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
- * The pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
+ * The charts of the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
  * THIRD-PARTY.md, docs/json-stream.schema.json, docs/rules.md, the tables of docs/configuration.md and docs/models.md, man/pawl.1,
  * docs/reference;
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
@@ -19,6 +19,7 @@ import { emptyMachineDocument, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
 import { manualPage, manualText } from './manual-page.js';
 import { fillModelsPage, modelsPage } from './models-page.js';
+import { chartsText, layOutAll } from './pictures/charts.js';
 import { machinePictures } from './pictures/machine.js';
 import { readmePicture } from './pictures/session.js';
 import { referencePages } from './reference.js';
@@ -44,7 +45,10 @@ const updateDiagrams = (): void => {
 
 const updatePictures = async (): Promise<void> => {
   mkdirSync(inRoot('docs/pictures'), { recursive: true });
-  const pictures = await machinePictures(agent);
+  const charts = await layOutAll(agent);
+  rewrite('src/inspector/charts/charts.json', chartsText(charts));
+  if (charts.resting === undefined) throw new Error('the chart of the resting states was not laid out');
+  const pictures = machinePictures(agent, charts.resting);
   for (const theme of ['dark', 'light'] as const) {
     rewrite(`docs/pictures/machine-${theme}.svg`, pictures[theme]);
     const recorded = readFileSync(inRoot(`docs/pictures/session-${theme}.cast`), 'utf8');

@@ -1,19 +1,20 @@
-import type { MachineDescription } from '../../src/machine-kit/kernel/step.js';
 import {
-  type Box,
+  type ArrowKind,
+  type Chart,
+  type ChartBox,
+  type ChartLine,
   LABEL_LINE_PIXELS,
   LABEL_PIXELS,
-  type Layout,
-  type Line,
-  layOut,
   NAME_PIXELS,
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
-} from './layout.js';
-import { type ArrowKind, restingArrows, restingStates } from './resting.js';
+  pathOf,
+} from '../../src/inspector/charts/chart.js';
+import type { MachineDescription } from '../../src/machine-kit/kernel/step.js';
+import { restingArrows } from './resting.js';
 import { escapeXml, type Theme } from './svg.js';
 
-/** The machine's resting states and the arrows between them, as SVG. Drawn from the table and from nothing else. */
+/** The machine's resting states and the arrows between them, as SVG. Drawn from its chart, which is laid out from the table. */
 
 type Palette = Readonly<Record<'paper' | 'frame' | 'box' | 'ink' | 'muted' | ArrowKind, string>>;
 
@@ -42,49 +43,34 @@ const PALETTES: Readonly<Record<Theme, Palette>> = {
 
 const SANS = 'ui-sans-serif,system-ui,-apple-system,Segoe UI,Helvetica,Arial,DejaVu Sans,sans-serif';
 const MONO = 'ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace';
-const CORNER_PIXELS = 7;
 
 const rounded = (value: number): string => String(Math.round(value * 10) / 10);
 
-/** A line with rounded corners through right angles. */
-const pathOf = ({ points }: Line): string =>
-  points
-    .map((point, index) => {
-      const before = points[index - 1];
-      const after = points[index + 1];
-      if (before === undefined) return `M${rounded(point.x)} ${rounded(point.y)}`;
-      if (after === undefined) return `L${rounded(point.x)} ${rounded(point.y)}`;
-      const towards = (other: { x: number; y: number }): string => {
-        const length = Math.hypot(other.x - point.x, other.y - point.y);
-        const share = Math.min(CORNER_PIXELS, length / 2) / (length || 1);
-        return `${rounded(point.x + (other.x - point.x) * share)} ${rounded(point.y + (other.y - point.y) * share)}`;
-      };
-      return `L${towards(before)}Q${rounded(point.x)} ${rounded(point.y)} ${towards(after)}`;
-    })
+/** What begins each arrow and by which ways it goes, by `from to kind`. */
+const describeArrows = (machine: MachineDescription): ReadonlyMap<string, string> =>
+  new Map(
+    restingArrows(machine).map(({ from, to, kind, causes, ways }) => {
+      const passed = ways.filter((way) => way.length > 0).map((way) => way.join(' → '));
+      const through = passed.length === 0 ? '' : `; by way of ${passed.join(', or ')}`;
+      return [`${from} ${to} ${kind}`, `${from} → ${to}: ${causes.join(', ')}${through}`];
+    }),
+  );
+
+const lineSvg = ({ from, to, kind, points }: ChartLine, about: ReadonlyMap<string, string>): string =>
+  `<path class="${kind}" data-from="${from}" data-to="${to}" d="${pathOf(points)}" marker-end="url(#${kind})"><title>${escapeXml(about.get(`${from} ${to} ${kind}`) ?? '')}</title></path>`;
+
+const labelSvg = ({ label, at }: ChartLine): string => {
+  if (at === null) return '';
+  const [x, y] = at;
+  return label
+    .map(
+      ({ text, kind }, row) =>
+        `<text class="${kind}" x="${rounded(x + 2)}" y="${rounded(y + LABEL_PIXELS + row * LABEL_LINE_PIXELS)}">${escapeXml(text)}</text>`,
+    )
     .join('');
-
-const describeWays = ({ arrow: { from, to, causes, ways } }: Line): string => {
-  const passed = ways.filter((way) => way.length > 0).map((way) => way.join(' → '));
-  const through = passed.length === 0 ? '' : `; by way of ${passed.join(', or ')}`;
-  return `${from} → ${to}: ${causes.join(', ')}${through}`;
 };
 
-const lineSvg = (line: Line): string => {
-  const { from, to, kind } = line.arrow;
-  return `<path class="${kind}" data-from="${from}" data-to="${to}" d="${pathOf(line)}" marker-end="url(#${kind})"><title>${escapeXml(describeWays(line))}</title></path>`;
-};
-
-const labelSvg = ({ label }: Line): string =>
-  label === null
-    ? ''
-    : label.lines
-        .map(
-          ({ text, kind }, row) =>
-            `<text class="${kind}" x="${rounded(label.x + 2)}" y="${rounded(label.y + LABEL_PIXELS + row * LABEL_LINE_PIXELS)}">${escapeXml(text)}</text>`,
-        )
-        .join('');
-
-const boxSvg = ({ name, lines, x, y, width, height }: Box): string => {
+const boxSvg = ({ name, lines, x, y, width, height }: ChartBox): string => {
   const middle = rounded(x + width / 2);
   const notes = lines.map(
     (text, row) =>
@@ -127,7 +113,11 @@ const legendSvg = (y: number): string =>
     return `<path class="${kind}" d="M${x} ${y - 4}h34" marker-end="url(#${kind})"/><text class="key" x="${x + 44}" y="${y}">${words}</text>`;
   }).join('');
 
-const draw = ({ width, height, boxes, lines }: Layout, theme: Theme): string => {
+const draw = (
+  { width, height, boxes, lines }: Chart,
+  about: ReadonlyMap<string, string>,
+  theme: Theme,
+): string => {
   const colours = PALETTES[theme];
   const whole = { width: Math.ceil(width), height: Math.ceil(height) + LEGEND_PIXELS };
   return [
@@ -136,9 +126,9 @@ const draw = ({ width, height, boxes, lines }: Layout, theme: Theme): string => 
     `<defs>${KINDS.map(({ kind }) => marker(kind, colours[kind])).join('')}</defs>`,
     `<rect x=".5" y=".5" width="${whole.width - 1}" height="${whole.height - 1}" rx="10" fill="${colours.paper}" stroke="${colours.frame}"/>`,
     ...[
-      ...lines.filter(({ arrow }) => arrow.kind !== 'onward'),
-      ...lines.filter(({ arrow }) => arrow.kind === 'onward'),
-    ].map(lineSvg),
+      ...lines.filter(({ kind }) => kind !== 'onward'),
+      ...lines.filter(({ kind }) => kind === 'onward'),
+    ].map((line) => lineSvg(line, about)),
     ...boxes.map(boxSvg),
     ...lines.map(labelSvg).filter((svg) => svg !== ''),
     legendSvg(Math.ceil(height) + 12),
@@ -146,10 +136,11 @@ const draw = ({ width, height, boxes, lines }: Layout, theme: Theme): string => 
   ].join('\n');
 };
 
-/** One picture for each theme, on the same layout. */
-export const machinePictures = async (
+/** One picture for each theme, of the chart of the machine's resting states. */
+export const machinePictures = (
   machine: MachineDescription,
-): Promise<Readonly<Record<Theme, string>>> => {
-  const layout = await layOut(machine.states, restingStates(machine), restingArrows(machine));
-  return { dark: draw(layout, 'dark'), light: draw(layout, 'light') };
+  resting: Chart,
+): Readonly<Record<Theme, string>> => {
+  const about = describeArrows(machine);
+  return { dark: draw(resting, about, 'dark'), light: draw(resting, about, 'light') };
 };

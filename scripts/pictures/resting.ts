@@ -1,9 +1,7 @@
+import type { ArrowKind } from '../../src/inspector/charts/chart.js';
 import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step.js';
 
 /** Reduces the machine to the states in which it waits, and the ways between them through transient states. */
-
-/** `onward`: work goes on. `stopped`: a turn ends early. `closed`: the session ends. */
-export type ArrowKind = 'onward' | 'stopped' | 'closed';
 
 export type RestingArrow = {
   readonly from: string;
@@ -18,7 +16,7 @@ export type RestingArrow = {
 type Way = { readonly to: string; readonly passed: readonly string[] };
 
 /** Transient states of the agent that end a turn early. */
-const EARLY_ENDS: readonly string[] = ['Cancelled', 'BudgetExceeded', 'Failed'];
+export const EARLY_ENDS: readonly string[] = ['Cancelled', 'BudgetExceeded', 'Failed'];
 
 export const restingStates = ({ states, transient }: MachineDescription): readonly string[] =>
   Object.keys(states).filter((name) => !transient.includes(name));

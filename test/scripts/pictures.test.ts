@@ -1,15 +1,27 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { chartPlans, restingPlan } from '../../scripts/pictures/charts.js';
+import { layOut } from '../../scripts/pictures/layout.js';
 import { machinePictures } from '../../scripts/pictures/machine.js';
 import { restingArrows, restingStates } from '../../scripts/pictures/resting.js';
 import { readmePicture } from '../../scripts/pictures/session.js';
 import { agent } from '../../src/agent/machine.js';
+import type { Chart } from '../../src/inspector/charts/chart.js';
 import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step.js';
 
 const fileOf = (name: string): string =>
   readFileSync(new URL(`../../docs/pictures/${name}`, import.meta.url), 'utf8');
 const pictureOf = (theme: string): string => fileOf(`machine-${theme}.svg`);
+
+const charts: Readonly<Record<string, Chart>> = JSON.parse(
+  readFileSync(new URL('../../src/inspector/charts/charts.json', import.meta.url), 'utf8'),
+);
+const chartNamed = (name: string): Chart => {
+  const chart = charts[name];
+  assert.ok(chart, `charts.json has no chart ${name}: npm run update`);
+  return chart;
+};
 
 /** What is drawn: states, and arrows as `kind from to`. */
 const drawnIn = (svg: string) => ({
@@ -68,10 +80,25 @@ describe('pictures of the machine', () => {
   });
 
   it('draw each of them once', async () => {
-    const pictures = await machinePictures(small);
+    const pictures = machinePictures(small, await layOut(restingPlan(small)));
     assert.deepEqual(drawnIn(pictures.dark), inTable(small));
     assert.ok(pictures.light.includes('is empty') && pictures.light.includes('· Looking'), pictures.light);
     assert.notEqual(pictures.light, pictures.dark);
+  });
+
+  it('every chart in charts.json has the states and arrows of its table (if not: npm run update)', () => {
+    for (const [name, { states, arrows }] of chartPlans(agent)) {
+      const { boxes, lines, width, height } = chartNamed(name);
+      assert.deepEqual(
+        boxes.map((box) => box.name),
+        states.map((state) => state.name),
+        name,
+      );
+      const drawn = lines.map(({ from, to, kind, label }) => ({ from, to, kind, label }));
+      assert.deepEqual(drawn, arrows, name);
+      const spots = [...boxes.map(({ x, y }) => [x, y]), ...lines.flatMap(({ points }) => points)];
+      for (const [x = -1, y = -1] of spots) assert.ok(x >= 0 && y >= 0 && x <= width && y <= height, name);
+    }
   });
 
   for (const theme of ['dark', 'light']) {
@@ -80,8 +107,8 @@ describe('pictures of the machine', () => {
     });
   }
 
-  it('are as the script draws them (if not: npm run update)', async () => {
-    const pictures = await machinePictures(agent);
+  it('are drawn from the chart in charts.json (if not: npm run update)', () => {
+    const pictures = machinePictures(agent, chartNamed('resting'));
     assert.equal(pictureOf('dark'), pictures.dark);
     assert.equal(pictureOf('light'), pictures.light);
   });
