@@ -12,6 +12,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
+import { inspectorPage } from './inspector-page.js';
 import { buildProtocols, lateBuiltins, latePackages } from './late-modules.js';
 import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
@@ -248,7 +249,8 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   assertPure(metafile);
   const programs = await environmentPrograms(root, common(root));
   const grammar = shellGrammar(root);
-  const files = [...outputFiles, ...program, ...programs.files, ...grammar.files];
+  const page = await inspectorPage(root);
+  const files = [...outputFiles, ...program, ...programs.files, ...grammar.files, ...page];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, 'dist'), kept);

@@ -39,6 +39,8 @@ const NEEDS: readonly Need[] = [
   { program: 'gcc', words: ['--version'], debian: 'gcc' },
   // It has the headers of C too.
   { program: 'gcc', words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'], debian: 'libc6-dev' },
+  // The inspector's page is tested in it.
+  { program: 'chromium', words: ['--version'], debian: 'chromium' },
   // Where the tests run as root they make an ordinary user.
   ...(process.getuid?.() === 0 ? [{ program: 'useradd', words: ['--help'], debian: 'passwd' }] : []),
 ];

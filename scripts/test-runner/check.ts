@@ -16,6 +16,7 @@ export const BUILDS: readonly Check[] = [
 /** They look at the sources alone. */
 export const SOURCE_CHECKS: readonly Check[] = [
   { title: 'types', program: ownBin('tsc'), words: ['-p', 'tsconfig.json'] },
+  { title: 'types of the page', program: ownBin('tsc'), words: ['-p', 'src/inspector/page/tsconfig.json'] },
   { title: 'format and lint', program: ownBin('biome'), words: ['check', '--error-on-warnings', '.'] },
   { title: 'house rules', program: process.execPath, words: script('tidy.ts') },
   { title: 'dead exports', program: ownBin('knip'), words: ['--no-progress', '--no-config-hints'] },

@@ -1,0 +1,63 @@
+import type { Entry } from '../../ports/journal.js';
+import type { ExportedSession, FeedPiece, InspectedSession } from '../wire.js';
+import type { Reader } from './reader.js';
+
+/** Where the page gets a session from: the file that it is in, or the server that it came from. */
+
+export const exportedSession = (): ExportedSession | null => {
+  const text = document.getElementById('exported')?.textContent ?? 'null';
+  return JSON.parse(text) as ExportedSession | null; // Safe: the program that wrote the file put it there.
+};
+
+/** `/TOKEN/session/ID`: the token, and the id if there is one. */
+const [, token = '', , sessionId = ''] = location.pathname.split('/');
+export const sessionInAddress = sessionId;
+export const addressOf = (path: string): string => `/${token}/${path}`;
+
+export const fetchJson = async <T>(path: string): Promise<T> => {
+  const response = await fetch(addressOf(path));
+  if (!response.ok) throw new Error((await response.text()).trim());
+  return (await response.json()) as T; // Safe: the server of this very program made it.
+};
+
+export const fetchSession = (id: string): Promise<InspectedSession> => fetchJson(`data/${id}/session`);
+
+const take = (reader: Reader, entries: readonly Entry[]): void => {
+  reader.history.add(entries);
+  reader.grown();
+};
+
+/** Reads the entries of the session and each one that comes. After a broken connection the browser goes on by itself. */
+export const followSession = (reader: Reader): void => {
+  const feed = new EventSource(addressOf(`data/${reader.id}/feed`));
+  const end = (trouble: string, connection: 'lost' | 'damaged'): void => {
+    feed.close();
+    reader.connection = connection;
+    reader.trouble = trouble;
+    reader.update();
+  };
+  feed.addEventListener('open', () => {
+    reader.connection = 'live';
+    reader.update();
+  });
+  feed.addEventListener('error', () => {
+    reader.connection = 'lost';
+    reader.update();
+  });
+  feed.addEventListener('message', (message: MessageEvent<string>) => {
+    const piece = JSON.parse(message.data) as FeedPiece; // Safe: the server of this very program made it.
+    if (piece.kind === 'restart') reader.restart();
+    else if (piece.kind === 'damaged') end(piece.why, 'damaged');
+    else {
+      take(reader, piece.entries);
+      if (piece.caughtUp) document.body.dataset.loaded = 'yes';
+    }
+  });
+};
+
+export const readExported = (reader: Reader, { entries, damage }: ExportedSession): void => {
+  reader.connection = damage === null ? 'file' : 'damaged';
+  reader.trouble = damage ?? '';
+  take(reader, entries);
+  document.body.dataset.loaded = 'yes';
+};

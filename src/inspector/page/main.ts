@@ -1,0 +1,87 @@
+import type { InspectedSession } from '../wire.js';
+import { make } from './dom.js';
+import {
+  exportedSession,
+  fetchSession,
+  followSession,
+  readExported,
+  sessionInAddress,
+} from './load-session.js';
+import { Reader } from './reader.js';
+import { SessionPage } from './session-page.js';
+import { showSessions } from './sessions-page.js';
+
+/** Starts the page: a session from the file it is in, a session of the server, or the server's list. */
+
+/** Live entries are drawn at most so often: a render for each of them would be quadratic. */
+const RENDER_MS = 80;
+
+/** Calls `draw` once for all changes of a moment. */
+const scheduled = (draw: () => void): (() => void) => {
+  let waiting = false;
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  const run = (): void => {
+    requestAnimationFrame(() => {
+      waiting = false;
+      drawnAt = performance.now();
+      draw();
+    });
+  };
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    const restMs = drawnAt + RENDER_MS - performance.now();
+    if (restMs > 0 && document.body.dataset.following === 'yes') setTimeout(run, restMs);
+    else run();
+  };
+};
+
+const seqInAddress = (): number | null => {
+  const [, digits] = /^#(\d+)$/.exec(location.hash) ?? [];
+  return digits === undefined ? null : Number(digits);
+};
+
+const openPage = (session: InspectedSession): Reader => {
+  let page: SessionPage | null = null;
+  let wanted = seqInAddress();
+  const reader = new Reader(
+    session,
+    scheduled(() => {
+      if (wanted !== null && reader.history.seq >= wanted) {
+        const seq = wanted;
+        wanted = null;
+        reader.go(seq);
+      }
+      page?.render();
+      if (wanted === null)
+        history.replaceState(null, '', reader.following ? location.pathname : `#${reader.seq}`);
+    }),
+  );
+  page = new SessionPage(reader);
+  document.title = `${session.header.sessionId} · Pawl`;
+  document.body.replaceChildren(page.element);
+  if (session.foreignMachine)
+    reader.trouble =
+      'Another version of the machine wrote this session: the states shown may differ from those that were.';
+  addEventListener('hashchange', () => {
+    const seq = seqInAddress();
+    if (seq !== null && seq !== reader.seq) reader.go(seq);
+  });
+  reader.update();
+  return reader;
+};
+
+const start = async (): Promise<void> => {
+  const exported = exportedSession();
+  if (exported !== null) readExported(openPage(exported), exported);
+  else if (sessionInAddress === '') await showSessions();
+  else followSession(openPage(await fetchSession(sessionInAddress)));
+};
+
+start().catch((error: unknown) => {
+  const text = error instanceof Error ? error.message : String(error);
+  document.body.replaceChildren(
+    make('div', { class: 'page' }, make('main', {}, make('p', { class: 'trouble', role: 'alert' }, text))),
+  );
+  document.body.dataset.loaded = 'failed';
+});

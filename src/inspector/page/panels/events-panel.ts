@@ -1,0 +1,115 @@
+import { type FoundEntry, findEntries } from '../../model/find-entries.js';
+import { make } from '../dom.js';
+import type { Panel, Reader } from '../reader.js';
+import { plural } from '../words.js';
+
+/** Search, and the list of events. Only the rows in view are drawn: a session may have many thousands. */
+
+const ROW_PIXELS = 30;
+const ROWS_AROUND = 8;
+
+const rowOf = ({ seq, type, before, hit, after }: FoundEntry, index: number, reader: Reader): HTMLElement => {
+  const row = make(
+    'button',
+    {
+      type: 'button',
+      class: `event-row${seq === reader.seq ? ' selected' : ''}`,
+      'data-row': seq,
+      tabindex: -1,
+    },
+    make('span', { class: 'number' }, String(seq)),
+    make('span', { class: 'type' }, type),
+    make('span', { class: 'about' }, before, ...(hit === '' ? [] : [make('mark', {}, hit)]), after),
+  );
+  row.style.top = `${index * ROW_PIXELS}px`;
+  row.addEventListener('click', () => reader.go(seq));
+  return row;
+};
+
+class EventsPanel implements Panel {
+  readonly element: HTMLElement;
+  readonly #reader: Reader;
+  readonly #field = make('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'Search all texts   ( / )',
+    'aria-label': 'Search all texts',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
+  readonly #count = make('span', { class: 'faint', role: 'status' });
+  readonly #rows = make('div', { class: 'event-rows' });
+  readonly #list = make(
+    'div',
+    { class: 'event-list', tabindex: 0, role: 'region', 'aria-label': 'Events' },
+    this.#rows,
+  );
+  #found: readonly FoundEntry[] = [];
+  #foundFor = '';
+  #shownSeq = -1;
+
+  constructor(reader: Reader) {
+    this.#reader = reader;
+    this.element = make(
+      'section',
+      { class: 'events', 'aria-label': 'Events' },
+      make('div', { class: 'bar' }, this.#field, this.#count),
+      this.#list,
+    );
+    this.#field.addEventListener('input', () => reader.update({ query: this.#field.value }));
+    this.#field.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') this.#goToNext(event.shiftKey ? 'back' : 'forward');
+    });
+    this.#list.addEventListener('scroll', () => this.#fill());
+  }
+
+  focusSearch(): void {
+    this.#field.focus();
+    this.#field.select();
+  }
+
+  render(): void {
+    const { history, query } = this.#reader;
+    if (this.#field.value !== query) this.#field.value = query;
+    const key = `${history.seq} ${query}`;
+    if (key !== this.#foundFor) {
+      this.#found = findEntries(history.steps, query);
+      this.#foundFor = key;
+      this.#count.textContent =
+        query === ''
+          ? plural(this.#found.length, 'event')
+          : `${plural(this.#found.length, 'hit')}; Enter goes to the next`;
+      this.#rows.style.height = `${this.#found.length * ROW_PIXELS}px`;
+    }
+    if (this.#shownSeq !== this.#reader.seq) this.#scrollTo(this.#reader.seq);
+    this.#fill();
+  }
+
+  #goToNext(direction: 'forward' | 'back'): void {
+    const { seq } = this.#reader;
+    const hit =
+      direction === 'forward'
+        ? (this.#found.find((one) => one.seq > seq) ?? this.#found[0])
+        : (this.#found.findLast((one) => one.seq < seq) ?? this.#found.at(-1));
+    if (hit !== undefined) this.#reader.go(hit.seq);
+  }
+
+  #scrollTo(seq: number): void {
+    this.#shownSeq = seq;
+    const index = this.#found.findIndex((one) => one.seq >= seq);
+    const top = (index < 0 ? this.#found.length : index) * ROW_PIXELS;
+    const { scrollTop, clientHeight } = this.#list;
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW_PIXELS)
+      this.#list.scrollTop = Math.max(0, top - clientHeight / 2);
+  }
+
+  #fill(): void {
+    const { scrollTop, clientHeight } = this.#list;
+    const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
+    const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
+    const shown = this.#found.slice(first, last);
+    this.#rows.replaceChildren(...shown.map((one, index) => rowOf(one, first + index, this.#reader)));
+  }
+}
+
+export const eventsPanel = (reader: Reader): Panel & { focusSearch(): void } => new EventsPanel(reader);

@@ -1,0 +1,163 @@
+import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/markers.js';
+import { button, draw, make } from './dom.js';
+import type { Panel, Reader } from './reader.js';
+import { clockText, countText } from './words.js';
+
+/** The strip of all events with its slider, and the buttons that go from place to place. */
+
+const BINS_MAX = 400;
+const STRIP_PIXELS = 26;
+
+/** The states of the strip, a bar for a run of equal ones. In a long session a bar stands for several events. */
+const stripBars = (reader: Reader): readonly SVGElement[] => {
+  const { history } = reader;
+  const count = history.seq;
+  const bins = Math.min(BINS_MAX, count);
+  const bars: SVGElement[] = [];
+  let begin = 0;
+  for (let bin = 0; bin < bins; bin++) {
+    const name = history.stateAt(Math.ceil(((bin + 1) / bins) * count)).name;
+    const next = bin + 1 < bins ? history.stateAt(Math.ceil(((bin + 2) / bins) * count)).name : null;
+    if (next === name) continue;
+    bars.push(
+      draw('rect', {
+        class: `run ${name}`,
+        x: (begin / bins) * 1_000,
+        width: ((bin + 1 - begin) / bins) * 1_000,
+        y: 0,
+        height: STRIP_PIXELS,
+      }),
+    );
+    begin = bin + 1;
+  }
+  return bars;
+};
+
+/** Marks for what can be jumped to, at most one for each kind in a bin. */
+const stripMarks = (reader: Reader): readonly SVGElement[] => {
+  const { history } = reader;
+  const seen = new Set<string>();
+  return history.markers.flatMap(({ seq, kind }) => {
+    const x = Math.round(((seq - 0.5) / history.seq) * 1_000);
+    const key = `${kind} ${Math.round(x / 3)}`;
+    if (kind === 'prompt' || seen.has(key)) return [];
+    seen.add(key);
+    return [
+      draw('rect', {
+        class: `mark ${kind.replace(' ', '-')}`,
+        x: x - 1.5,
+        width: 3,
+        y: 0,
+        height: STRIP_PIXELS,
+      }),
+    ];
+  });
+};
+
+export class TimeTravel implements Panel {
+  readonly element: HTMLElement;
+  readonly #reader: Reader;
+  readonly #strip = draw('svg', {
+    class: 'strip',
+    viewBox: `0 0 1000 ${STRIP_PIXELS}`,
+    preserveAspectRatio: 'none',
+    'aria-hidden': 'true',
+  });
+  readonly #slider = make('input', {
+    type: 'range',
+    id: 'slider',
+    min: 0,
+    max: 0,
+    step: 1,
+    value: 0,
+    'aria-label': 'Event',
+  });
+  readonly #where = make('output', { class: 'where', for: 'slider' });
+  readonly #jump = make('select', { id: 'jump', 'aria-label': 'What to jump to' });
+  readonly #live: HTMLButtonElement;
+  #drawnSeq = -1;
+  #jumpKey = '';
+
+  constructor(reader: Reader) {
+    this.#reader = reader;
+    const step = (by: number) => () => reader.go(reader.seq + by);
+    this.#live = button('Latest', { title: 'Go to the last event and follow (End)' }, () =>
+      reader.go(reader.history.seq),
+    );
+    this.#slider.addEventListener('input', () => reader.go(Number(this.#slider.value)));
+    this.#jump.addEventListener('change', () =>
+      reader.update({ jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null }),
+    );
+    this.element = make(
+      'nav',
+      { class: 'timeline', 'aria-label': 'Time travel' },
+      make('div', { class: 'track' }, this.#strip, this.#slider),
+      make(
+        'div',
+        { class: 'bar' },
+        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () => reader.go(0)),
+        button('◀', { 'aria-label': 'Previous event', title: 'Previous event (←)' }, step(-1)),
+        button('▶', { 'aria-label': 'Next event', title: 'Next event (→)' }, step(1)),
+        this.#live,
+        this.#where,
+        make('span', { class: 'spacer' }),
+        this.#jump,
+        button('Previous', { title: 'Jump back (p)' }, () => this.jump('back')),
+        button('Next', { title: 'Jump on (n)' }, () => this.jump('forward')),
+      ),
+    );
+  }
+
+  /** Goes to the next error, retry, approval… */
+  jump(direction: 'forward' | 'back'): void {
+    const { history, jump, seq } = this.#reader;
+    const marker = nextMarker(history.markers, jump, seq, direction);
+    if (marker !== null) this.#reader.go(marker.seq);
+  }
+
+  render(): void {
+    const { history, seq, following, connection } = this.#reader;
+    if (this.#drawnSeq !== history.seq) {
+      this.#drawnSeq = history.seq;
+      this.#strip.replaceChildren(...stripBars(this.#reader), ...stripMarks(this.#reader));
+      this.#slider.max = String(history.seq);
+      this.#fillJump();
+    }
+    this.#slider.value = String(seq);
+    const step = history.stepAt(seq);
+    const about =
+      step === null ? 'before the first event' : `${step.event.type} · ${clockText(step.event.at)}`;
+    const markers = history.markers.filter((marker) => marker.seq === seq).map(({ kind }) => kind);
+    const named = markers.length === 0 ? '' : ` · ${markers.join(', ')}`;
+    this.#where.replaceChildren(
+      make('strong', {}, countText(seq)),
+      ` of ${countText(history.seq)} · ${about}${named}`,
+    );
+    this.#slider.setAttribute(
+      'aria-valuetext',
+      `${seq} of ${history.seq}, ${about}, ${history.stateAt(seq).name}`,
+    );
+    this.#live.classList.toggle('on', following && connection === 'live');
+    this.#live.setAttribute('aria-pressed', String(following));
+    this.#jump.value = this.#reader.jump ?? '';
+  }
+
+  #fillJump(): void {
+    const counts = new Map<MarkerKind, number>();
+    for (const { kind } of this.#reader.history.markers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    const key = [...counts].join();
+    if (key === this.#jumpKey) return;
+    this.#jumpKey = key;
+    const all = this.#reader.history.markers.length;
+    this.#jump.replaceChildren(
+      make('option', { value: '' }, `anything (${countText(all)})`),
+      ...MARKER_KINDS.map((kind) =>
+        make(
+          'option',
+          { value: kind, disabled: !counts.has(kind) },
+          `${kind} (${countText(counts.get(kind) ?? 0)})`,
+        ),
+      ),
+    );
+  }
+}
