@@ -76,7 +76,7 @@ export const wholePlan = (machine: MachineDescription): ChartPlan => {
   };
 };
 
-export const projectionPlan = ({ states, edges, ends }: Projection): ChartPlan => ({
+const projectionPlan = ({ states, edges, ends }: Projection): ChartPlan => ({
   states: Object.keys(states).map((name) => ({ name, about: '' })),
   arrows: arrowsBetween(
     edges.map(({ from, to, event, when }) => ({ from, to, cause: event ?? (when === '' ? '' : when) })),

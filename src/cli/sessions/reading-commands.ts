@@ -20,8 +20,13 @@ const addTransfers = (program: Command, end: End): void => {
   program
     .command('export <id> [file]')
     .description('write a session with its blobs to one file (ID.pawl)')
-    .action(async (id: string, file?: string) =>
-      end(await (await import('./transfer-session.js')).exportTo(id, file)),
+    .option('--html <file>', 'as a page for a browser, with secrets replaced; it needs no server')
+    .action(async (id: string, file: string | undefined, { html }: { readonly html?: string }) =>
+      end(
+        html === undefined
+          ? await (await import('./transfer-session.js')).exportTo(id, file)
+          : await (await import('../inspect/export-page.js')).exportPage(id, html, file),
+      ),
     );
   program
     .command('import <file>')
@@ -31,7 +36,7 @@ const addTransfers = (program: Command, end: End): void => {
     .action(async (file: string) => end(await (await import('./transfer-session.js')).importFrom(file)));
 };
 
-/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `export`, `import`, `machine`. */
+/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `inspect`, `export`, `import`, `machine`. */
 export const addReaders = (program: Command, end: End): void => {
   program
     .command('sessions')
@@ -59,6 +64,12 @@ export const addReaders = (program: Command, end: End): void => {
     .option('--json', 'the path as JSON lines')
     .action(async (id: string, flags: AtFlags) =>
       end(await (await import('./replay-session.js')).replaySession(id, flags)),
+    );
+  program
+    .command('inspect [id]')
+    .description('show a session in a browser while it runs or later, or the list of all (docs/inspector.md)')
+    .action(async (id?: string) =>
+      end(await (await import('../inspect/inspect-command.js')).inspectSessions(id)),
     );
   addTransfers(program, end);
   program

@@ -7,6 +7,7 @@ import { type Command, type CommandContext, NotNow } from './command-context.js'
 import { diff } from './diff.js';
 import { effort } from './effort.js';
 import { exportTo } from './export.js';
+import { inspect } from './inspect.js';
 import { jobs } from './jobs.js';
 import { mcp } from './mcp.js';
 import { model } from './model.js';
@@ -84,6 +85,7 @@ const commands: Readonly<Record<CommandName, Command>> = {
   mcp,
   diff,
   export: exportTo,
+  inspect,
   retry,
   paste: ({ paste }) => paste(),
   quit: ({ quit }) => quit(),

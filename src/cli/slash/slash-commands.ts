@@ -40,6 +40,7 @@ export const slashCommands = [
     "all changes since HEAD, the agent's and others'; session: only the edits of this session",
   ],
   ['export', 'FILE', 'write the conversation as Markdown'],
+  ['inspect', '', 'look into this session in a browser while it works'],
   ['retry', '', 'send the last message again; during the wait before a retry: retry now'],
   ['later', 'TEXT', 'send TEXT after this turn (Alt+Enter does the same)'],
   ['paste', '', "insert the clipboard's picture into the input line (Ctrl-V does the same)"],

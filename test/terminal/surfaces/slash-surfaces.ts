@@ -107,6 +107,7 @@ export const slashSurfaces: readonly Surface[] = [
         'diff',
         'effort',
         'export',
+        'inspect',
         'jobs',
         'mcp',
         'model',
