@@ -63,7 +63,7 @@ const arrowsBetween = (
 const causeOf = ({ event, when }: Edge): string => event ?? (when === '' ? '' : `[${when}]`);
 
 /** Every state of the table. Its arrows to the end are left out: they start everywhere and would hide the others. */
-export const wholePlan = (machine: MachineDescription): ChartPlan => {
+const wholePlan = (machine: MachineDescription): ChartPlan => {
   const edges = machine.edges.filter(({ kind, to }) => kind === 'go' && !machine.ends.includes(to));
   const kindOf = ({ from, to }: NamedArrow) =>
     EARLY_ENDS.includes(to) || EARLY_ENDS.includes(from) ? 'stopped' : 'onward';

@@ -212,7 +212,8 @@ const inspected: Surface['show'] = async (hostile, _out, size) => {
   await run('inspect', hostile.text(Math.min(size, 300)));
   const listeners = process.listenerCount('SIGINT');
   const ended = run('inspect', newestSession());
-  while (process.listenerCount('SIGINT') === listeners) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (process.listenerCount('SIGINT') === listeners)
+    await new Promise((resolve) => setTimeout(resolve, 1));
   process.emit('SIGINT');
   await ended;
 };

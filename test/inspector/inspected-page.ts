@@ -1,0 +1,46 @@
+import { fileURLToPath } from 'node:url';
+import type { BrowserContext } from 'playwright-core';
+import { inspectorPage } from '../../scripts/inspector-page.js';
+import { type Inspector, startInspector } from '../../src/inspector/server/inspector-server.js';
+import { createRedactor } from '../../src/secrets/redactor.js';
+import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
+import { loaded, openPage, startBrowser, type Watched, waitUntil } from './browser.js';
+
+/** The page of the sources, its server, and a browser that looks at it; for all tests of a file. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+export type Inspected = {
+  readonly folder: string;
+  /** The built page. */
+  readonly built: string;
+  readonly inspector: Inspector;
+  readonly browser: BrowserContext;
+  /** Opens a session, and waits until so many entries are drawn. */
+  open(sessionId: string, seq: number): Promise<Watched>;
+};
+
+export const inspect = async (scope: TestScope): Promise<Inspected> => {
+  const folder = temporaryFolder(scope, 'inspected');
+  const built = Buffer.from((await inspectorPage(root))[0]?.contents ?? []).toString();
+  const inspector = await startInspector({ folder, version: '1', redactor: createRedactor([]), page: built });
+  atEnd(scope, () => inspector.close());
+  const browser = await startBrowser(scope);
+  const open = async (sessionId: string, seq: number): Promise<Watched> => {
+    const watched = await openPage(browser);
+    await watched.page.goto(inspector.addressOf(sessionId));
+    await loaded(watched, seq);
+    return watched;
+  };
+  return { folder, built, inspector, browser, open };
+};
+
+export const at = ({ page }: Watched, seq: number): Promise<void> =>
+  waitUntil(page, `document.body.dataset.seq === '${seq}'`);
+
+export const inState = ({ page }: Watched, state: string): Promise<void> =>
+  waitUntil(page, `document.body.dataset.state === '${state}'`);
+
+export const textOf = ({ page }: Watched, selector: string): Promise<string> =>
+  // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen, from a locator
+  page.locator(selector).innerText();
