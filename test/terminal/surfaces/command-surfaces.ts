@@ -98,6 +98,7 @@ const refused: Surface['show'] = async (hostile, _out, size) => {
     [given()],
     [`--${given()}`],
     ['show', given()],
+    ['inspect', given()],
     ['machine', '--bounds', given()],
     ['machine', '--view', given()],
     ['completion', given()],
@@ -203,21 +204,6 @@ const trust: Surface['show'] = async (hostile, _out, size) => {
   rmSync('.mcp.json');
 };
 
-/** `pawl inspect` serves until a signal. */
-const inspected: Surface['show'] = async (hostile, _out, size) => {
-  await turn(hostile, size);
-  await run('export', newestSession(), '--html', 'page.html');
-  await run('export', newestSession(), '--html', 'page.html');
-  rmSync('page.html');
-  await run('inspect', hostile.text(Math.min(size, 300)));
-  const listeners = process.listenerCount('SIGINT');
-  const ended = run('inspect', newestSession());
-  while (process.listenerCount('SIGINT') === listeners)
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  process.emit('SIGINT');
-  await ended;
-};
-
 const READERS = [
   'src/cli/sessions/show-session.ts',
   'src/cli/ask/ask-show.ts',
@@ -237,10 +223,10 @@ export const commandSurfaces: readonly Surface[] = [
     show: (hostile, _out, size) => turn(hostile, size, '--json'),
   },
   {
-    name: 'the inspector of a hostile session',
+    name: 'the page of a hostile session',
     covers: ['src/cli/inspect/inspect-command.ts', 'src/cli/inspect/export-page.ts'],
     commands: ['inspect'],
-    show: inspected,
+    show: afterTurn('export', 'ID', '--html', 'page.html'),
   },
   {
     name: 'MCP servers with hostile settings and output',
