@@ -1,6 +1,7 @@
 import type { Event } from '../agent/event.js';
 import { initialState } from '../agent/machine.js';
 import { addUsage, isSpendingId } from '../agent/moves/common/count-usage.js';
+import { defaultSettings } from '../agent/settings.js';
 import type { State, UsageTotals } from '../agent/state.js';
 import { tokensOf, type Usage } from '../agent/values/usage.js';
 import type { Header } from '../ports/journal.js';
@@ -62,13 +63,13 @@ export class FigureCollector {
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
   #hookUsage: UsageTotals = NO_USAGE;
-  #state: State;
+  /** Before the first event every session is in the same state, up to its settings, which no figure needs. */
+  #state: State = initialState({ ...defaultSettings, model: '', workspace: '' });
   #seq = 0;
   #startedAt: number | null = null;
   #held: FigureStep | null = null;
 
-  constructor({ settings, parent }: Pick<Header, 'settings' | 'parent'>) {
-    this.#state = initialState(settings);
+  constructor({ parent }: Pick<Header, 'parent'>) {
     this.#parent = parent;
   }
 
@@ -247,10 +248,7 @@ export class FigureCollector {
 }
 
 /** The figures of the steps of a journal, or of some of its first ones. */
-export const figuresOf = (
-  header: Pick<Header, 'settings' | 'parent'>,
-  steps: Iterable<FigureStep>,
-): SessionFigures => {
+export const figuresOf = (header: Pick<Header, 'parent'>, steps: Iterable<FigureStep>): SessionFigures => {
   const collector = new FigureCollector(header);
   for (const step of steps) collector.see(step);
   return collector.figures();

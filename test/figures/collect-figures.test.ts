@@ -6,23 +6,15 @@ import { FigureCollector, type FigureStep, figuresOf } from '../../src/figures/c
 import { cacheShareOf, type SessionFigures } from '../../src/figures/session-figures.js';
 import { NO_USAGE } from '../../src/figures/tool-log.js';
 import { forAll, roam } from '../agent/random.js';
-import { settingsOf } from '../agent/settings.js';
-import { play, settingsFrom } from '../agent/trace-player.js';
+import { play } from '../agent/trace-player.js';
 
 /** Figures of sessions that are written as traces (test/agent/trace-player.ts), so that every time is known. */
-
-const header = (settings = '', parent: { sessionId: string; seq: number } | null = null) => ({
-  settings: settingsFrom(settings),
-  parent,
-});
 
 const stepsOf = (trace: string): readonly FigureStep[] =>
   play(trace).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step }));
 
-const tell = (trace: string, parent: { sessionId: string; seq: number } | null = null): SessionFigures => {
-  const settings = /^! (.*)$/m.exec(trace)?.[1] ?? '';
-  return figuresOf(header(settings, parent), stepsOf(trace));
-};
+const tell = (trace: string, parent: { sessionId: string; seq: number } | null = null): SessionFigures =>
+  figuresOf({ parent }, stepsOf(trace));
 
 /** The spans as short lines: kind, name, from-to, how they ended if not well. */
 const drawn = ({ spans }: SessionFigures): readonly string[] =>
@@ -157,7 +149,7 @@ test('the journal says when a reply began, and nothing else is believed', () => 
   const steps = stepsOf('> @0 Start\n> @100 UserInput "hi"\n> @1000 LlmCompleted req-1 says "hello"\n');
   const withFirst = (firstPieceAt: number) =>
     figuresOf(
-      header(),
+      { parent: null },
       steps.map((step) =>
         step.event.type === 'LlmCompleted' ? { ...step, event: { ...step.event, firstPieceAt } } : step,
       ),
@@ -176,7 +168,7 @@ test('deltas of a running session divide a reply; a live session reaches to now'
     '> @0 Start\n> @0 UserInput "hi"\n> @300 TextDelta req-1 "a"\n> @400 TextDelta req-1 "b"\n',
   );
   const live = steps.map((step) => ({ ...step, seq: step.event.type === 'TextDelta' ? null : step.seq }));
-  const collector = new FigureCollector(header());
+  const collector = new FigureCollector({ parent: null });
   for (const step of live) collector.see(step);
   assert.deepEqual(drawn(collector.figures(1_000)), [
     'idle user 0-0',
@@ -201,7 +193,7 @@ test('over any session, also with a clock that jumps: no negative time, and the 
       at += JUMPS[(index * 7 + walked.rolls.length) % JUMPS.length] ?? 0;
       return step === undefined ? [] : [{ seq: index + 1, event: { ...event, at }, ...step }];
     });
-    const figures = figuresOf({ settings: settingsOf(walked.settings), parent: null }, steps);
+    const figures = figuresOf({ parent: null }, steps);
     for (const { startMs, endMs } of [...figures.spans, ...figures.requests, ...figures.gaps])
       assert.ok(startMs >= 0 && endMs >= startMs && endMs <= figures.elapsedMs);
     const times = Object.values(figures.time);

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 type AtFlags = { readonly at?: string; readonly json?: true };
+type ShowFlags = AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true };
 type MachineFlags = {
   readonly table?: true;
   readonly json?: true;
@@ -48,11 +49,13 @@ export const addReaders = (program: Command, end: End): void => {
     .description('print the conversation of a session, or the request that the model got')
     .option('--at <seq>', 'the state after this line of the journal')
     .option('--request', 'the exact request to the model, as JSON')
+    .option('--time', 'where time and money went: by state, tool and request, and all of it in order')
+    .option('--json', 'with --time: the figures as JSON')
     .option(
       '--view <name>',
       'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
     )
-    .action(async (id: string, flags: AtFlags & { readonly request?: true; readonly view?: string }) =>
+    .action(async (id: string, flags: ShowFlags) =>
       end(await (await import('./show-session.js')).showSession(id, flags)),
     );
   program

@@ -11,7 +11,13 @@ import { messageLines } from './show-message.js';
 import { showPath } from './show-path.js';
 import { findInfo, foldStored, storedBlobs } from './stored-sessions.js';
 
-type Flags = { readonly at?: string; readonly request?: true; readonly view?: string };
+type Flags = {
+  readonly at?: string;
+  readonly request?: true;
+  readonly view?: string;
+  readonly time?: true;
+  readonly json?: true;
+};
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
   const sent: { last: { readonly seq: number | null; readonly messages: readonly Message[] } | null } = {
@@ -72,17 +78,29 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
 };
 
+const refuseCombined = ({ view, request, time, json }: Flags): void => {
+  const chosen = [
+    ...(view === undefined ? [] : ['--view']),
+    ...(request ? ['--request'] : []),
+    ...(time ? ['--time'] : []),
+  ];
+  if (chosen.length > 1) throw usageStop(`${chosen.join(' and ')} exclude each other.`);
+  if (json && !time) throw usageStop('--json goes with --time: pawl show ID --time --json');
+};
+
 /**
  * `pawl show`: the conversation after an entry; with `--request` the exact last model request up to it; with `--view`
- * the path in the states of a seed system.
+ * the path in the states of a seed system; with `--time` where time and money went.
  */
 export const showSession = async (given: string, flags: Flags): Promise<number> => {
-  if (flags.view !== undefined && flags.request) throw usageStop('--view and --request exclude each other.');
+  refuseCombined(flags);
   const view = flags.view === undefined ? null : readView(flags.view);
   const at = flags.at === undefined ? undefined : readSeq('--at', flags.at);
-  const { sessionId, kind } = await findInfo(given);
-  if (kind === 'ask' && view !== null)
-    throw usageStop('--view is for sessions of the agent, not of pawl ask.');
+  const { sessionId, kind, parent } = await findInfo(given);
+  if (kind === 'ask' && (view !== null || flags.time))
+    throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
+  if (flags.time)
+    return (await import('../figures/show-time.js')).showTime({ sessionId, parent }, at, flags.json === true);
   if (kind === 'ask') return (await import('../ask/ask-show.js')).showRun(sessionId, at, flags);
   const tell = flags.request ? showRequest : showConversation;
   const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);
