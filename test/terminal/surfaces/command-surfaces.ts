@@ -261,6 +261,11 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'show', covers: READERS, commands: ['show'], show: afterTurn('show', 'ID') },
   { name: 'show --request', covers: READERS, show: afterTurn('show', 'ID', '--request') },
   { name: 'show --view', covers: READERS, show: afterTurn('show', 'ID', '--view', 'minimal') },
+  {
+    name: 'show --time',
+    covers: ['src/cli/figures/show-time.ts'],
+    show: afterTurn('show', 'ID', '--time'),
+  },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
   {
     name: 'verify',
