@@ -53,17 +53,17 @@ export const kindWords: Readonly<Record<TimeSpanKind | 'other', string>> = {
 };
 
 /** A cell that keeps its width, at the left or the right of its column. */
-export type Cell = { readonly text: Safe; readonly align: 'left' | 'right' };
-export const left = (text: Safe): Cell => ({ text, align: 'left' });
-export const right = (text: Safe): Cell => ({ text, align: 'right' });
+export type TableCell = { readonly text: Safe; readonly align: 'left' | 'right' };
+export const left = (text: Safe): TableCell => ({ text, align: 'left' });
+export const right = (text: Safe): TableCell => ({ text, align: 'right' });
 
-const aligned = ({ text, align }: Cell, columns: number): Safe => {
+const aligned = ({ text, align }: TableCell, columns: number): Safe => {
   const space = safe` `.repeat(Math.max(0, columns - columnsOf(text)));
   return align === 'left' ? safe`${text}${space}` : safe`${space}${text}`;
 };
 
 /** Rows with columns of equal width; each row is cut to the window. */
-export const tableLines = (rows: readonly (readonly Cell[])[], columns: number): readonly Safe[] => {
+export const tableLines = (rows: readonly (readonly TableCell[])[], columns: number): readonly Safe[] => {
   const widths: number[] = [];
   for (const row of rows)
     for (const [index, { text }] of row.entries())
