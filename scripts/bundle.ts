@@ -21,9 +21,12 @@ const ENTRIES: Readonly<Record<string, string>> = {
   index: 'src/index.ts',
   machine: 'src/machine.ts',
   testing: 'src/testing/index.ts',
+  telemetry: 'src/telemetry.ts',
 };
 /** Stays a dependency: it carries a binary for each platform. */
 const EXTERNAL = ['@vscode/ripgrep'];
+/** The library takes its user's own: it holds what the user's program registered there. */
+const OF_THE_USER = ['@opentelemetry/api'];
 
 /**
  * CommonJS in an ES module bundle has no `require`: where a bundled package requires a module of Node's, it asks the
@@ -235,6 +238,7 @@ const presentEntries = (root: string) =>
 export const buildLibrary = (root: string) =>
   build({
     ...common(root),
+    external: [...EXTERNAL, ...OF_THE_USER],
     entryPoints: Object.fromEntries(presentEntries(root)),
     outdir: 'dist',
     chunkNames: 'chunks/[name]-[hash]',

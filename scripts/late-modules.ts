@@ -26,6 +26,10 @@ export const LATE_PACKAGES = [
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
   '@modelcontextprotocol/server/stdio',
+  '@opentelemetry/api',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-trace-base',
 ];
 
 /** Packages that run at each start. */

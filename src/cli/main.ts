@@ -8,6 +8,7 @@ import { buildProgram } from './command-table.js';
 import { endingOfError, exitCodes } from './exit-codes.js';
 import { tiePrompt } from './flag-advice.js';
 import { exitOnSignals } from './signals.js';
+import { flushSpans } from './telemetry/unsent-spans.js';
 
 /** Entry of the program: parses the command line, runs the command, exits with its code. */
 
@@ -45,4 +46,7 @@ process.once('beforeExit', () => {
   );
   process.exit(exitCodes.internal);
 });
-void main(process.argv.slice(2)).then((exit) => process.exit(exit));
+void main(process.argv.slice(2)).then(async (exit) => {
+  await flushSpans();
+  process.exit(exit);
+});

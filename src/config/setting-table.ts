@@ -167,6 +167,23 @@ const common: readonly Setting[] = [
     help: 'a set of settings: minimal, loom and sketch make the agent behave like that seed system, tools is tools mode (after ten rounds the model must answer), full turns on everything that runs after tools, including auto-commit; other flags override it',
   }),
   row({
+    key: 'telemetry',
+    kind: words('off', 'auto', 'content'),
+    project: 'no',
+    flag: null,
+    builtIn: 'auto',
+    frozen: false,
+    help: 'send spans of OpenTelemetry to a collector: auto (default: if telemetry_endpoint or OTEL_EXPORTER_OTLP_ENDPOINT names one), content (likewise, with prompts, replies and results) or off',
+  }),
+  row({
+    key: 'telemetry_endpoint',
+    kind: { type: 'url' },
+    project: 'no',
+    flag: null,
+    frozen: false,
+    help: 'address of the collector (OTLP over HTTP), for example http://localhost:4318',
+  }),
+  row({
     key: 'allow_unknown_price',
     kind: onOrOff,
     project: 'tighten',

@@ -33,6 +33,8 @@ const NAMED: ReadonlySet<string> = new Set([
   'SLACK_WEBHOOK_URL',
   'DISCORD_WEBHOOK_URL',
   'SENTRY_DSN',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ]);
 
 /** Of those, variables that only lead to a secret: a socket, a file, an id. Their values are not redacted in output. */

@@ -67,6 +67,10 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     const library = sourcesLoadedAtOnce(metafile, 'dist/index.js');
     assert.deepEqual(ofAsk(library), []);
     assert.ok(library.includes(AGENT));
+    assert.deepEqual(
+      library.filter((source) => /telemetry/.test(source)),
+      [],
+    );
     // control: the same look finds it where it is loaded at once
     const machine = sourcesLoadedAtOnce(metafile, 'dist/machine.js');
     assert.ok(ofAsk(machine).includes('src/ask/run/table.ts'));
@@ -92,6 +96,11 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     const plain = await loadedWhile(context, promptWords());
     assert.ok(plain.includes(AGENT));
     assert.deepEqual(ofAsk(plain), []);
+    // nor telemetry, which nobody asked for: test/e2e/telemetry.test.ts is the control
+    assert.deepEqual(
+      plain.filter((source) => /^src\/telemetry\/|export-spans|^protocols\.cjs$/.test(source)),
+      [],
+    );
     const exploring = await loadedWhile(context, promptWords('--explore'));
     assert.ok(exploring.includes('src/cli/ask/explore-tool.ts'));
     assert.deepEqual(ofAsk(exploring), []);

@@ -39,6 +39,7 @@ import {
 import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';
+import { watchWithSpans } from '../telemetry/wanted-export.js';
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
 import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
@@ -163,6 +164,11 @@ const prepare = async (
   return { flags, workspace, before, model, limits, profile };
 };
 
+/** Of servers with one name, the last one counts. */
+const byName = (servers: readonly McpServer[]): readonly McpServer[] => [
+  ...new Map(servers.map((one) => [one.name, one])).values(),
+];
+
 /** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
 const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
 
@@ -184,14 +190,13 @@ const openHeld = async (
     onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
   };
   const stateFolder = openStateFolder(process.env);
-  const mcpServers = [
-    ...new Map([...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one])).values(),
-  ];
+  const mcpServers = byName([...servers, ...(flags.mcpServers ?? [])]);
   const tools = await optionalTools(
     { ...flags, mcpServers },
     { model, stateFolder, workspace, resume, place, warn },
   );
   const prompts = await openAllPrompts({ workspace, flags, isResumed: resume !== null, warn }, tools.servers);
+  const spans = await watchWithSpans(watcher, flags, warn);
   const session = await openSession({
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),
@@ -208,10 +213,11 @@ const openHeld = async (
     unpriced: flags.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
     ...(preset === null ? {} : { preset }),
     ...(sandbox === null ? {} : { sandbox }),
-    ...(watcher === undefined ? {} : { watcher }),
+    ...spans.watcher,
     ...(resume === null ? {} : { resume }),
   });
   tools.attend(session);
+  spans.attend(session);
   stopGrowing();
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);

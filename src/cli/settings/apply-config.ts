@@ -28,6 +28,8 @@ export type Configured = {
   readonly claudeFiles?: string;
   /** Names of variables, separated by commas. */
   readonly passEnv?: string;
+  readonly telemetry?: string;
+  readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */
   readonly writtenRules?: readonly WrittenRule[];

@@ -1,0 +1,51 @@
+import { together } from '../../api/approvals.js';
+import type { Session } from '../../api/session.js';
+import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { Watcher } from '../../ports/session.js';
+import type { ExportOptions } from './export-spans.js';
+
+/** Whether the user wants spans to be sent; only then their code is loaded. */
+
+type TelemetryFlags = {
+  readonly telemetry?: string;
+  readonly telemetryEndpoint?: string;
+  readonly baseUrl?: string;
+};
+
+const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
+
+/** A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one. */
+const collectorOf = (
+  { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
+  environment: ProcessEnvironment,
+): Pick<ExportOptions, 'endpoint'> | undefined => {
+  if (telemetry === 'off' || environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true') return undefined;
+  if (isSet(telemetryEndpoint)) return { endpoint: telemetryEndpoint ?? null };
+  const named = [environment.OTEL_EXPORTER_OTLP_ENDPOINT, environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT];
+  return environment.OTEL_TRACES_EXPORTER !== 'none' && named.some(isSet) ? { endpoint: null } : undefined;
+};
+
+/** The watcher of a session, which also makes spans if the user wants them; `attend` connects them with it. */
+type Watching = {
+  readonly watcher: { readonly watcher?: Watcher };
+  attend(session: Session): void;
+};
+
+/** A watcher may break without harm to the session's own, which no telemetry may disturb. */
+export const watchWithSpans = async (
+  watcher: Watcher | undefined,
+  flags: TelemetryFlags,
+  warn: (text: string) => void,
+): Promise<Watching> => {
+  const own = watcher === undefined ? {} : { watcher };
+  const collector = collectorOf(flags, process.env);
+  if (collector === undefined) return { watcher: own, attend: () => undefined };
+  const { exportSpans } = await import('./export-spans.js');
+  const content = flags.telemetry === 'content' ? 'with' : 'without';
+  const spans = exportSpans({ ...collector, content, baseUrl: flags.baseUrl, warn });
+  const report = (fault: Error): void => warn(`telemetry: it ends here: ${fault.message}`);
+  return {
+    watcher: { watcher: together(watcher ?? (() => undefined), spans.watcher, report) },
+    attend: (session) => spans.attend(session),
+  };
+};
