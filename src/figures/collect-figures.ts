@@ -225,7 +225,7 @@ export class FigureCollector {
     for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
     const { begun, ended } = this.#spans.change(activitiesOf(state), moment);
     this.#requests.end(ended, event, moment);
-    this.#requests.begin(begun, state, moment);
+    this.#requests.begin(begun, state, event.at, moment);
     for (const { activity } of begun)
       if (activity.kind === 'tool') this.#toolOf.set(activity.id, activity.name);
     this.#tools.see(actions);
@@ -243,7 +243,13 @@ export class FigureCollector {
     }
     const slash = id.indexOf('/');
     const tool = this.#toolOf.get(id) ?? '';
-    this.#spending.push({ batchId: id.slice(0, slash), callId: id.slice(slash + 1), tool, usage });
+    this.#spending.push({
+      batchId: id.slice(0, slash),
+      callId: id.slice(slash + 1),
+      tool,
+      at: step.event.at,
+      usage,
+    });
   }
 }
 

@@ -37,7 +37,7 @@ const isRequest = ({ activity: { kind } }: OpenActivity): boolean =>
 export class RequestLog {
   readonly #rows = new Map<string, Row>();
 
-  begin(begun: readonly OpenActivity[], state: State, { seq, atMs }: Moment): void {
+  begin(begun: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
     for (const { activity } of begun.filter(isRequest)) {
       const known = this.#rows.get(activity.id);
       if (known !== undefined) {
@@ -49,7 +49,18 @@ export class RequestLog {
       const { purpose, attempt } = calling;
       const { id, name: model } = activity;
       const open = { endSeq: null, firstPieceMs: null, endMs: atMs, ending: 'open', why: '' } as const;
-      this.#rows.set(id, { id, purpose, model, attempt, seq, startMs: atMs, sent: 1, usage: null, ...open });
+      this.#rows.set(id, {
+        id,
+        purpose,
+        model,
+        attempt,
+        seq,
+        at,
+        startMs: atMs,
+        sent: 1,
+        usage: null,
+        ...open,
+      });
     }
   }
 

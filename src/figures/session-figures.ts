@@ -51,6 +51,8 @@ export type RequestFigures = {
   /** The journal line after which it was sent, and that of its end; null while it is open. */
   readonly seq: number;
   readonly endSeq: number | null;
+  /** When it was sent, in milliseconds since 1970. */
+  readonly at: number;
   readonly startMs: number;
   /** null if it is not known when the first piece came, or none came. */
   readonly firstPieceMs: number | null;
@@ -101,6 +103,8 @@ export type CallSpending = {
   readonly batchId: string;
   readonly callId: string;
   readonly tool: string;
+  /** When it was reported, in milliseconds since 1970. */
+  readonly at: number;
   readonly usage: Usage;
 };
 

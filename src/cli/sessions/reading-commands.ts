@@ -42,8 +42,15 @@ export const addReaders = (program: Command, end: End): void => {
   program
     .command('sessions')
     .description('list the sessions, newest first')
-    .option('--json', 'as JSON lines')
-    .action(async (flags: AtFlags) => end(await (await import('./sessions-command.js')).listSessions(flags)));
+    .option('--stats', 'sums over all sessions: by model, tool and day')
+    .option('--json', 'as JSON lines; with --stats as one JSON object')
+    .action(async (flags: AtFlags & { readonly stats?: true }) =>
+      end(
+        flags.stats
+          ? await (await import('../figures/sessions-stats.js')).showStats(flags.json === true)
+          : await (await import('./sessions-command.js')).listSessions(flags),
+      ),
+    );
   program
     .command('show <id>')
     .description('print the conversation of a session, or the request that the model got')

@@ -262,6 +262,11 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'show --request', covers: READERS, show: afterTurn('show', 'ID', '--request') },
   { name: 'show --view', covers: READERS, show: afterTurn('show', 'ID', '--view', 'minimal') },
   {
+    name: 'sessions --stats',
+    covers: ['src/cli/figures/sessions-stats.ts'],
+    show: afterTurn('sessions', '--stats'),
+  },
+  {
     name: 'show --time',
     covers: ['src/cli/figures/show-time.ts'],
     show: afterTurn('show', 'ID', '--time'),
