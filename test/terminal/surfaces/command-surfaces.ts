@@ -210,6 +210,8 @@ const READERS = [
   'src/cli/sessions/replay-report.ts',
 ];
 
+const FIGURES = ['src/cli/figures/sessions-stats.ts', 'src/cli/figures/show-time.ts'];
+
 export const commandSurfaces: readonly Surface[] = [
   {
     name: 'a turn without a terminal: story and answer',
@@ -261,16 +263,8 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'show', covers: READERS, commands: ['show'], show: afterTurn('show', 'ID') },
   { name: 'show --request', covers: READERS, show: afterTurn('show', 'ID', '--request') },
   { name: 'show --view', covers: READERS, show: afterTurn('show', 'ID', '--view', 'minimal') },
-  {
-    name: 'sessions --stats',
-    covers: ['src/cli/figures/sessions-stats.ts'],
-    show: afterTurn('sessions', '--stats'),
-  },
-  {
-    name: 'show --time',
-    covers: ['src/cli/figures/show-time.ts'],
-    show: afterTurn('show', 'ID', '--time'),
-  },
+  { name: 'sessions --stats', covers: FIGURES, show: afterTurn('sessions', '--stats') },
+  { name: 'show --time', covers: FIGURES, show: afterTurn('show', 'ID', '--time') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
   {
     name: 'verify',
