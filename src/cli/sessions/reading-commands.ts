@@ -37,8 +37,7 @@ const addTransfers = (program: Command, end: End): void => {
     .action(async (file: string) => end(await (await import('./transfer-session.js')).importFrom(file)));
 };
 
-/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `inspect`, `export`, `import`, `machine`. */
-export const addReaders = (program: Command, end: End): void => {
+const addList = (program: Command, end: End): void => {
   program
     .command('sessions')
     .description('list the sessions, newest first')
@@ -51,6 +50,11 @@ export const addReaders = (program: Command, end: End): void => {
           : await (await import('./sessions-command.js')).listSessions(flags),
       ),
     );
+};
+
+/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `inspect`, `export`, `import`, `machine`. */
+export const addReaders = (program: Command, end: End): void => {
+  addList(program, end);
   program
     .command('show <id>')
     .description('print the conversation of a session, or the request that the model got')

@@ -210,6 +210,7 @@ const READERS = [
   'src/cli/sessions/replay-report.ts',
 ];
 
+const TRANSFER = ['src/cli/sessions/transfer-session.ts'];
 const FIGURES = ['src/cli/figures/sessions-stats.ts', 'src/cli/figures/show-time.ts'];
 
 export const commandSurfaces: readonly Surface[] = [
@@ -272,18 +273,8 @@ export const commandSurfaces: readonly Surface[] = [
     commands: ['verify'],
     show: afterTurn('verify', 'ID'),
   },
-  {
-    name: 'export',
-    covers: ['src/cli/sessions/transfer-session.ts'],
-    commands: ['export'],
-    show: afterTurn('export', 'ID'),
-  },
-  {
-    name: 'import',
-    covers: ['src/cli/sessions/transfer-session.ts'],
-    commands: ['import'],
-    show: afterTurn('import', 'script.json'),
-  },
+  { name: 'export', covers: TRANSFER, commands: ['export'], show: afterTurn('export', 'ID') },
+  { name: 'import', covers: TRANSFER, commands: ['import'], show: afterTurn('import', 'script.json') },
   {
     name: 'fork',
     covers: ['src/cli/sessions/fork-session.ts'],
