@@ -56,11 +56,11 @@ const feed = (
   new Promise((resolve, reject) => {
     const asked = request(address, { headers }, (response) => {
       let text = '';
-      response.on('data', (part: Buffer) => {
-        text += part.toString();
-        const pieces = [...text.matchAll(/^data: (.*)$/gm)].map(
-          ([, json = '']): FeedPiece => JSON.parse(json),
-        );
+      const pieces: FeedPiece[] = [];
+      response.setEncoding('utf8').on('data', (part: string) => {
+        const messages = (text + part).split('\n\n');
+        text = messages.pop() ?? '';
+        for (const message of messages) pieces.push(JSON.parse(message.slice(message.indexOf('data: ') + 6)));
         if (!enough(pieces)) return;
         asked.destroy();
         resolve(pieces);
@@ -187,6 +187,25 @@ describe('the server of the inspector', () => {
     );
     assert.equal(entriesOf(pieces).length, 7);
     assert.match(JSON.stringify(pieces.at(-1)), /damaged at line 9/);
+  });
+
+  it('waits for a slow reader without leaving listeners behind', async (context) => {
+    const { inspector, folder } = await serve(context);
+    const warnings: Error[] = [];
+    const warn = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', warn);
+    atEnd(context, () => process.off('warning', warn));
+    const stored = await StoredSession.create(folder, 'long', settingsFrom(''));
+    const text = 'a long text '.repeat(200);
+    const typed = Array.from(
+      { length: 4_000 },
+      (_, at) => ({ type: 'UserInput', at, text, mode: 'steer' }) as const,
+    );
+    await stored.add(typed);
+    await stored.journal.close();
+    const pieces = await feed(dataOf(inspector, 'long', 'feed'), caughtUp);
+    assert.equal(entriesOf(pieces).length, 4_000);
+    assert.deepEqual(warnings, []);
   });
 
   it('says since when a session runs by its own events', async (context) => {

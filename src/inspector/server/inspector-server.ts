@@ -66,8 +66,11 @@ const seqOf = ({ url = '', headers }: IncomingMessage): number => {
 /** Resolves when more may be written, or nobody reads any more. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
-    response.once('drain', resolve);
-    response.once('close', resolve);
+    const end = (): void => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.on('drain', end).on('close', end);
   });
 
 class InspectorPages {
