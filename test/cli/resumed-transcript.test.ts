@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
+import type { Event } from '../../src/agent/event.js';
+import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { collectRecentTurns } from '../../src/cli/sessions/resumed-session.js';
+import { collectRecentTurns, returnedTexts } from '../../src/cli/sessions/resumed-session.js';
 import type { JournalStep } from '../../src/journal/read/steps.js';
 
 /** How much of a session is kept to be shown again. */
@@ -62,4 +63,29 @@ test('a fold that begins in the middle has left earlier turns out, and one that 
   assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[301, 302], 'some']);
   for (let seq = 1; seq <= 4; seq++) kept.see(stepOf(seq - 1, seq, Math.max(0, seq - 2)));
   assert.deepEqual([kept.past()?.steps.map(({ seq }) => seq), kept.past()?.left], [[2, 3, 4], 'none']);
+});
+
+/** The texts that a resumed session gives back to the input line, after these events. */
+const returnedAfter = (...events: readonly Event[]): readonly string[] => {
+  let state: State = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
+  return returnedTexts(
+    events.map((event) => {
+      const stepped = step(state, event);
+      ({ state } = stepped);
+      return { event, actions: stepped.actions };
+    }),
+  );
+};
+
+test('a text that went back to the input line is offered again after a crash, until something is sent', () => {
+  const said = { type: 'UserInput', at: 2, text: 'all of Moby-Dick', mode: 'steer' } as const;
+  const reason = { kind: 'contextOverflow', message: 'prompt is too long' } as const;
+  const error = { ...reason, retryable: false, retryAfterMs: null } as const;
+  const refused = { type: 'LlmFailed', at: 3, requestId: 'req-1', usage: null, jitter: 0, error } as const;
+  const resumed = { type: 'Resumed', at: 4, stoppedAt: 3, epoch: 1 } as const;
+  const before = [{ type: 'Start', at: 1 } as const, said, refused];
+  assert.deepEqual(returnedAfter(...before), ['all of Moby-Dick']);
+  assert.deepEqual(returnedAfter(...before, resumed), ['all of Moby-Dick'], 'after another crash, too');
+  assert.deepEqual(returnedAfter(...before, { ...said, at: 4, text: 'call me Ishmael' }), []);
+  assert.deepEqual(returnedAfter(...before, { type: 'ShutdownRequested', at: 4 }), [], 'the user left it');
 });

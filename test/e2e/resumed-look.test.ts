@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { expectCode, makeServed, type Place, runPawl, startPawl, until } from './pawl.js';
 import { openReady, openWindow, type Window } from './window.js';
-import { call, done, message, overloaded, text } from './wire-words.js';
+import { call, done, last, message, overloaded, text } from './wire-words.js';
 
 /** What a session showed is shown again when it is resumed, line by line; and all of it can be had as a file. */
 
@@ -126,6 +126,25 @@ test('and without one; a session that lay at rest says nothing of the kind', asy
   const third = await makeServed(context, [done, done]);
   expectCode(await runPawl(third, ['-p', 'one']), 0);
   assert.doesNotMatch((await runPawl(third, ['--continue', '-p', 'two'])).stderr, SENT_AGAIN);
+});
+
+test('a text that went back to the line before kill -9 is in it again', async (context) => {
+  const tooLong = { type: 'error', status: 400, errorType: 'invalid_request_error' } as const;
+  const place = await makeServed(context, [
+    { ...tooLong, message: 'prompt is too long: 9 tokens > 8 maximum' },
+    done,
+  ]);
+  const first = await openReady(context, place);
+  first.press('all of Moby-Dick\r');
+  await first.sees(/too long[\s\S]*> all of Moby-Dick$/);
+  process.kill(first.pid, 'SIGKILL');
+  await first.ended;
+  const again = openWindow(context, place, { words: ['--continue'] });
+  await again.sees(/too long[\s\S]*> all of Moby-Dick$/);
+  again.press('?\r');
+  await again.sees('Done.');
+  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /all of Moby-Dick\?/);
+  await leave(again);
 });
 
 test('/export writes what a compaction has summarised away, too', async (context) => {

@@ -161,7 +161,7 @@ export class InteractiveView {
     this.#printRefusal(stepped);
     this.#questions.see(stepped);
     for (const action of stepped.actions) {
-      if (action.type === 'RestoreQueue') this.#takeBack(this.#handlers.withoutShellOutput(action.texts));
+      if (action.type === 'RestoreQueue') this.takeBack(this.#handlers.withoutShellOutput(action.texts));
     }
     this.redraw();
   }
@@ -241,8 +241,8 @@ export class InteractiveView {
     this.print(paint(this.#look, 'yellow', indentWords(makeSafe(why), this.#look.columns)));
   }
 
-  #takeBack(texts: readonly string[]): void {
-    // In a plain terminal nobody sees the input line, so print the texts.
+  /** Puts texts that were not sent into the input line. In a plain terminal nobody sees that line, so they are printed. */
+  takeBack(texts: readonly string[]): void {
     if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
     else this.#join([...texts, this.#composer.text]);
   }

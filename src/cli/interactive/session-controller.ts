@@ -10,6 +10,7 @@ import { indentWords, wrapWords } from '../../terminal/width.js';
 import { exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import type { Opened } from '../sessions/open-session.js';
+import { returnedTexts } from '../sessions/resumed-session.js';
 import { storedBlobs } from '../sessions/stored-sessions.js';
 import type { CommandContext, NextSession } from '../slash/command-context.js';
 import type { EventBuffer } from './event-buffer.js';
@@ -188,16 +189,22 @@ const createViewHandlers = (
   };
 };
 
-/** Prints the last turns, the queued texts and the grants of a resumed session. */
+/**
+ * Prints the last turns, the queued texts and the grants of a resumed session. Texts that a crash took from the input line
+ * return to it, except in a fork made here, whose line is what the user had in it or chose to edit.
+ */
 const showEarlierTurns = (
-  { recent }: NonNullable<Opened['resumed']>,
+  { opened: { resumed }, notice }: StartedSession,
   view: InteractiveView,
   look: Look,
   state: State,
 ): void => {
+  const recent = resumed?.recent ?? null;
   if (recent !== null) view.showRecentTurns(recent);
   const notes = resumedNotes(look, state);
   if (notes !== '') view.print(notes);
+  const returned = recent === null || notice !== '' ? [] : returnedTexts(recent.steps);
+  if (returned.length > 0) view.takeBack(returned);
   view.redraw();
 };
 
@@ -262,7 +269,7 @@ export const runSession = async (
   });
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
-  if (opened.resumed !== null) showEarlierTurns(opened.resumed, view, look, state);
+  if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   const unsubscribe = steps.subscribe((stepped) => {
     view.see(stepped);

@@ -66,6 +66,21 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
   };
 };
 
+/**
+ * Texts that went back to the input line, and that a crash took from there: nothing was sent since, and the session was
+ * not closed.
+ */
+export const returnedTexts = (
+  steps: readonly Pick<JournalStep, 'event' | 'actions'>[],
+): readonly string[] => {
+  let texts: readonly string[] = [];
+  for (const { event, actions } of steps) {
+    if (event.type === 'UserInput' || event.type === 'ShutdownRequested') texts = [];
+    for (const action of actions) if (action.type === 'RestoreQueue') texts = [...action.texts, ...texts];
+  }
+  return texts;
+};
+
 export type HeldSession = {
   /** The current settings. */
   readonly settings: Settings;
