@@ -1,3 +1,4 @@
+import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { loadConfig, type ProjectHook } from '../../config/load.js';
 import type { HookDeclaration } from '../../config/user-hooks.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
@@ -26,11 +27,15 @@ const READS =
 const executableOf = async (
   { declaration, folder }: ProjectHook,
   workspace: string,
+  environment: ProcessEnvironment,
 ): Promise<Executable | null> => {
   const { name, command } = declaration;
   const [program = '', ...args] = typeof command === 'string' ? ['/bin/sh', '-c', command] : command;
   const top = repositoryFolders(workspace).folders.at(-1) ?? workspace;
-  const files = await namedFiles({ command: program, args, env: {}, cwd: folder }, { workspace, top });
+  const files = await namedFiles(
+    { command: program, args, env: {}, cwd: folder },
+    { workspace, top, environment },
+  );
   if (files === null) return null;
   const shown = { folder, ...declaration, sandbox: declaration.sandbox ?? 'workspace' };
   const content = [JSON.stringify(shown, null, 2), ...files, GRANTED[shown.sandbox], READS].join('\n');
@@ -42,20 +47,24 @@ type Described = { readonly hook: ProjectHook; readonly executable: Executable }
 const describe = async (
   hooks: readonly ProjectHook[],
   workspace: string,
+  environment: ProcessEnvironment,
   warn: (text: string) => void,
 ): Promise<readonly Described[]> => {
   const described: Described[] = [];
   for (const hook of hooks.filter(({ declaration }) => declaration.enabled)) {
-    const executable = await executableOf(hook, workspace);
+    const executable = await executableOf(hook, workspace, environment);
     if (executable !== null) described.push({ hook, executable });
     else warn(`the hook ${hook.declaration.name} of this project has more words than anybody would read.`);
   }
   return described;
 };
 
-export const hookSource = async (workspace: string): Promise<readonly Executable[]> => {
-  const { projectHooks } = await loadConfig(workspace, process.env);
-  const described = await describe(projectHooks, workspace, () => undefined); // opening the session warns
+export const hookSource = async (
+  workspace: string,
+  environment: ProcessEnvironment = process.env,
+): Promise<readonly Executable[]> => {
+  const { projectHooks } = await loadConfig(workspace, environment);
+  const described = await describe(projectHooks, workspace, environment, () => undefined); // opening the session warns
   return described.map(({ executable }) => executable);
 };
 
@@ -65,8 +74,9 @@ export const allowedHooks = async (
   hooks: readonly ProjectHook[],
   trust: TrustStore,
   warn: (text: string) => void,
+  environment: ProcessEnvironment = process.env,
 ): Promise<readonly CommandHook[]> => {
-  const described = await describe(hooks, workspace, warn);
+  const described = await describe(hooks, workspace, environment, warn);
   const { allowed, open } = await settleExecutables(trust, workspace, [
     async () => described.map(({ executable }) => executable),
   ]);
@@ -80,7 +90,7 @@ export const allowedHooks = async (
       folder: hook.folder,
       // The model could change its files while the session runs.
       whyNot: async () =>
-        (await executableOf(hook, workspace))?.content === executable.content
+        (await executableOf(hook, workspace, environment))?.content === executable.content
           ? null
           : 'its files have changed since you allowed it. The next session asks again, or pawl trust allows it',
     }));

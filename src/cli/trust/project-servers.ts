@@ -88,6 +88,7 @@ const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Exe
 const placeOf = (workspace: string): ProjectPlace => ({
   workspace,
   top: repositoryFolders(workspace).folders.at(-1) ?? workspace,
+  environment: process.env,
 });
 
 /** `Docs` must not stand beside the user's `docs`. */
