@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { askTrust, notRunText } from '../../src/cli/trust/ask-trust.js';
+import { askTrust, notRunText, questionOf } from '../../src/cli/trust/ask-trust.js';
 import { settleExecutables } from '../../src/cli/trust/project-executables.js';
 import type { Pressed } from '../../src/terminal/input/key.js';
 import { createLiveArea } from '../../src/terminal/live-area.js';
@@ -171,4 +171,16 @@ test('what nobody was asked about is said in one line', () => {
   assert.equal(notRunText([]), null);
   const many = Array.from({ length: 7 }, (_, at) => ({ executable: server(`s${at}`, 'x'), before: null }));
   assert.match(notRunText(many) ?? '', /^not run, .*MCP server s0, .*MCP server s4, and 2 more\. pawl trust/);
+});
+
+test('texts that have little in common are compared at once', async () => {
+  const content = (word: string): string => `${`  "${word}",\n`.repeat(11_000)}the end`;
+  const started = performance.now();
+  const { content: shown, kind } = await questionOf({
+    ...{ executable: server('docs', content('now')), before: content('before') },
+  });
+  assert.ok(performance.now() - started < 5_000);
+  assert.equal(kind, 'diff');
+  assert.equal(shown.match(/^- {2}"before",$/gm)?.length, 11_000);
+  assert.equal(shown.match(/^\+ {2}"now",$/gm)?.length, 11_000);
 });

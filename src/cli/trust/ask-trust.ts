@@ -40,6 +40,14 @@ const LEVEL_ANSWERS: readonly (YesKey & { readonly level: CommandLevel })[] = [
   { key: 'o', means: 'as you', level: 'off' },
 ];
 
+/** More changed lines are shown as all lines before and all lines now: to compare them takes time that grows with their square. */
+const CHANGED_LINES_MAX = 2_000;
+
+const wholeChange = (before: string, content: string): string =>
+  [...before.split('\n').map((line) => `-${line}`), ...content.split('\n').map((line) => `+${line}`)].join(
+    '\n',
+  );
+
 /** The diff to the allowed content, or the whole content. */
 const contentOf = async ({
   executable,
@@ -48,12 +56,11 @@ const contentOf = async ({
   const { content, name } = executable;
   if (before === null) return { content: `name: ${name}\n${content}`, kind: 'text' };
   const { createTwoFilesPatch } = await import('diff');
-  return {
-    content: createTwoFilesPatch('allowed', 'now', `${before}\n`, `${content}\n`, undefined, undefined, {
-      context: Number.MAX_SAFE_INTEGER,
-    }),
-    kind: 'diff',
-  };
+  const patch = createTwoFilesPatch('allowed', 'now', `${before}\n`, `${content}\n`, undefined, undefined, {
+    context: Number.MAX_SAFE_INTEGER,
+    maxEditLength: CHANGED_LINES_MAX,
+  });
+  return { content: patch ?? wholeChange(before, content), kind: 'diff' };
 };
 
 export const questionOf = async (open: OpenQuestion): Promise<ContentToRead> => {
