@@ -29,9 +29,11 @@ const DECISIONS: Readonly<Record<string, HookDecision>> = {
   block: 'deny',
 };
 
+/** Without half characters (lone surrogates), since providers refuse requests that have one. */
 const cut = (text: string): string => {
   const trimmed = text.trim();
-  return trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX)}…` : trimmed;
+  const kept = trimmed.length > TEXT_MAX ? `${trimmed.slice(0, TEXT_MAX)}…` : trimmed;
+  return kept.replace(/\p{Surrogate}/gu, '\ufffd');
 };
 
 const textIn = (answer: object, key: string): string | null => {
@@ -56,7 +58,7 @@ export const answerIn = (answer: object, moment: HookMoment): HookAnswer => {
   };
 };
 
-const firstLine = (text: string): string => (text.trim().split('\n')[0] ?? '').slice(0, FAULT_LINE_MAX);
+const firstLine = (text: string): string => cut((text.trim().split('\n')[0] ?? '').slice(0, FAULT_LINE_MAX));
 
 /** The answer of a program. Output that is no JSON object says nothing. Throws a HookFault. */
 export const answerOf = (

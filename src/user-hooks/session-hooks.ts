@@ -68,9 +68,20 @@ const TELLING = new Set<HookMoment>(['session-start', 'session-end', 'ask-user']
 
 const momentsOf = ({ on }: SessionHook): readonly HookMoment[] => (typeof on === 'string' ? [on] : on);
 
+/** Not by a regular expression: one with many `*` takes time that grows with each of them. */
 const matches = (pattern: string, tool: string): boolean => {
-  const pieces = pattern.split('*').map((piece) => piece.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-  return new RegExp(`^${pieces.join('.*')}$`, 's').test(tool);
+  const [first = '', ...pieces] = pattern.split('*');
+  const last = pieces.pop();
+  if (last === undefined) return tool === pattern;
+  if (!tool.startsWith(first) || !tool.endsWith(last)) return false;
+  const end = tool.length - last.length;
+  let at = first.length;
+  for (const piece of pieces) {
+    const found = tool.indexOf(piece, at);
+    if (found < 0) return false;
+    at = found + piece.length;
+  }
+  return at <= end;
 };
 
 const isAbout = ({ tools }: SessionHook, tool: string | undefined): boolean =>

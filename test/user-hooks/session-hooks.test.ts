@@ -96,9 +96,16 @@ const processesOf = (mark: string): readonly number[] =>
     .flatMap((found) => (found?.[2] === mark ? [Number(found[1])] : []));
 const alive = (mark: string): boolean => processesOf(mark).length > 0;
 
+/** Ends what is left of it with the test: it would hold the test's output open, and its end up. */
+const endWith = (t: TestContext, mark: string): void =>
+  t.after(() => {
+    for (const pid of processesOf(mark)) process.kill(pid, 'SIGKILL');
+  });
+
 test('a hook that hangs, floods or forks is ended in time, with its processes', async (t) => {
   const { hook, run } = makeStage(t);
   const mark = `sleep 31${process.pid}`;
+  endWith(t, mark);
   const [slow] = await run([hook(`${mark} & ${mark}`, { timeoutMs: 300 })]);
   assert.equal(slow?.fault, 'it took longer than 0.3 s and was stopped');
   assert.equal(slow?.decision, 'deny');
@@ -112,9 +119,9 @@ test('a hook that hangs, floods or forks is ended in time, with its processes', 
 
   // Output that a process of its own session holds open does not hold up the answer.
   const escaped = `sleep 7${process.pid}`;
+  endWith(t, escaped);
   const [forking] = await run([hook(`setsid ${escaped} & echo '{"note":"n"}'`)]);
   assert.deepEqual(forking, { hook: 'guard', decision: 'allow', note: 'n' });
-  for (const pid of processesOf(escaped)) process.kill(pid);
 
   const large = { tool_name: 'bash', tool_input: { command: 'x'.repeat(5_000_000) } };
   assert.deepEqual(await run([hook('exit 0')], 'before-tool', large), [{ hook: 'guard', decision: 'allow' }]);
@@ -125,6 +132,7 @@ test('an aborted hook ends at once, and its declaration says what follows', asyn
   const abortion = new AbortController();
   const facts = { tool_name: 'bash', tool_input: { command: 'ls' } };
   const mark = `sleep 32${process.pid}`;
+  endWith(t, mark);
   const running = run([hook(mark, { onFailure: 'allow' })], 'before-tool', facts, abortion.signal);
   for (let left = 500; !alive(mark) && left > 0; left--) await new Promise(setImmediate);
   abortion.abort();
@@ -150,6 +158,33 @@ test('hooks run in order up to the first that denies, and only for their tools',
   assert.deepEqual(await names('bash'), ['all', 'shell']);
   assert.deepEqual(await names('mcp__docs__search'), ['all', 'servers']);
   assert.deepEqual(await names('read'), ['all']);
+});
+
+test('names of tools: a star stands for any text, and many stars cost no time', (t) => {
+  const { place } = makeStage(t);
+  const wants = (pattern: string, tool: string): boolean | undefined =>
+    createSessionHooks(
+      [{ name: 'x', on: 'before-tool', tools: [pattern], run: () => undefined }],
+      place,
+    )?.wants('before-tool', tool);
+  const fitting = ['*', '**', 'mcp__*', '*__find', 'mcp__*__find', '*d*', 'm*p*docs*f*d', 'mcp__docs__find'];
+  const other = ['', 'mcp', '*docs', 'docs*', 'mcp__docs__*__find', 'm*find*d', 'mcp__docs__find*d', 'MCP*'];
+  for (const pattern of fitting) assert.equal(wants(pattern, 'mcp__docs__find'), true, pattern);
+  for (const pattern of other) assert.equal(wants(pattern, 'mcp__docs__find'), false, pattern);
+  const started = performance.now();
+  assert.equal(wants(`${'*a'.repeat(20)}*b`, `mcp__${'a'.repeat(50)}`), false);
+  assert.ok(performance.now() - started < 2_000);
+});
+
+test('half a character in a text of a hook never reaches a provider, which would refuse every request', async (t) => {
+  const { run } = makeStage(t);
+  const note = `${'x'.repeat(3_999)}\u{1f600}`;
+  const [cutThere] = await run([{ name: 'x', on: 'before-tool', run: () => ({ note: `${note}more` }) }]);
+  assert.equal(cutThere?.note, `${'x'.repeat(3_999)}\ufffd…`);
+  const [lying] = await run([
+    { name: 'x', on: 'before-tool', run: () => ({ decision: 'deny', reason: 'a\ud83db' }) },
+  ]);
+  assert.equal(lying?.reason, 'a\ufffdb');
 });
 
 test('failing open or closed: before a tool closed, elsewhere open, as declared otherwise', async (t) => {
