@@ -43,6 +43,7 @@ export const fileAskJournals = (options: FileJournalOptions): InspectableStore<A
       yield* (await load()).read(sessionId, from);
     },
     inspect: async (sessionId) => (await load()).inspect(sessionId),
+    delete: async (sessionId) => (await load()).delete(sessionId),
     replay: async (sessionId, replayed) => (await load()).replay(sessionId, replayed),
   };
 };

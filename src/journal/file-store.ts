@@ -22,11 +22,12 @@ import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
 import { type InspectableStore, inspectFile, replayFile, type VisitedOpening } from './read/inspect.js';
 import { listSessions } from './read/list-sessions.js';
 import { agentMachine } from './read/replay.js';
+import { deleteSession } from './removal/delete-session.js';
+import { removeLeftovers } from './removal/remove-leftovers.js';
 import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
 import { copyEntries } from './write/fork-header.js';
 import { acquireLock, type Lock } from './write/lock.js';
 import { recover } from './write/recover-file.js';
-import { removeLeftovers } from './write/remove-leftovers.js';
 
 type Place<M extends MachineTypes> = {
   readonly folder: string;
@@ -240,6 +241,10 @@ export const fileJournalsOf = <M extends MachineTypes>(
     read: (sessionId, from) => read(place, sessionId, from),
     list: () => listSessions(folder),
     inspect: async (sessionId) => inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
+    delete: async (sessionId) => {
+      await findJournal(folder, sessionId);
+      return deleteSession(folder, sessionId);
+    },
     replay: async (sessionId, options = {}) =>
       replayFile(machine, await findJournal(folder, sessionId), options),
   };

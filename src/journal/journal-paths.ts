@@ -10,6 +10,7 @@ import { codeOf } from './journal-error.js';
  * sessions/ID.mark          the last entry that was acknowledged
  * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
  * sessions/ID.reserve       space for the end of an open session, should the disk be full
+ * sessions/ID.deleted        the journal of a session that is being deleted, see removal/delete-session.ts
  * sessions/ID/              pictures that the user pasted into the session, as files
  * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran
  * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions
@@ -19,10 +20,13 @@ import { codeOf } from './journal-error.js';
 export const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 const SUFFIX = '.jsonl';
+const DELETED = '.deleted';
 
 export const sessionsFolder = (folder: string): string => join(folder, 'sessions');
 export const journalPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}${SUFFIX}`);
+export const deletedPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}${DELETED}`);
 export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
@@ -34,11 +38,17 @@ export const blobPath = (folder: string, sha256: string): string =>
 /** Ids become file names, so they have no separators and no leading dot. */
 export const isSessionId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(text);
 
+const idBefore =
+  (end: string) =>
+  (fileName: string): string | undefined => {
+    const sessionId = fileName.endsWith(end) ? fileName.slice(0, -end.length) : '';
+    return isSessionId(sessionId) ? sessionId : undefined;
+  };
+
 /** The session id in a journal's file name; undefined for other files. */
-export const sessionIdOf = (fileName: string): string | undefined => {
-  const sessionId = fileName.endsWith(SUFFIX) ? fileName.slice(0, -SUFFIX.length) : '';
-  return isSessionId(sessionId) ? sessionId : undefined;
-};
+export const sessionIdOf = idBefore(SUFFIX);
+/** The session id in the name of the journal of a session that is being deleted; undefined for other files. */
+export const deletedIdOf = idBefore(DELETED);
 
 /** Makes the names in a folder durable. */
 export const syncFolder = async (folder: string): Promise<void> => {

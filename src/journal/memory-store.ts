@@ -120,6 +120,19 @@ class Sessions<M extends MachineTypes> {
     this.add(forkHeader(header, seq, newSessionId, createdAt), records.slice(0, seq));
   }
 
+  /** Removes a session and its tasks; the ids of all of them. */
+  delete(sessionId: string): readonly string[] {
+    this.find(sessionId);
+    const ids = new Set([sessionId]);
+    // A set visits the ids that are added meanwhile.
+    for (const id of ids)
+      for (const { header } of this.#byId.values())
+        if (header.startedBy?.sessionId === id) ids.add(header.sessionId);
+    for (const id of ids) if (this.find(id).writer === 'open') throw locked(id);
+    for (const id of ids) this.#byId.delete(id);
+    return [...ids];
+  }
+
   newestFirst(): readonly SessionInfo[] {
     return [...this.#byId.values()]
       .map(({ header, records }) => {
@@ -184,6 +197,7 @@ export const memoryJournalsOf = <M extends MachineTypes>(
       const { header, records } = sessions.find(sessionId);
       return { ...lookAt(sessionId, header), records: [...records] };
     },
+    delete: async (sessionId) => sessions.delete(sessionId),
     replay: async (sessionId, options) => {
       const { header, records } = sessions.find(sessionId);
       return { ...lookAt(sessionId, header), ...(await replayWith(machine, header, records, options)) };

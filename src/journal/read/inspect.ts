@@ -40,6 +40,11 @@ export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<Journal
    */
   open(sessionId: string, options?: VisitedOpening<M>): Promise<OpenJournal<M>>;
   inspect(sessionId: string): Promise<Inspection<M>>;
+  /**
+   * Deletes a session that nobody has open, with the tasks that it started; resolves with its id and theirs. Rejects with
+   * `notFound`, `locked` or `cannotWrite`.
+   */
+  delete(sessionId: string): Promise<readonly string[]>;
   /** Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any size. */
   replay(sessionId: string, options?: ReplayOptions<M>): Promise<StoredReplay<M>>;
 };

@@ -5,7 +5,7 @@ import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, codeOf, JournalError } from '../journal-error.js';
-import { sessionIdOf, sessionsFolder } from '../journal-paths.js';
+import { deletedIdOf, sessionIdOf, sessionsFolder } from '../journal-paths.js';
 import { kindOf } from '../journaled-machine.js';
 import { JournalScan } from './scan.js';
 
@@ -124,9 +124,30 @@ const findAll = async (folder: string): Promise<readonly Found[]> => {
   }
 };
 
+/** All sessions under a state folder, newest first, also tasks of sessions whose deletion is not finished. */
+export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+  for (const found of await findAll(sessionsFolder(stateFolder))) {
+    const info = await readInfo(found).catch((error: unknown) =>
+      codeOf(error) === 'ENOENT' ? null : unreadable(found, error),
+    );
+    if (info !== null) yield info; // else it was deleted meanwhile
+  }
+}
+
+/** Ids of the sessions whose deletion is not finished. */
+const deletedIn = async (folder: string): Promise<Set<string>> => {
+  // Without the folder there is no session, and a folder that can't be read is reported by whoever lists it.
+  const names = await readdir(folder).catch((): string[] => []);
+  const ids = names.flatMap((name) => deletedIdOf(name) ?? []);
+  return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));
+};
+
 /** All sessions under a state folder, newest first; reads only header and title of each. */
 export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  for (const found of await findAll(sessionsFolder(stateFolder))) {
-    yield await readInfo(found).catch((error: unknown) => unreadable(found, error));
+  const deleted = await deletedIn(sessionsFolder(stateFolder));
+  for await (const info of readSessions(stateFolder)) {
+    const { startedBy } = info;
+    if (startedBy !== undefined && deleted.has(startedBy.sessionId)) deleted.add(info.sessionId);
+    else yield info;
   }
 }

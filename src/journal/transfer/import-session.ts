@@ -15,6 +15,7 @@ import {
   sessionsFolder,
   syncFolder,
 } from '../journal-paths.js';
+import { removeLeftovers } from '../removal/remove-leftovers.js';
 import { type Part, readManifest } from './export-format.js';
 import { sha256Of } from './named-blobs.js';
 import { scanFile } from './scan-file.js';
@@ -141,6 +142,7 @@ export const importSession = async (folder: string, source: string): Promise<Imp
   const store = fileBlobs(folder);
   try {
     await makeFolder(sessionsFolder(folder));
+    await removeLeftovers(folder); // those of a deleted session of this id
     await writeDraft(draft, content.journal);
     for (const bytes of content.blobs) await store.put(bytes.toString('utf8'));
     await placeNew(draft, path).catch((error: unknown) => {

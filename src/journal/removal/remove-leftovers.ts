@@ -1,6 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
-import { isSessionId, journalPath, lockPath, sessionsFolder } from '../journal-paths.js';
-import { acquireLock } from './lock.js';
+import { deletedIdOf, isSessionId, journalPath, lockPath, sessionsFolder } from '../journal-paths.js';
+import { acquireLock } from '../write/lock.js';
+import { finishDeletion } from './delete-session.js';
 
 /** Ends of the names of files that are there before the journal itself. */
 const EARLY = ['.lock', '.jsonl.new'];
@@ -26,13 +27,16 @@ const removeOne = async (folder: string, sessionId: string): Promise<void> => {
 };
 
 /**
- * Removes the locks and drafts of processes that were killed while they created a session. Nobody ever opens such a
- * session, so nobody else would. Never rejects.
+ * Finishes deletions, and removes the locks and drafts of processes that were killed while they created a session. Nobody
+ * ever opens such a session, so nobody else would. Never rejects.
  */
 export const removeLeftovers = async (folder: string): Promise<void> => {
   try {
-    for (const sessionId of idsWithoutJournal(await readdir(sessionsFolder(folder))))
-      await removeOne(folder, sessionId).catch(() => undefined); // its process lives, or the disk refuses: later then
+    const names = await readdir(sessionsFolder(folder));
+    const later = (): undefined => undefined; // its process lives, or the disk refuses
+    for (const deleted of names.map(deletedIdOf))
+      if (deleted !== undefined) await finishDeletion(folder, deleted).catch(later);
+    for (const sessionId of idsWithoutJournal(names)) await removeOne(folder, sessionId).catch(later);
   } catch {
     // Nothing depends on it, and the creation of the session tells what is wrong with the folder.
   }
