@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
@@ -83,3 +83,16 @@ for (const [title, header] of [
     expectCode(await runPawl(place, ['--continue', '-p', 'control', ...MODEL]), 0);
   });
 }
+
+test('a session is deleted with --yes, by the beginning of its id; without a terminal nobody is asked', async (context) => {
+  const { place, id, journal } = await worked(context);
+  const refused = await runPawl(place, ['sessions', 'delete', id]);
+  expectCode(refused, 2);
+  assert.match(refused.stderr, new RegExp(`pawl sessions delete ${id} --yes`));
+  assert.ok(existsSync(journal));
+  const deleted = await runPawl(place, ['sessions', 'delete', id.slice(0, -2), '--yes']);
+  expectCode(deleted, 0);
+  assert.equal(deleted.stderr, `Deleted: ${id}.\n`);
+  assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sessions')), []);
+  expectCode(await runPawl(place, ['sessions', 'remove', id]), 2);
+});

@@ -7,7 +7,7 @@ import { type RunFlags, usageStop } from '../flags.js';
 import { userSessions } from './stored-sessions.js';
 
 /** Reads a line in the terminal's own line mode. Ctrl-C ends the program. */
-const ask = async (question: Safe): Promise<string> => {
+export const askLine = async (question: Safe): Promise<string> => {
   writeOut(question);
   const asking = createInterface({ input: process.stdin, terminal: false });
   try {
@@ -34,7 +34,7 @@ export const chooseSession = async (flags: RunFlags): Promise<RunFlags> => {
       safe`${number}  ${formatWhen(info.changedAt)}  ${oneLine(info.workspace, Number.POSITIVE_INFINITY)}  ${oneLine(info.title, 60)}\n`,
     );
   }
-  const answer = await ask(safe`Which one? `);
+  const answer = await askLine(safe`Which one? `);
   const info = found[Number(answer) - 1];
   if (info === undefined) throw usageStop(`'${answer}' is not a number from 1 to ${found.length}.`);
   return { ...flags, resume: info.sessionId };

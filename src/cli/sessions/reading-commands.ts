@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { SessionsFlags } from './sessions-command.js';
 
 type AtFlags = { readonly at?: string; readonly json?: true };
 type ShowFlags = AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true };
@@ -39,16 +40,15 @@ const addTransfers = (program: Command, end: End): void => {
 
 const addList = (program: Command, end: End): void => {
   program
-    .command('sessions')
-    .description('list the sessions, newest first')
+    .command('sessions [what] [id]')
+    .description(
+      'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
+    )
     .option('--stats', 'sums over all sessions: by model, tool and day')
     .option('--json', 'as JSON lines; with --stats as one JSON object')
-    .action(async (flags: AtFlags & { readonly stats?: true }) =>
-      end(
-        flags.stats
-          ? await (await import('../figures/sessions-stats.js')).showStats(flags.json === true)
-          : await (await import('./sessions-command.js')).listSessions(flags),
-      ),
+    .option('--yes', 'delete without a question')
+    .action(async (what: string | undefined, id: string | undefined, flags: SessionsFlags) =>
+      end(await (await import('./sessions-command.js')).runSessions(what, id, flags)),
     );
 };
 

@@ -2,7 +2,10 @@ import type { SessionInfo } from '../../ports/journal.js';
 import { formatWhen, oneLine } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
+import { usageStop } from '../flags.js';
 import { allSessions } from './stored-sessions.js';
+
+export type SessionsFlags = { readonly json?: true; readonly stats?: true; readonly yes?: true };
 
 type Listed = { readonly info: SessionInfo; readonly tasks: number };
 
@@ -41,10 +44,28 @@ const lineOf = ({ info, tasks }: Listed): Safe => {
 };
 
 /** `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. */
-export const listSessions = async (flags: { readonly json?: true }): Promise<number> => {
+const listSessions = async (flags: SessionsFlags): Promise<number> => {
   const found = await allSessions();
   if (flags.json) for (const info of found) writeJson(info);
   else for (const listed of foldTasks(found)) writeOut(safe`${lineOf(listed)}\n`);
   if (found.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
+};
+
+/** `pawl sessions`, `pawl sessions list` and `pawl sessions delete ID`. */
+export const runSessions = async (
+  what: string | undefined,
+  id: string | undefined,
+  flags: SessionsFlags,
+): Promise<number> => {
+  if (what === 'delete') {
+    if (id === undefined)
+      throw usageStop('It is written as: pawl sessions delete ID. pawl sessions lists them.');
+    return (await import('./delete-command.js')).deleteFrom(id, flags);
+  }
+  if (what !== undefined && what !== 'list')
+    throw usageStop(`pawl sessions has list and delete, not '${what}'. To look at one: pawl show ID`);
+  if (id !== undefined) throw usageStop(`pawl sessions list takes no id. To look at one: pawl show ${id}`);
+  if (flags.stats) return (await import('../figures/sessions-stats.js')).showStats(flags.json === true);
+  return listSessions(flags);
 };
