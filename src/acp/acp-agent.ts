@@ -27,7 +27,7 @@ const initialized = (version: string): InitializeResponse => ({
     loadSession: true,
     promptCapabilities: { image: true, embeddedContext: true },
     mcpCapabilities: { http: true, sse: false },
-    sessionCapabilities: { list: {}, resume: {}, close: {} },
+    sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
   },
   authMethods: [],
 });
@@ -141,6 +141,13 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
       'session/close',
       answering(host, async ({ params }) => {
         await sessions.close(params.sessionId);
+        return {};
+      }),
+    )
+    .onRequest(
+      'session/delete',
+      answering(host, async ({ params }) => {
+        await sessions.delete(params.sessionId);
         return {};
       }),
     )

@@ -96,6 +96,13 @@ export class AcpSessions {
     await session?.close();
   }
 
+  /** Deletes a stored session. One that is open for this client is closed first. */
+  async delete(sessionId: string): Promise<void> {
+    await this.#opening.get(sessionId)?.catch(() => undefined); // that request tells its fault
+    await this.close(sessionId);
+    await this.#host.journals.delete(sessionId);
+  }
+
   /** Closes all sessions, also those that are still being opened. Never rejects. */
   async closeAll(): Promise<void> {
     const late = [...this.#begun].map((begun) => begun.then(({ id }) => this.close(id)));

@@ -174,3 +174,26 @@ test('what is ignored is said after the answer that names the session', async (c
   );
   client.expectNoFault();
 });
+
+test('the editor deletes a session, also one that it has open, but none that is open elsewhere', async (context) => {
+  const { client, workspace, model } = await makeStage(context, replies, { flags: { preset: 'auto' } });
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  const { sessionId } = await client.newSession(workspace);
+  await client.prompt(sessionId, 'go');
+  const elsewhere = await openFromFlags({ model, workspace }, 'terminal', { warn, configured: false });
+  await elsewhere.session.prompt('from the terminal');
+  const remove = (id: string) => client.request('session/delete', { sessionId: id });
+  const listed = async () =>
+    ((await client.request('session/list', {})) as ListSessionsResponse).sessions // by the schema
+      .map((session) => session.sessionId)
+      .sort();
+  await assert.rejects(remove(elsewhere.session.id), { code: -32603, message: /is open in/ });
+  assert.deepEqual(await listed(), [sessionId, elsewhere.session.id].sort());
+  await elsewhere.session.close();
+  assert.deepEqual(await remove(sessionId), {});
+  assert.deepEqual(await listed(), [elsewhere.session.id]);
+  await assert.rejects(client.prompt(sessionId, 'more'), { code: -32002 });
+  await assert.rejects(remove(sessionId), { code: -32002 });
+  await assert.rejects(remove('../../config'), { code: -32002 });
+  client.expectNoFault();
+});

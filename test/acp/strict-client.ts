@@ -229,7 +229,7 @@ export class StrictClient {
     this.#expect(bodyFault('agent', method, 'Response', result));
     if (method === 'session/new') this.#known.add(sessionIn(result));
     if (method === 'session/resume') this.#known.add(sessionIn(params));
-    if (method === 'session/close') this.#known.delete(sessionIn(params));
+    if (method === 'session/close' || method === 'session/delete') this.#known.delete(sessionIn(params));
     resolve(result);
   }
 
