@@ -163,26 +163,6 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     await (await store.open('b')).journal.close();
   },
 
-  'a deleted session is gone with its tasks, its fork stays, and an open one is not deleted': async ({
-    store,
-  }) => {
-    const open = await store.create(headerOf('a'));
-    await open.append(tellFrom(headerOf('a'), 3));
-    const startedBy = { sessionId: 'a', batchId: 'batch-1', callId: 'call-1-1' };
-    await (await store.create({ ...headerOf('task'), startedBy })).close();
-    await store.fork('a', 3, 'fork', 1);
-    await assert.rejects(store.delete('a'), { kind: 'locked' });
-    await open.close();
-    assert.deepEqual(await store.delete('a'), ['a', 'task']);
-    const left = await collect(store.list());
-    assert.deepEqual(
-      left.map(({ sessionId }) => sessionId),
-      ['fork'],
-    );
-    assert.equal((await collect(store.read('fork'))).length, 3);
-    await assert.rejects(store.delete('a'), { kind: 'notFound' });
-  },
-
   'a fork may be empty or whole': async ({ store }) => {
     const journal = await store.create(headerOf('a'));
     await journal.append(tellFrom(headerOf('a'), 3));

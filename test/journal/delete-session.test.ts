@@ -4,6 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { memoryJournals } from '../../src/journal/memory-store.js';
 import { exportSession } from '../../src/journal/transfer/export-session.js';
 import { importSession } from '../../src/journal/transfer/import-session.js';
 import { collect, headerOf, makeFolder, tellFrom } from './story.js';
@@ -120,4 +121,19 @@ test('a journal that was put back stays, and an import after a killed deletion i
   await (await store.create(headerOf('z'))).close();
   assert.ok(!(await readdir(sessions)).includes('a.deleted'));
   await (await store.open('a')).journal.close();
+});
+
+test('a store in memory deletes in the same way', async () => {
+  const store = memoryJournals();
+  const open = await store.create(headerOf('a'));
+  await (await store.create({ ...headerOf('task'), startedBy })).close();
+  await store.fork('a', 0, 'fork', 1);
+  await assert.rejects(store.delete('a'), { kind: 'locked' });
+  await open.close();
+  assert.deepEqual(await store.delete('a'), ['a', 'task']);
+  assert.deepEqual(
+    (await collect(store.list())).map(({ sessionId }) => sessionId),
+    ['fork'],
+  );
+  await assert.rejects(store.delete('a'), { kind: 'notFound' });
 });
