@@ -40,7 +40,12 @@ const NEEDS: readonly Need[] = [
   // It has the headers of C too.
   { program: 'gcc', words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'], debian: 'libc6-dev' },
   // The inspector's page is tested in it.
-  { program: 'chromium', words: ['--version'], debian: 'chromium' },
+  // test/inspector/browser.ts takes the first of these.
+  {
+    program: 'sh',
+    words: ['-c', 'chromium --version || chromium-browser --version || google-chrome --version'],
+    debian: 'chromium',
+  },
   // Where the tests run as root they make an ordinary user.
   ...(process.getuid?.() === 0 ? [{ program: 'useradd', words: ['--help'], debian: 'passwd' }] : []),
 ];
