@@ -15,7 +15,7 @@ import { findServerProgram } from './server-program.js';
  *    work, it is not started.
  */
 
-export type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
+export type PreparedServer = Omit<PreparedCommand, 'program' | 'finish' | 'isGuarded'> & {
   readonly program: ProgramPath;
   /** Call it once the server has ended. `tell` gets lines about files that were set aside. Never rejects. */
   finish(tell: (line: string) => void): Promise<void>;

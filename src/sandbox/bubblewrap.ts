@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { Duplex, type Readable, type Writable } from 'node:stream';
+import { guardScript } from '../programs/end-with-pawl.js';
 import { ownPrograms, type ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, startProgram, systemBash } from '../programs/start-program.js';
 import { CLOSING_SCRIPT, inheritedDescriptors } from './inherited-descriptors.js';
@@ -12,6 +13,8 @@ import { systemCallFilter } from './system-calls/program-system-calls.js';
  *    machine: no home, workspace, /proc, network, environment variables or inherited open files.
  * 2. It is one process, the first of its own namespace. If it or Pawl is killed, all of it ends. See program-system-calls.ts.
  * 3. Its memory is limited. It can't write files, because file names use memory that no limit counts.
+ * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies. While bubblewrap starts,
+ *    its inner process is not yet bound to the outer one, and would wait for ever if only the outer one ended.
  */
 
 type Binding = { readonly from: string; readonly to: string };
@@ -59,15 +62,17 @@ const DEVICES = ['/dev/null', '/dev/zero', '/dev/random', '/dev/urandom'];
 const CHANNEL_FD = 3;
 const INFORMATION_FD = 4;
 const FILTER_FD = 5;
+const GUARD_FD = 6;
 
-/** Resource limits, which the program inherits. A limit that is already lower stays. */
-const LIMITED = `ulimit -c 0; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
+/** The guard, then resource limits, which the program inherits. A limit that is already lower stays. */
+const LIMITED = `${guardScript(GUARD_FD, [CHANNEL_FD, INFORMATION_FD, FILTER_FD])}ulimit -c 0; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
 const NOT_FOUND = 127;
 const CANNOT_CLOSE =
   'echo "there are inherited open files, and bash, which closes them, is missing" >&2; exit 126';
 
+/** Without --new-session: it would leave the group. Its purpose, to have no terminal, is served by `detached`. */
 const FENCE = [
-  ['--unshare-all', '--die-with-parent', '--new-session', '--as-pid-1'],
+  ['--unshare-all', '--die-with-parent', '--as-pid-1'],
   ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
 ].flat();
 
@@ -142,7 +147,7 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
   if (inheritedDescriptors().length === 0) return [SYSTEM_SHELL, words];
   const closing = systemBash() ?? ownPrograms().find('bash');
   if (closing === null) return [SYSTEM_SHELL, ['-c', CANNOT_CLOSE]];
-  return [closing, ['-c', CLOSING_SCRIPT, String(FILTER_FD), SYSTEM_SHELL, ...words]];
+  return [closing, ['-c', CLOSING_SCRIPT, String(GUARD_FD), SYSTEM_SHELL, ...words]];
 };
 
 /**
@@ -157,15 +162,17 @@ export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
   const words = ['-c', LIMITED, kilobytes, bubblewrap, ...wordsFor(order, filter !== null)];
   const [program, inner] = withoutOthers(words);
   const child = startProgram(program, inner, {
-    // A Ctrl-C in the terminal is ours to answer.
+    // A session and group of its own, without a terminal: a Ctrl-C there is ours to answer.
     detached: true,
     env: {},
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
   });
   const pid = listenForPid(child);
   const stderr = keepStderr(child);
   const channel = streamAt(child, CHANNEL_FD);
   const filterPipe = streamAt(child, FILTER_FD);
+  const guard = streamAt(child, GUARD_FD);
+  ignoreBroken(guard);
   ignoreBroken(channel);
   ignoreBroken(filterPipe);
   filterPipe.resume();
@@ -179,6 +186,7 @@ export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
     child.once('error', (error) => resolve({ code: NOT_FOUND, signal: null, stderr: error.message }));
     child.once('exit', () => {
       hasEnded = true;
+      guard.destroy();
     });
     child.once('close', (code, signal) => resolve({ code, signal, stderr: stderr() }));
   });
@@ -187,7 +195,9 @@ export const startSandboxed = (order: SandboxedProgram): SandboxedProcess => {
     interrupt: () => signal('SIGINT'),
     hold: () => signal('SIGSTOP'),
     release: () => signal('SIGCONT'),
-    kill: () => void child.kill('SIGKILL'),
+    kill() {
+      if (child.pid !== undefined && !hasEnded) sendSignal(-child.pid, 'SIGKILL');
+    },
     ended,
   };
 };

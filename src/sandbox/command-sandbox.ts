@@ -13,6 +13,7 @@ import {
   probeArguments,
 } from './bubblewrap-arguments.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
+import { openStart } from './guarded-command.js';
 import { hostMounts } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
 import { closingOthers } from './inherited-descriptors.js';
@@ -150,11 +151,11 @@ class Sandbox implements CommandSandbox {
   }
 
   /** Level `off`, the user's own decision: the command sees the whole machine, but no secrets in its environment. */
-  #open({ program, words, environment }: CommandSpec): PreparedCommand {
-    const { workspace } = this.#options;
-    const started = closingOthers({ program, words }, 2, bashFor(this.#options));
+  #open({ program, words, environment, canBeGuarded = false }: CommandSpec): PreparedCommand {
+    const { workspace, outlives = false } = this.#options;
+    const start = openStart({ program, words }, bashFor(this.#options), canBeGuarded && !outlives);
     return {
-      ...{ ...started, folder: workspace, descriptors: [], started: () => undefined },
+      ...{ ...start, folder: workspace, descriptors: [], started: () => undefined },
       environment: this.#openVariables(environment),
       finish: async () => {
         this.#workspace.accept();
@@ -215,7 +216,7 @@ class Sandbox implements CommandSandbox {
     const start = closingOthers({ program: bwrap, words }, FILTER_DESCRIPTOR, bashFor(this.#options));
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     return {
-      ...{ ...start, folder: this.#options.workspace, descriptors, environment, finish },
+      ...{ ...start, folder: this.#options.workspace, descriptors, environment, finish, isGuarded: false },
       started: () => {
         for (const descriptor of descriptors) closeSync(descriptor);
       },

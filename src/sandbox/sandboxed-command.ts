@@ -38,6 +38,8 @@ export type CommandSpec = {
   readonly record?: CommandRecord | null;
   /** When it must end, in ms since boot, for a recovery. */
   readonly due?: number | null;
+  /** The caller observes `isGuarded` of the prepared command. Default: false. */
+  readonly canBeGuarded?: boolean;
 };
 
 export type PreparedCommand = {
@@ -49,6 +51,8 @@ export type PreparedCommand = {
   readonly folder: string;
   /** Open files that the process inherits as 3, 4, … (`stdio: ['ignore', 'pipe', 'pipe', ...descriptors]`). */
   readonly descriptors: readonly number[];
+  /** The process needs one more pipe, after `descriptors`: that of its guard (src/programs/end-with-pawl.ts). */
+  readonly isGuarded: boolean;
   /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
   started(): void;
   /** Call it after the command has ended. Returns lines for the model about files set aside. Never rejects. */

@@ -1,7 +1,8 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
-import type { Readable } from 'node:stream';
+import { Duplex, type Readable } from 'node:stream';
 import { createMarkReader } from '../../launcher/fenced-shell.js';
 import type { LaunchedEnd } from '../../launcher/parked-command.js';
+import { PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
 import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox.js';
@@ -64,21 +65,53 @@ const afterReading = (done: () => void, rounds = READING_ROUNDS): void => {
 
 type Ended = Pick<ShellEnd, 'how' | 'heldOpen'>;
 
+/** How long to wait for the end of a guard, in ms. Only a stopped one takes long. */
+const GUARD_MS = 500;
+
+/** Ends the guard of a command that has ended. Calls back when it is gone: it counts as a process of the command. */
+const endGuard = (pipe: Duplex | null, done: () => void): void => {
+  if (pipe === null || pipe.destroyed) {
+    done();
+    return;
+  }
+  const patience = setTimeout(() => pipe.destroy(), GUARD_MS);
+  pipe.once('close', () => {
+    clearTimeout(patience);
+    done();
+  });
+  pipe.end(PROGRAM_ENDED);
+};
+
 /** Resolves when the shell has ended and its output is closed or no longer awaited. */
-const shellEnd = (child: ChildProcess, program: string): Promise<Ended> =>
+const shellEnd = (child: ChildProcess, program: string, guard: Duplex | null): Promise<Ended> =>
   new Promise((resolve) => {
+    const closed = new Promise<void>((close) => void child.once('close', () => close()));
     child.once('error', (error) => {
       if (child.pid === undefined) resolve({ how: whyNotStarted(error, program), heldOpen: false });
     });
     child.once('exit', (code, signal) => {
       const how = howItEnded(code, signal);
-      const patience = setTimeout(() => afterReading(() => resolve({ how, heldOpen: true })), HELD_OPEN_MS);
-      child.once('close', () => {
-        clearTimeout(patience);
-        resolve({ how, heldOpen: false });
+      endGuard(guard, () => {
+        const patience = setTimeout(() => afterReading(() => resolve({ how, heldOpen: true })), HELD_OPEN_MS);
+        void closed.then(() => {
+          clearTimeout(patience);
+          resolve({ how, heldOpen: false });
+        });
       });
     });
   });
+
+const STANDARD = ['ignore', 'pipe', 'pipe'] as const;
+
+/** The pipe of the guard; null if there is none, or it could not be started. */
+const guardOf = (child: ChildProcess, { isGuarded, descriptors }: PreparedCommand): Duplex | null => {
+  const pipe = isGuarded ? child.stdio[STANDARD.length + descriptors.length] : null;
+  if (!(pipe instanceof Duplex)) return null;
+  // The guard ends with its group, for example when the command is killed.
+  pipe.on('error', () => undefined);
+  pipe.resume();
+  return pipe;
+};
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
@@ -88,13 +121,13 @@ export const startPrepared = (
   { program, isFenced }: { readonly program: string; readonly isFenced: boolean },
   output: (bytes: Buffer) => void,
 ): CommandProcess => {
-  const { words, environment, folder, descriptors } = prepared;
+  const { words, environment, folder, descriptors, isGuarded } = prepared;
   // bubblewrap or the shell, both located by find-program.ts
   const child = startProgram(prepared.program as ProgramPath, words, {
     cwd: folder,
     env: environment,
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', ...descriptors],
+    stdio: [...STANDARD, ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     // The first three entries of `stdio` determine the types of the streams.
   }) as Child;
   prepared.started();
@@ -103,7 +136,10 @@ export const startPrepared = (
   child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : output);
   return {
     pid: child.pid ?? null,
-    ended: shellEnd(child, program).then((end) => ({ ...end, leftBehind: marks.end() })),
+    ended: shellEnd(child, program, guardOf(child, prepared)).then((end) => ({
+      ...end,
+      leftBehind: marks.end(),
+    })),
     killing: () => undefined,
     close() {
       child.stdout.destroy();

@@ -80,7 +80,8 @@ export const prepareCommand = async (
       if (waiting !== null) return { kind: 'waiting', prepared: waiting };
     }
     const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
-    return { kind: 'ready', prepared: await sandbox.prepare({ level, environment, record, due, ...shown }) };
+    const spec = { level, environment, record, due, ...shown, canBeGuarded: true };
+    return { kind: 'ready', prepared: await sandbox.prepare(spec) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return { kind: 'refused', why: error instanceof SandboxRefusal ? `the sandbox: ${why}` : why };

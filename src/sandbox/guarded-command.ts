@@ -1,0 +1,24 @@
+import { guardScript } from '../programs/end-with-pawl.js';
+import type { ProgramPath } from '../programs/find-program.js';
+import { closingOthers } from './inherited-descriptors.js';
+
+/** The pipe of the guard, after the standard descriptors. */
+const GUARD_PIPE = 3;
+
+/** `-p`: bash does not run the file in BASH_ENV. Unlike other shells it passes on variables with any name. */
+const GUARDED = ['-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
+
+type Start = { readonly program: string; readonly words: readonly string[] };
+
+/** How to start a command without a fence. A guard needs bash: `isGuarded` in the result says whether there is one. */
+export const openStart = (
+  { program, words }: Start,
+  bash: ProgramPath | null,
+  isGuarded: boolean,
+): Start & { readonly isGuarded: boolean } =>
+  bash === null || !isGuarded
+    ? { ...closingOthers({ program, words }, GUARD_PIPE - 1, bash), isGuarded: false }
+    : {
+        ...closingOthers({ program: bash, words: [...GUARDED, program, ...words] }, GUARD_PIPE, bash),
+        isGuarded: true,
+      };
