@@ -1,4 +1,5 @@
 import { closestTo } from '../base/nearest-word.js';
+import { plural } from '../base/plural.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { type McpServer, readMcpTable } from './mcp-servers.js';
 import { type ReadRule, readRules } from './rules.js';
@@ -82,7 +83,8 @@ const firstFaults = (wrong: readonly Wrong[]): readonly Fault[] => {
   const told = sorted.slice(0, FAULTS_MAX).map(({ line, tell }) => ({ line, text: tell() }));
   const next = sorted[FAULTS_MAX];
   if (next === undefined) return told;
-  return [...told, { line: next.line, text: `${sorted.length - FAULTS_MAX} more faults from here on.` }];
+  const left = plural(sorted.length - FAULTS_MAX, 'more fault');
+  return [...told, { line: next.line, text: `${left} from here on.` }];
 };
 
 /** Reads the whole file, so that all faults are found. */

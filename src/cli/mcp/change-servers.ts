@@ -5,6 +5,7 @@ import { addServer, type EditedConfig, removeServer, type TomlFormat } from '../
 import { CONFIG_BYTES_MAX, userFile } from '../../config/load.js';
 import { readServers } from '../../config/mcp-servers.js';
 import { secretsOfServer } from '../../mcp/server-secrets.js';
+import { attempt } from '../../runtime/attempt.js';
 import { replaceFile } from '../../tools/files/atomic-write.js';
 import { decodeFile, hashLoaded, loadFile } from '../../tools/files/file-text.js';
 import { exitCodes, Stop } from '../exit-codes.js';
@@ -32,7 +33,8 @@ const refuse = (file: string, why: string): never => {
 
 /** Changes the file; a symlink stays one, and its target is changed. */
 const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const made = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
+  if (made.kind === 'fault') refuse(file, `its folder can't be made: ${made.fault.message}.`);
   const real = existsSync(file) ? await realpath(file) : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
   const hash = hashLoaded(loaded);

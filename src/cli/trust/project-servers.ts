@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { parseBounded } from '../../base/bounded-json.js';
+import { plural } from '../../base/plural.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
@@ -44,7 +45,7 @@ const readFile = async (file: string, top: string): Promise<Named> => {
   const { servers, faults } = readServers(table, ['mcpServers']);
   const refused = servers.filter(namesKey).map(({ name }) => `${name} wants the key of a model provider.`);
   const all = [...faults.map(({ text: why }) => why), ...refused];
-  const more = all.length > FAULTS_MAX ? [`${all.length - FAULTS_MAX} more faults.`] : [];
+  const more = all.length > FAULTS_MAX ? [`${plural(all.length - FAULTS_MAX, 'more fault')}.`] : [];
   return {
     servers: servers.filter((server) => !namesKey(server)),
     faults: [...all.slice(0, FAULTS_MAX), ...more].map((why) => `${file}: ${why}`),

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { Stop } from '../../../src/cli/exit-codes.js';
 import { addToFile, removeFromFile } from '../../../src/cli/mcp/change-servers.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
@@ -75,6 +76,17 @@ test('a file that can not be changed stays, and the reason is said', async (t) =
     await assert.rejects(addToFile('a', ['b'], {}), says);
     assert.deepEqual(readFileSync(file), Buffer.from(bytes));
   }
+});
+
+test('a folder that can not be made is said', async (t) => {
+  const home = configFile(t, null);
+  mkdirSync(path.dirname(path.dirname(home)), { recursive: true });
+  writeFileSync(path.dirname(home), 'a file where the folder would be');
+  await assert.rejects(addToFile('a', ['b'], {}), (error: unknown) => {
+    assert.ok(error instanceof Stop);
+    assert.match(error.message, /config\.toml is not changed: its folder can't be made: /);
+    return true;
+  });
 });
 
 test('wrong words are refused without repeating a secret', async (t) => {
