@@ -213,3 +213,20 @@ test('tools that may not be called are sent all the same, and are nothing of a r
   assert.equal(told?.body.tools?.length, 2);
   assert.equal(bare?.text.includes('tool_choice'), false);
 });
+
+test('half a character in a result is replaced, since the provider would refuse the request', async () => {
+  const kept = 'a \u{1f600} \\ud83d stays';
+  const [seen] = await send([
+    {
+      messages: [
+        user(says('Go.')),
+        assistant(called('c1', { input: { path: 'x\udc00' } })),
+        user(result('c1', `${kept}, \\\ud83d and \ud83d\ud83d go`)),
+      ],
+    },
+  ]);
+  const sent = JSON.stringify(seen);
+  assert.doesNotMatch(sent, /(?<!\\)(\\\\)*\\ud/);
+  assert.ok(sent.includes(JSON.stringify(`${kept}, \\\ufffd and \ufffd\ufffd go`).slice(1, -1)));
+  assert.ok(sent.includes('x\ufffd'));
+});

@@ -11,7 +11,8 @@ import { type Exchange, exchangeOf } from './request-side-channel.js';
  * 1. It sends our user agent, and asks for an uncompressed answer.
  * 2. A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
  *    too: a key is sent only to the address that the user named.
- * 3. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts).
+ * 3. A request has no half characters (lone surrogates): a provider refuses it, and with it every later one of the session.
+ * 4. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts).
  */
 
 const USER_AGENT = `pawl/${VERSION}`;
@@ -94,6 +95,11 @@ const receive = (response: LeanResponse, told: Exchange | undefined): LeanRespon
   return response.ok ? { ...response, body: inspect(response.body, told) } : response;
 };
 
+/** An escaped surrogate in JSON is a lone one, since JSON.stringify writes pairs as they are. */
+const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
+
+const wellFormed = (json: string): string => (json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json);
+
 export const providerFetch =
   (fetch: LeanFetch): LeanFetch =>
   async (url, sent = {}) => {
@@ -102,7 +108,7 @@ export const providerFetch =
     const headers = { ...sent.headers, 'user-agent': USER_AGENT, 'accept-encoding': 'identity' };
     const edited = body === undefined || told?.editBody === undefined ? body : told.editBody(body);
     return receive(
-      await fetch(url, { ...sent, headers, ...(edited === undefined ? {} : { body: edited }) }),
+      await fetch(url, { ...sent, headers, ...(edited === undefined ? {} : { body: wellFormed(edited) }) }),
       told,
     );
   };
