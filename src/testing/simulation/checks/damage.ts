@@ -15,6 +15,10 @@ export const mayBeDamage = (world: World, { kind, place }: JournalError): boolea
   return mark === null ? zeros.has('atEnd') || zeros.has('hole') : zeros.has('hole') && mark.seq < place.seq;
 };
 
+/** The journal's version, as its first bytes say. */
+const versionIn = (journal: Buffer): number =>
+  Number(/^{"version":(\d+)/.exec(journal.toString('latin1', 0, 40))?.[1]);
+
 /**
  * Damages what was acknowledged, as a failing disk does, and opens the session: that must be refused, and the file must
  * stay as it is. Then the damage is undone.
@@ -52,6 +56,8 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   if (now !== node) now.durable = new GrowingBytes(before);
   world.meet('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
-  if (kind !== 'damaged' || !isUnchanged)
+  // a journal whose version became a greater one can't be told from a newer one, which may have other checksums
+  const isRefused = kind === 'damaged' || (kind === 'newerVersion' && versionIn(damaged) > versionIn(before));
+  if (!isRefused || !isUnchanged)
     world.violate('damage-is-refused', `bytes from ${at} on were changed, and the answer was: ${kind}`);
 };
