@@ -14,10 +14,11 @@ type Doing = 'creating' | 'opening' | 'running';
 
 /**
  * The process crashes at the n-th point: counted from its start, from the moment at which its session is open, or of
- * those points at which the session is in a state, or at which entries were written and are not durable yet.
+ * those points at which the session is in a state, or at which entries (`syncing`) or a new file and its name (`naming`) were
+ * written and are not durable yet.
  */
 export type CrashPlan = {
-  readonly from: 'opening' | 'running' | 'syncing' | StateName;
+  readonly from: 'opening' | 'running' | 'syncing' | 'naming' | StateName;
   readonly points: number;
 };
 
@@ -85,6 +86,7 @@ export class Life implements Caller {
   #counts({ from }: CrashPlan, place: string): boolean {
     if (from === 'opening') return true;
     if (from === 'syncing') return place === 'fdatasync';
+    if (from === 'naming') return place === 'fsync';
     return this.doing === 'running' && (from === 'running' || this.state?.name === from);
   }
 

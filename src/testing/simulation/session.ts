@@ -58,6 +58,7 @@ export class SimulatedSession {
       'Error',
       'Compacting',
       'syncing',
+      'naming',
     );
     const points = choices.between(
       1,
