@@ -5,6 +5,7 @@ import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import { encodeRecord } from './format/line-codec.js';
+import { readMark } from './format/mark.js';
 import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
 import { checkOf, type Fold } from './read/fold.js';
 import { readFrozen } from './read/prompt-blobs.js';
@@ -31,12 +32,14 @@ export async function* readEntries<M extends MachineTypes>(
 ): AsyncGenerator<Entry<M>, undefined> {
   let handle: FileHandle | undefined;
   try {
+    const mark = end === undefined ? await readMark(path) : null; // before the size: a writer may be at work
     const { file, status } = await openRegular(path);
     handle = file;
     const scan = await JournalScan.beginOf<M>(kind, file, path, end ?? status.size);
     for await (const records of scan.records()) {
       for (const { entry } of records) if (entry.seq >= from) yield entry;
     }
+    scan.compare(mark);
     if (scan.ending.kind === 'damaged') throw scan.ending.error;
   } catch (error) {
     throw cannotRead(path, error);

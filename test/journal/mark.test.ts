@@ -33,6 +33,10 @@ const damagedAfter = (seq: number, message: RegExp) => ({
   message,
 });
 
+const readAll = async (entries: AsyncIterable<unknown>): Promise<void> => {
+  for await (const _ of entries);
+};
+
 test('a cut at a line end is damage, named with what is missing', async (context) => {
   const { store, path, lineAt, bytes } = await stage(context);
   for (const line of [2, 5, COUNT + 1]) {
@@ -41,6 +45,7 @@ test('a cut at a line end is damage, named with what is missing', async (context
     const missing = line === COUNT + 1 ? /: entry 8 stood/ : /: entries \d to 8 stood/;
     await assert.rejects(store.open('a'), damagedAfter(line - 2, missing));
     assert.deepEqual((await store.inspect('a')).damage?.place, { line, seq: line - 2 });
+    await assert.rejects(readAll(store.read('a')), damagedAfter(line - 2, missing));
     assert.equal((await readFile(path)).length, lineAt(line), 'it stays as it is');
   }
 });
