@@ -67,7 +67,7 @@ test('sessions lists what there is, for people and for programs', async (context
   assert.equal(none.stdout, '');
 });
 
-test('sessions marks forks', async (context) => {
+test('sessions marks forks, and diff tells where they part', async (context) => {
   const { place, sessionId } = await worked(context);
   const forked = (await runPawl(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
   const { stdout } = await runPawl(place, ['sessions']);
@@ -79,6 +79,16 @@ test('sessions marks forks', async (context) => {
     [sessionId, undefined],
     [forked, `(fork of ${sessionId} at 2)`],
   ]);
+  expectCode(await runPawl(place, ['diff', sessionId, sessionId]), 0);
+  const parted = await runPawl(place, ['diff', sessionId, forked, '--json']);
+  expectCode(parted, 1);
+  const { equal, a, b } = JSON.parse(parted.stdout);
+  assert.deepEqual([equal, a.common, a.parting.seq, b.parting, b.parent.seq], [false, 2, 3, null, 2]);
+  const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
+  writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
+  const damaged = await runPawl(place, ['diff', sessionId, forked]);
+  expectCode(damaged, 65);
+  assert.match(damaged.stdout, /The same up to seq 1\. There B is damaged\./);
 });
 
 test('show tells the conversation, now and at an earlier line; part of an id is enough', async (context) => {

@@ -52,7 +52,19 @@ const addList = (program: Command, end: End): void => {
     );
 };
 
-/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `verify`, `inspect`, `export`, `import`, `machine`. */
+const addDiff = (program: Command, end: End): void => {
+  program
+    .command('diff <a> <b>')
+    .description(
+      'show where two sessions part, what differs there, and what follows; exit code 1 if they differ',
+    )
+    .option('--json', 'all fields that differ, and the figures, as one JSON object')
+    .action(async (a: string, b: string, flags: AtFlags) =>
+      end(await (await import('../diff/diff-sessions.js')).diffSessions(a, b, flags.json === true)),
+    );
+};
+
+/** Adds the commands that run nothing: `sessions`, `show`, `replay`, `diff`, `verify`, `inspect`, `export`, `import`, `machine`. */
 export const addReaders = (program: Command, end: End): void => {
   addList(program, end);
   program
@@ -79,6 +91,7 @@ export const addReaders = (program: Command, end: End): void => {
     .action(async (id: string, flags: AtFlags) =>
       end(await (await import('./replay-session.js')).replaySession(id, flags)),
     );
+  addDiff(program, end);
   program
     .command('inspect [id]')
     .description('show a session in a browser while it runs or later, or the list of all (docs/inspector.md)')

@@ -115,7 +115,7 @@ const pendingOf = (value: object): readonly Pending[] => {
 };
 
 /** The same text as `append` writes, without recursion. */
-const deepJson = (root: object): string => {
+export const deepJson = (root: object): string => {
   const pieces: string[] = [];
   const waiting: Pending[] = [{ value: root }];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -1,52 +1,11 @@
-import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder } from '../../../src/base/state-folder.js';
-import { buildProgram } from '../../../src/cli/command-table.js';
-import { endingOfError } from '../../../src/cli/exit-codes.js';
-import { makeSafe, safe } from '../../../src/terminal/safe-text.js';
-import { writeError } from '../../../src/terminal/write.js';
+import { afterTurn, forgetSessions, newestSession, run, storedIds, turn, turnMore } from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
 
 /** Commands, run in this process as the command line runs them; see `capture.ts` for where their output goes. */
-
-/** Runs a command line; a failure is told as the program tells it. */
-const run = async (...words: readonly string[]): Promise<void> => {
-  try {
-    await buildProgram(() => undefined).parseAsync([...words], { from: 'user' });
-  } catch (error) {
-    writeError(safe`pawl: ${makeSafe(endingOfError(error).message)}\n`);
-  }
-};
-
-const sessionsFolder = (): string => path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'sessions');
-
-const newestSession = (): string =>
-  readdirSync(sessionsFolder())
-    .filter((name) => name.endsWith('.jsonl'))
-    .sort()
-    .at(-1)
-    ?.slice(0, -'.jsonl'.length) ?? '';
-
-/** A turn whose prompt, thoughts, text, unknown tools and failure are hostile. */
-const turn = async (hostile: Hostile, size: number, ...flags: readonly string[]): Promise<void> => {
-  rmSync(sessionsFolder(), { recursive: true, force: true });
-  const part = Math.ceil(size / 6);
-  const call = { tool: hostile.text(40), input: { command: hostile.text(part), [hostile.text(20)]: 1 } };
-  const replies = [
-    { reasoning: hostile.text(part), text: hostile.text(part), calls: [call] },
-    { text: hostile.text(part) },
-  ];
-  writeFileSync('script.json', JSON.stringify({ replies }));
-  await run('-p', `fix ${hostile.text(part)}`, '--model', 'scripted/script.json', ...flags);
-};
-
-const afterTurn =
-  (...words: readonly string[]): Surface['show'] =>
-  async (hostile, _out, size) => {
-    await turn(hostile, size);
-    await run(...words.map((word) => (word === 'ID' ? newestSession() : word)));
-  };
 
 const writeConfig = (hostile: Hostile, size: number): void => {
   mkdirSync('.pawl', { recursive: true });
@@ -86,7 +45,7 @@ const ask: Surface['show'] = async (hostile, _out, size) => {
   writeFileSync('script.json', JSON.stringify({ replies }));
   writeFileSync('input.txt', hostile.text(part).replaceAll('\0', ''));
   const flags = ['--context', 'input.txt', '--model', 'scripted/script.json', '--environment', 'quickjs'];
-  rmSync(sessionsFolder(), { recursive: true, force: true });
+  forgetSessions();
   await run('ask', ...flags, '--verbose', hostile.text(part));
   await run('show', newestSession());
   await run('replay', newestSession());
@@ -204,6 +163,13 @@ const trust: Surface['show'] = async (hostile, _out, size) => {
   rmSync('.mcp.json');
 };
 
+const diff: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  await turnMore(hostile, size);
+  await run('diff', ...storedIds());
+  await run('diff', ...storedIds(), '--json');
+};
+
 const READERS = [
   'src/cli/sessions/show-session.ts',
   'src/cli/ask/ask-show.ts',
@@ -267,6 +233,7 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'sessions --stats', covers: FIGURES, show: afterTurn('sessions', '--stats') },
   { name: 'show --time', covers: FIGURES, show: afterTurn('show', 'ID', '--time') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
+  { name: 'diff', covers: ['src/cli/diff/diff-sessions.ts'], commands: ['diff'], show: diff },
   {
     name: 'verify',
     covers: ['src/cli/sessions/verify-session.ts'],
