@@ -2,6 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { requestAt } from '../../src/inspector/model/sent-request.js';
+import { SessionHistory } from '../../src/inspector/model/session-history.js';
+import { settingsFrom } from '../agent/trace-player.js';
+import { eventsOf, STORY, StoredSession } from '../inspector/stored-session.js';
 import {
   bin,
   expectCode,
@@ -124,6 +128,34 @@ test('show --request is what the model was sent', async (context) => {
   assert.equal(shown.messages.length, sent.messages.length);
   const first = JSON.parse((await runPawl(place, ['show', sessionId, '--request', '--at', '1'])).stdout);
   assert.equal(first.messages.length, 1);
+});
+
+test('show --request and the inspector leave out the reasoning of other models, as the runtime does', async (context) => {
+  const place = makePlace(context);
+  const settings = settingsFrom('');
+  const stored = await StoredSession.create(join(place.state, 'pawl'), 'foreign', settings);
+  const events = eventsOf(STORY)
+    .slice(0, 9)
+    .map((event) =>
+      event.type === 'LlmCompleted' && event.message !== null
+        ? { ...event, message: { ...event.message, model: 'other/model' } }
+        : event,
+    );
+  await stored.add(events);
+  await stored.journal.close();
+  const shown = JSON.parse((await runPawl(place, ['show', 'foreign', '--request'])).stdout);
+  assert.deepEqual([shown.seq, shown.model, shown.messages.length], [9, settings.model, 3]);
+  assert.ok(
+    !JSON.stringify(shown).includes('Rounding each line before the sum'),
+    'a thought of another model',
+  );
+  const history = new SessionHistory(stored.header);
+  history.add(events.map((event, index) => ({ seq: index + 1, event })));
+  const inspected = requestAt(history, { instructions: shown.instructions, tools: '' }, 9);
+  assert.deepEqual(
+    inspected?.parts.slice(2).map(({ text }) => JSON.parse(text)),
+    shown.messages,
+  );
 });
 
 test('replay prints the path and proves the hashes; up to a line, too', async (context) => {

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import type { Page } from 'playwright-core';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { Message } from '../../src/agent/message.js';
 import { fileJournals, openSession } from '../../src/index.js';
@@ -26,6 +27,38 @@ const expected = (message: Message): string =>
       return part.text;
     })
     .join('\n');
+/** The tree of a value as the state panel writes it, all of it open; the conversation has a panel of its own. */
+const treeLines = (name: string, given: unknown): readonly string[] => {
+  const isObject = typeof given === 'object' && given !== null;
+  const value: unknown =
+    isObject && 'toJSON' in given && typeof given.toJSON === 'function' ? given.toJSON() : given;
+  const children = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  if (children.length === 0) return [`${name}: ${JSON.stringify(value) ?? 'undefined'}`];
+  const head = `${name} ${Array.isArray(value) ? `[${children.length}]` : `{${children.length}}`}`;
+  if (name === 'conversation') return [head];
+  const rest = children.length > 200 ? [`and ${children.length - 200} more`] : [];
+  return [head, ...children.slice(0, 200).flatMap(([key, one]) => treeLines(key, one)), ...rest];
+};
+
+/** Opens the whole tree, and reads it at each of the entries. */
+const shownTrees = (page: Page, seqs: readonly number[]): Promise<readonly string[]> =>
+  page.evaluate(`(async () => {
+    const closed = () => [...document.querySelectorAll('.state-panel details:not([open])')]
+      .filter((one) => one.querySelector('.key').textContent !== 'conversation');
+    const shown = [];
+    for (const seq of ${JSON.stringify(seqs)}) {
+      location.hash = '#' + seq;
+      while (document.body.dataset.seq !== String(seq)) await new Promise((resolve) => setTimeout(resolve, 1));
+      for (let shut = closed(); shut.length > 0; shut = closed()) {
+        for (const one of shut) one.open = true;
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      shown.push([...document.querySelectorAll('.state-panel :is(.json-row, .json-branch > summary, .json-branch > p)')]
+        .map(({ textContent }) => textContent).join('\\n'));
+    }
+    return shown;
+  })()`);
+
 describe('sessions in the page of the inspector', () => {
   const hooks: (() => Promise<void>)[] = [];
   const scope = { after: (hook: () => Promise<void>): void => void hooks.push(hook) };
@@ -191,6 +224,9 @@ describe('sessions in the page of the inspector', () => {
       return shown;
     })()`);
     assert.ok(Array.isArray(shown));
+    await page.keyboard.press('4');
+    await page.locator('.state-panel').waitFor();
+    const trees = await shownTrees(page, seqs);
     const store = fileJournals({ folder: inspected.folder });
     const states = new Map<number, Awaited<ReturnType<typeof store.replay>>['state']>();
     states.set(0, (await store.replay('random', { at: 0 })).state);
@@ -199,6 +235,12 @@ describe('sessions in the page of the inspector', () => {
       const state = states.get(seq);
       assert.ok(state !== undefined);
       const { usage, conversation } = state.session;
+      const { session, ...own } = state;
+      const tree = [
+        ...Object.entries(own).flatMap(([key, one]) => treeLines(key, one)),
+        ...treeLines('session', session),
+      ];
+      assert.equal(trees[index], tree.join('\n'), `the whole state at ${seq}`);
       assert.equal(shown[index].state, state.name, `state at ${seq}`);
       assert.deepEqual(
         shown[index].said,

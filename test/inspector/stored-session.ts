@@ -4,7 +4,7 @@ import type { Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { agentMachine } from '../../src/journal/read/replay.js';
-import type { Journal } from '../../src/ports/journal.js';
+import type { Header, Journal } from '../../src/ports/journal.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 
 /** Sessions on disk as the runtime writes them, from events that a test chooses. */
@@ -17,11 +17,13 @@ const TOOLS = JSON.stringify([
 
 export class StoredSession {
   readonly journal: Journal;
+  readonly header: Header;
   state: State;
 
-  private constructor(journal: Journal, settings: Settings) {
+  private constructor(journal: Journal, header: Header) {
     this.journal = journal;
-    this.state = initialState(settings);
+    this.header = header;
+    this.state = initialState(header.settings);
   }
 
   static async create(folder: string, sessionId: string, settings: Settings): Promise<StoredSession> {
@@ -29,7 +31,7 @@ export class StoredSession {
     const [instructions, tools] = await Promise.all(
       [INSTRUCTIONS, TOOLS].map((text) => store.blobs.put(text)),
     );
-    const journal = await store.create({
+    const header: Header = {
       version: 1,
       sessionId,
       createdAt: STARTED_AT,
@@ -40,8 +42,8 @@ export class StoredSession {
       instructions: instructions ?? '',
       tools: tools ?? '',
       prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 },
-    });
-    return new StoredSession(journal, settings);
+    };
+    return new StoredSession(await store.create(header), header);
   }
 
   async add(events: readonly Event[]): Promise<void> {

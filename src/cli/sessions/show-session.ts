@@ -1,5 +1,6 @@
 import { messagesOf } from '../../agent/conversation.js';
 import type { Message } from '../../agent/message.js';
+import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Stepped } from '../../ports/session.js';
 import { formatWhen, lookOf, paint } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../terminal/safe-text.js';
@@ -19,14 +20,20 @@ type Flags = {
   readonly json?: true;
 };
 
+type LastRequest = {
+  readonly seq: number | null;
+  readonly model: string;
+  readonly messages: readonly Message[];
+};
+
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
-  const sent: { last: { readonly seq: number | null; readonly messages: readonly Message[] } | null } = {
-    last: null,
-  };
+  const sent: { last: LastRequest | null } = { last: null };
   const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
       if (action.type !== 'SendLlmRequest') continue;
-      sent.last = { seq, messages: messagesOf(state.session.conversation).slice(0, action.length) };
+      const { conversation, settings } = state.session;
+      const { model } = settings;
+      sent.last = { seq, model, messages: requestMessages(conversation, action.length, model) };
     }
   });
   const { last } = sent;
@@ -42,7 +49,8 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
     );
   }
   const declared: unknown = JSON.parse(tools);
-  return safeJson({ sessionId, model: header.settings.model, instructions, tools: declared, ...last }, 2);
+  const { seq, model, messages } = last;
+  return safeJson({ sessionId, model, instructions, tools: declared, seq, messages }, 2);
 };
 
 /** The notice of a compaction, and the last journal line before it, where the messages are still whole. */
