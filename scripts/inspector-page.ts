@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
+import { machineRules } from '../src/agent/documented-rules/documented-rules.js';
 
 /** Builds the inspector's page: one file of HTML with its own script and style, which its policy names by their hashes. */
 
@@ -9,6 +10,20 @@ const FOLDER = 'src/inspector/page';
 export const PAGE_FILE = 'dist/inspector.html';
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** The rules without the names of their tests: the page shows only their words. */
+const rulesWithoutTests: Plugin = {
+  name: 'rules-without-tests',
+  setup({ onLoad }) {
+    onLoad({ filter: /documented-rules\.ts$/ }, () => {
+      const rules = [...machineRules].map(([anchor, { text, states, events }]) => [
+        anchor,
+        { text, states, events },
+      ]);
+      return { contents: `export const machineRules = new Map(${JSON.stringify(rules)});` };
+    });
+  },
+};
 
 const bundled = async (root: string, entry: string): Promise<string> => {
   const { outputFiles } = await build({
@@ -27,6 +42,7 @@ const bundled = async (root: string, entry: string): Promise<string> => {
     write: false,
     logLevel: 'silent',
     tsconfigRaw: {},
+    plugins: [rulesWithoutTests],
   });
   // Nothing in a script may look like its end.
   return (outputFiles[0]?.text ?? '').trim().replaceAll('</', '<\\/');

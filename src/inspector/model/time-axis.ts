@@ -20,19 +20,28 @@ export const timeAxis = (
   const waits = scale === 'real' ? [] : spans.filter(({ kind }) => STRETCHED.includes(kind));
   const waitMs = waits.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const longestMs = Math.max(1, (elapsedMs - waitMs) * STRETCH_SHARE);
-  // Each cut: from where on so much of the axis was left out, and what remains of the wait.
+  // Each cut: the wait, what remains of it, and how much was left out before it.
+  let leftBefore = 0;
   const cuts = waits
     .toSorted((left, right) => left.startMs - right.startMs)
-    .map(({ startMs, endMs }) => ({ startMs, endMs, keptMs: Math.min(endMs - startMs, longestMs) }));
+    .map(({ startMs, endMs }) => {
+      const cut = { startMs, endMs, keptMs: Math.min(endMs - startMs, longestMs), leftBefore };
+      leftBefore += endMs - startMs - cut.keptMs;
+      return cut;
+    });
   const lengthTo = (ms: number): number => {
-    let left = 0;
-    for (const { startMs, endMs, keptMs } of cuts) {
-      if (ms <= startMs) break;
-      const whole = endMs - startMs;
-      const passed = Math.min(ms, endMs) - startMs;
-      left += whole === 0 ? 0 : passed - (passed / whole) * keptMs;
+    // A session has thousands of waits: the last one that begins before is found by halving.
+    let [low, high] = [0, cuts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((cuts[middle]?.startMs ?? 0) < ms) low = middle + 1;
+      else high = middle;
     }
-    return ms - left;
+    const cut = cuts[low - 1];
+    if (cut === undefined) return ms;
+    const whole = cut.endMs - cut.startMs;
+    const passed = Math.min(ms, cut.endMs) - cut.startMs;
+    return ms - cut.leftBefore - (whole === 0 ? 0 : passed - (passed / whole) * cut.keptMs);
   };
   const length = Math.max(1, lengthTo(elapsedMs));
   return { position: (ms) => lengthTo(Math.max(0, Math.min(elapsedMs, ms))) / length };

@@ -2,7 +2,16 @@ import type { PanelName } from './reader.js';
 
 /** The keys of the page. */
 
-export type KeyCommand = 'first' | 'last' | 'next' | 'previous' | 'pin' | 'search' | 'help';
+export type KeyCommand =
+  | 'first'
+  | 'last'
+  | 'next'
+  | 'previous'
+  | 'pin'
+  | 'search'
+  | 'larger'
+  | 'smaller'
+  | 'help';
 
 export type KeyAction =
   | { readonly kind: 'step'; readonly by: number }
@@ -16,6 +25,7 @@ export const KEY_WORDS: readonly (readonly [string, string])[] = [
   ['n, p', 'next, previous error, retry, approval, … (chosen beside the buttons)'],
   ['/', 'search; Enter goes to the next hit'],
   ['d', 'pin this state to compare others with it'],
+  ['+ −', 'larger, smaller chart; the smallest is the whole chart'],
   ['1 … 8', 'machine, conversation, step, state, changes, request, time and money, events'],
   ['?', 'these keys'],
 ];
@@ -30,6 +40,8 @@ const ACTIONS: Readonly<Record<string, KeyAction>> = {
   d: { kind: 'pin' },
   '/': { kind: 'search' },
   '?': { kind: 'help' },
+  '+': { kind: 'larger' },
+  '-': { kind: 'smaller' },
   1: { kind: 'panel', name: 'machine' },
   2: { kind: 'panel', name: 'conversation' },
   3: { kind: 'panel', name: 'step' },

@@ -47,6 +47,7 @@ export class SessionPage {
   readonly #reader: Reader;
   readonly #panels: Readonly<Record<PanelName, Panel>>;
   readonly #tabs = new Map<PanelName, HTMLButtonElement>();
+  readonly #machine: ReturnType<typeof machinePanel>;
   readonly #events: ReturnType<typeof eventsPanel>;
   readonly #timeline: TimeTravel;
   readonly #commands: Readonly<Record<KeyCommand, () => void>> = {
@@ -63,6 +64,8 @@ export class SessionPage {
       this.render();
       this.#events.focusSearch();
     },
+    larger: () => this.#machine.zoom(1),
+    smaller: () => this.#machine.zoom(-1),
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
@@ -76,10 +79,11 @@ export class SessionPage {
 
   constructor(reader: Reader) {
     this.#reader = reader;
+    this.#machine = machinePanel(reader);
     this.#events = eventsPanel(reader);
     this.#timeline = new TimeTravel(reader);
     this.#panels = {
-      machine: machinePanel(reader),
+      machine: this.#machine,
       conversation: conversationPanel(reader),
       step: stepPanel(reader),
       state: statePanel(reader),

@@ -5,7 +5,7 @@ import charts from '../../charts/charts.json' with { type: 'json' };
 import { type Hop, keyOfHop } from '../../model/chart-trace.js';
 import { type Explanation, explainArrow, explainState } from '../../model/explain.js';
 import { type DrawnChart, drawChart, type Pointed, straightArrow } from '../chart-drawing.js';
-import { make } from '../dom.js';
+import { button, make } from '../dom.js';
 import type { Panel, Reader } from '../reader.js';
 import { plural } from '../words.js';
 
@@ -18,6 +18,9 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
   ['resting', 'states in which it waits'],
   ...projections.map(({ name, title }) => [name, `as ${title}`] as const),
 ];
+
+/** The first fits the whole chart into its place where the window is wide; the others are parts of the place's width. */
+const ZOOMS = ['fit', '100%', '150%', '225%'] as const;
 
 const listOf = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
   items.length === 0
@@ -50,7 +53,12 @@ const explanationView = ({ title, about, branches, rules }: Explanation, more: s
 class MachinePanel implements Panel {
   readonly element: HTMLElement;
   readonly #reader: Reader;
-  readonly #place = make('div', { class: 'chart-place', tabindex: 0, role: 'region', 'aria-label': 'Chart' });
+  readonly #place = make('div', {
+    class: 'chart-place fit',
+    tabindex: 0,
+    role: 'region',
+    'aria-label': 'Chart',
+  });
   readonly #explained = make('div', {
     class: 'explained',
     tabindex: 0,
@@ -61,6 +69,8 @@ class MachinePanel implements Panel {
   #drawn: DrawnChart | null = null;
   #drawnName: ChartName | null = null;
   #pointed: Pointed | null = null;
+  #explainedFor = '';
+  #zoom = 0;
   #revealed: SVGGElement | null = null;
 
   constructor(reader: Reader) {
@@ -76,7 +86,20 @@ class MachinePanel implements Panel {
     this.element = make(
       'section',
       { class: 'machine', 'aria-label': 'Machine' },
-      make('div', { class: 'bar' }, make('h2', {}, 'Machine'), this.#choice),
+      make(
+        'div',
+        { class: 'bar' },
+        make('h2', {}, 'Machine'),
+        this.#choice,
+        make(
+          'span',
+          { class: 'zoom' },
+          button('−', { 'aria-label': 'Smaller chart', title: 'Smaller, down to the whole chart (-)' }, () =>
+            this.zoom(-1),
+          ),
+          button('+', { 'aria-label': 'Larger chart', title: 'Larger (+)' }, () => this.zoom(1)),
+        ),
+      ),
       this.#place,
       this.#explained,
     );
@@ -91,6 +114,16 @@ class MachinePanel implements Panel {
     this.#reveal();
   }
 
+  /** Makes the chart larger or smaller by a step, and keeps the current state in view. */
+  zoom(by: 1 | -1): void {
+    this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, this.#zoom + by));
+    const zoom = ZOOMS[this.#zoom] ?? 'fit';
+    this.#place.classList.toggle('fit', zoom === 'fit');
+    this.#place.style.setProperty('--chart-width', zoom === 'fit' ? '100%' : zoom);
+    this.#revealed = null;
+    this.#reveal();
+  }
+
   /** Scrolls the chart so that the current state is in view. */
   #reveal(): void {
     const { trace, seq } = this.#reader;
@@ -101,6 +134,8 @@ class MachinePanel implements Panel {
     const margin = 40;
     if (state.top < place.top + margin || state.bottom > place.bottom - margin)
       this.#place.scrollTop += (state.top + state.bottom - place.top - place.bottom) / 2;
+    if (state.left < place.left || state.right > place.right)
+      this.#place.scrollLeft += (state.left + state.right - place.left - place.right) / 2;
   }
 
   #draw(name: ChartName): void {
@@ -132,7 +167,10 @@ class MachinePanel implements Panel {
       known.add(key);
       group.classList.toggle('taken', times > 0);
       group.classList.toggle('last', last.has(key));
-      count.textContent = times > 0 ? String(times) : '';
+      const text = times > 0 ? String(times) : '';
+      // Each write lays the chart out again, also one that changes nothing.
+      if (count.textContent === text) continue;
+      count.textContent = text;
       const width = 10 + 7 * String(times).length;
       badge.setAttribute('width', String(width));
       badge.setAttribute('x', String(Number(count.getAttribute('x')) - width / 2));
@@ -163,12 +201,16 @@ class MachinePanel implements Panel {
   #explain(): void {
     const { projection, trace, seq } = this.#reader;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
+    const more = pointed.kind === 'state' ? '' : this.#timesOf(pointed);
+    const key = JSON.stringify([this.#drawnName, pointed, more]);
+    if (key === this.#explainedFor) return;
+    this.#explainedFor = key;
     const nodes =
       pointed.kind === 'state'
         ? explanationView(explainState(pointed.name, projection), '')
-        : explanationView(explainArrow(pointed.from, pointed.to, projection), this.#timesOf(pointed));
+        : explanationView(explainArrow(pointed.from, pointed.to, projection), more);
     this.#explained.replaceChildren(...nodes);
   }
 }
 
-export const machinePanel = (reader: Reader): Panel => new MachinePanel(reader);
+export const machinePanel = (reader: Reader): Panel & { zoom(by: 1 | -1): void } => new MachinePanel(reader);

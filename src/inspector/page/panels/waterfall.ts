@@ -37,7 +37,36 @@ const ROWS_MAX = 6;
 /** Narrower bars are widened to this, so that they can be seen. */
 const BAR_MIN = 1.5;
 
-type Placed = { readonly span: TimeSpan; readonly row: number };
+/** `count`: spans that are too narrow to be told apart are one bar. */
+type Placed = { readonly span: TimeSpan; readonly row: number; readonly count: number };
+
+const leftOf = ({ startMs }: TimeSpan, axis: TimeAxis): number =>
+  NAME_PIXELS + axis.position(startMs) * (WIDTH - NAME_PIXELS);
+
+const rightOf = ({ endMs }: TimeSpan, axis: TimeAxis): number =>
+  NAME_PIXELS + axis.position(endMs) * (WIDTH - NAME_PIXELS);
+
+/** A session of thousands of spans has no more bars than there is room for: each of them costs time in every frame. */
+const asBars = (placed: readonly Placed[], axis: TimeAxis): readonly Placed[] => {
+  const bars: Placed[] = [];
+  const lastOfRow = new Map<number, number>();
+  for (const one of placed) {
+    const index = lastOfRow.get(one.row);
+    const before = index === undefined ? undefined : bars[index];
+    const fits =
+      before?.span.kind === one.span.kind &&
+      before.span.ending === one.span.ending &&
+      rightOf(one.span, axis) - leftOf(before.span, axis) <= BAR_MIN;
+    if (index !== undefined && before !== undefined && fits) {
+      const endMs = Math.max(before.span.endMs, one.span.endMs);
+      bars[index] = { ...before, span: { ...before.span, endMs }, count: before.count + 1 };
+    } else {
+      lastOfRow.set(one.row, bars.length);
+      bars.push(one);
+    }
+  }
+  return bars;
+};
 
 /** Spans of one lane in rows, so that none covers another. */
 const inRows = (spans: readonly TimeSpan[]): readonly Placed[] => {
@@ -46,19 +75,18 @@ const inRows = (spans: readonly TimeSpan[]): readonly Placed[] => {
     const free = ends.findIndex((end) => end <= span.startMs);
     const row = free >= 0 ? free : Math.min(ends.length, ROWS_MAX - 1);
     ends[row] = Math.max(ends[row] ?? 0, span.endMs);
-    return { span, row };
+    return { span, row, count: 1 };
   });
 };
 
 const bar = (
-  { span, row }: Placed,
+  { span, row, count }: Placed,
   top: number,
   axis: TimeAxis,
   go: (seq: number) => void,
 ): SVGRectElement => {
-  const start = NAME_PIXELS + axis.position(span.startMs) * (WIDTH - NAME_PIXELS);
-  const end = NAME_PIXELS + axis.position(span.endMs) * (WIDTH - NAME_PIXELS);
-  const about = `${SPAN_WORDS[span.kind]}: ${[span.name, span.about].filter((text) => text !== '').join(' ')}, ${durationText(span.endMs - span.startMs)}, from #${span.startSeq}${span.ending === 'interrupted' ? ', interrupted' : ''}`;
+  const [start, end] = [leftOf(span, axis), rightOf(span, axis)];
+  const about = `${SPAN_WORDS[span.kind]}: ${[span.name, span.about].filter((text) => text !== '').join(' ')}, ${durationText(span.endMs - span.startMs)}, from #${span.startSeq}${span.ending === 'interrupted' ? ', interrupted' : ''}${count > 1 ? `, and ${count - 1} more` : ''}`;
   const rect = draw(
     'rect',
     {
@@ -95,7 +123,7 @@ export const drawWaterfall = (
     rows.push(
       draw('line', { class: 'lane', x1: 0, x2: WIDTH, y1: top + height + 2, y2: top + height + 2 }),
       draw('text', { class: 'lane-name', x: 4, y: top + LANE_PIXELS - 6 }, name),
-      ...placed.map((one) => bar(one, top, axis, go)),
+      ...asBars(placed, axis).map((one) => bar(one, top, axis, go)),
     );
     top += height + 5;
   }
