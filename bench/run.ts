@@ -1,6 +1,7 @@
 import { benchCommands } from './commands.js';
 import { benchEdits } from './edits.js';
 import { benchFirstPaint } from './first-paint.js';
+import { benchInspector } from './inspector.js';
 import { benchReplay } from './replay.js';
 import { benchResume } from './resume.js';
 import { benchMoreRounds, benchRounds } from './rounds.js';
@@ -10,7 +11,7 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits inspector]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,
@@ -24,6 +25,7 @@ const benches: Readonly<Record<string, () => Promise<string>>> = {
   sessions: benchSessions,
   shapes: benchShapes,
   edits: benchEdits,
+  inspector: benchInspector,
 };
 
 const asked = process.argv.slice(2);
