@@ -46,7 +46,16 @@ test('a resumed run refuses changes of its fixed settings and accepts all others
     names.map((name) => [name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()), 'x']),
   );
   const limits = ['--max-iterations', '--max-usd', '--max-tokens', '--max-minutes'];
-  const free = ['--base-url', '--json', '--continue', '--resume', '--take-over', '--verbose', ...limits];
+  const free = [
+    '--base-url',
+    '--effort',
+    '--json',
+    '--continue',
+    '--resume',
+    '--take-over',
+    '--verbose',
+    ...limits,
+  ];
   assert.deepEqual([...frozenFlags(all)].sort(), names.filter((name) => !free.includes(name)).sort());
 });
 
