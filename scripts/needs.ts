@@ -39,8 +39,7 @@ const NEEDS: readonly Need[] = [
   { program: 'gcc', words: ['--version'], debian: 'gcc' },
   // It has the headers of C too.
   { program: 'gcc', words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'], debian: 'libc6-dev' },
-  // The inspector's page is tested in it.
-  // test/inspector/browser.ts takes the first of these.
+  // The inspector's page is tested in the first of these that is there (test/inspector/browser.ts).
   {
     program: 'sh',
     words: ['-c', 'chromium --version || chromium-browser --version || google-chrome --version'],
