@@ -5,7 +5,7 @@ export { type Conversation, messagesOf } from './agent/conversation.js';
 export type { Event, EventType } from './agent/event.js';
 export { agent, initialState, step } from './agent/machine.js';
 export type { Message } from './agent/message.js';
-export { type Preset, presetRules } from './agent/policy/rules.js';
+export { type Preset, presetRules } from './agent/policy/preset-rules.js';
 export { defaultSettings, type Settings } from './agent/settings.js';
 export type { RestingState, SessionData, State, StateName, WaitReason } from './agent/state.js';
 export type { TreeAction } from './ask/run/action.js';

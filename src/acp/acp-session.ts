@@ -6,6 +6,7 @@ import type { Session } from '../api/create-agent.js';
 import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 import { attempt } from '../runtime/attempt.js';
+import { permissionRequest, readAnswer } from './calls/permission-request.js';
 import { changeOption, changePreset, configOptionsOf, modesOf } from './config-options.js';
 import type { AcpHost, EditorPrompts } from './host.js';
 import {
@@ -16,7 +17,6 @@ import {
   type SessionOpening,
 } from './opening.js';
 import type { Outbox } from './outbox.js';
-import { permissionRequest, readAnswer } from './permission-request.js';
 import { commandIn, keepPictures, readPrompt } from './prompt-blocks.js';
 import { availableCommands, unknownCommandText } from './session-commands.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';

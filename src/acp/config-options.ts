@@ -1,5 +1,5 @@
 import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { Effort, Settings } from '../agent/settings.js';
 import { aboutPresets, presetNames, settingsOfPreset } from '../api/preset-settings.js';
 import type { Session } from '../api/session.js';

@@ -9,10 +9,10 @@ import type { Stepped } from '../ports/session.js';
 import { costOf } from '../terminal/cost.js';
 import { createJudgedCalls, type JudgedCalls, type ToolResult } from '../terminal/transcript/judged-calls.js';
 import { resumedNote } from '../terminal/transcript/resumed-note.js';
-import { firstLineOf, madeChange } from './file-diff.js';
+import { firstLineOf, madeChange } from './calls/file-diff.js';
+import { isPlan, locationsOf, newToolCall, outputContent, planEntries } from './calls/tool-calls.js';
+import { ToolProgress } from './calls/tool-progress.js';
 import type { OutboxItem } from './outbox.js';
-import { isPlan, locationsOf, newToolCall, outputContent, planEntries } from './tool-calls.js';
-import { ToolProgress } from './tool-progress.js';
 
 /** What the client shows beyond the basics. */
 export type ClientFeatures = { readonly notices: boolean; readonly compaction: boolean };

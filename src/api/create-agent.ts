@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { SandboxLevel, Settings } from '../agent/settings.js';
 import { agentMachine } from '../journal/read/replay.js';
 import type { Clock } from '../ports/clock.js';
@@ -11,8 +11,8 @@ import { attempt } from '../runtime/attempt.js';
 import { checkModel, checkTool } from '../runtime/check-input.js';
 import { systemClock } from '../runtime/clock.js';
 import { createRuntime, type LocalRuntime } from '../runtime/local-runtime.js';
-import { createModels, type Models } from '../runtime/model/session-models.js';
-import { newSessionId } from '../runtime/session-id.js';
+import { createModels, type Models } from '../runtime/model/connected-models.js';
+import { newSessionId } from '../runtime/new-session-id.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';
 import type { SessionHook } from '../user-hooks/session-hooks.js';

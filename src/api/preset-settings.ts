@@ -1,4 +1,4 @@
-import { allowedHosts, allowHosts, type Preset, presetRules } from '../agent/policy/rules.js';
+import { allowedHosts, allowHosts, type Preset, presetRules } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
 import { fencedSettings, probeFor } from './session-sandbox-level.js';
 

@@ -1,6 +1,6 @@
 import type { Tool } from '../ports/tool.js';
 import type { SessionDependencies } from '../runtime/dependencies.js';
-import type { Models } from '../runtime/model/session-models.js';
+import type { Models } from '../runtime/model/connected-models.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { SessionHook } from '../user-hooks/session-hooks.js';

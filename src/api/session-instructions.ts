@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
 import { readTextOrEmpty } from '../files/regular-file.js';
 import type { Clock } from '../ports/clock.js';

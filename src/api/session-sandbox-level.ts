@@ -1,4 +1,4 @@
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { SandboxLevel, Settings } from '../agent/settings.js';
 import type { SandboxProbe } from '../sandbox/command-sandbox.js';
 import { probeSandbox } from '../sandbox/session/session-sandbox.js';

@@ -1,9 +1,9 @@
-import { allowHosts, type Preset, presetRules } from '../agent/policy/rules.js';
+import { allowHosts, type Preset, presetRules } from '../agent/policy/preset-rules.js';
 import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '../agent/settings.js';
 import { isLimited } from '../agent/values/limit.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
-import { settingsOfModel } from '../runtime/model/session-models.js';
+import { settingsOfModel } from '../runtime/model/connected-models.js';
 import { type Fenced, fencedSettings } from './session-sandbox-level.js';
 
 /** Computes a session's settings from the model, the options and the earlier settings. */

@@ -7,7 +7,7 @@ import type { Input, Watcher } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import type { LocalRuntime } from '../runtime/local-runtime.js';
-import { type Models, settingsOfModel } from '../runtime/model/session-models.js';
+import { type Models, settingsOfModel } from '../runtime/model/connected-models.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { refuseUnpriced, type Unpriced } from './session-settings.js';
 import { type Turn, turnOf } from './turn-result.js';

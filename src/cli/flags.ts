@@ -1,4 +1,4 @@
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { ProfileName } from '../agent/projections/settings-profiles.js';
 import type { Effort, Limits, SandboxLevel, Settings } from '../agent/settings.js';
 import { settingOf } from '../config/setting-table.js';

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { WrittenRule } from '../agent/policy/rules.js';
+import type { WrittenRule } from '../agent/policy/preset-rules.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import { configFolder } from '../base/state-folder.js';
 import { readRegular } from '../files/regular-file.js';

@@ -1,7 +1,7 @@
 import type { Needs } from '../agent/call.js';
 import { isMcpPattern } from '../agent/policy/mcp-pattern.js';
 import { patternFault } from '../agent/policy/paths/path-pattern.js';
-import type { Decision, RuleSubject } from '../agent/policy/rules.js';
+import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
 import { closestTo } from '../base/nearest-word.js';
 import { checkValue } from './value.js';
 

@@ -6,7 +6,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { messagesOf } from '../agent/conversation.js';
 import type { Message } from '../agent/message.js';
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { State } from '../agent/state.js';
 import type { Session } from '../api/create-agent.js';
 import type { SessionInfo } from '../ports/journal.js';

@@ -6,13 +6,13 @@ import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
-import { declareTools, type OfferedTool } from './declared-tools.js';
 import type { RemoteOffers } from './live-server.js';
-import { createMcpTool } from './mcp-tool.js';
-import { offersOf } from './offered-prompts.js';
-import { offeredTools, wantedTools } from './offered-tools.js';
-import { createSessionOffers, type OfferingServer, type SessionOffers } from './session-offers.js';
-import { readOffers, readTools, storeOffers, storeTools } from './tool-cache.js';
+import { offersOf } from './offers/offered-prompts.js';
+import { createSessionOffers, type OfferingServer, type SessionOffers } from './offers/session-offers.js';
+import { declareTools, type OfferedTool } from './tools/declared-tools.js';
+import { createMcpTool } from './tools/mcp-tool.js';
+import { offeredTools, wantedTools } from './tools/offered-tools.js';
+import { readOffers, readTools, storeOffers, storeTools } from './tools/tool-cache.js';
 
 /**
  * The MCP servers of one session.

@@ -1,4 +1,4 @@
-import type { Preset } from '../agent/policy/rules.js';
+import type { Preset } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
 import type { AgentsFile } from './agents-files.js';
 

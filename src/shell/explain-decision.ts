@@ -1,6 +1,6 @@
 import type { JudgedCall, Needs, ShellFacts } from '../agent/call.js';
 import { decide, type PolicyDecision, placeOf } from '../agent/policy/policy.js';
-import type { CommandPlace } from '../agent/policy/rules.js';
+import type { CommandPlace } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
 import { commandFinder } from './find-command.js';
 import { type FindProgram, shellFacts } from './shell-facts.js';

@@ -1,8 +1,8 @@
 import path from 'node:path';
+import { readPromptText } from './find-prompt-files.js';
 import { readFrontMatter } from './front-matter.js';
 import { DESCRIPTION_MAX, NAME_MAX } from './load-prompt-files.js';
 import type { PromptFault } from './prompt-file.js';
-import { readPromptText } from './read-prompt-file.js';
 
 /** Checks a skill strictly, as its author wants to know it. Loading is lenient. */
 

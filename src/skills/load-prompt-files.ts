@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { realPathOf } from '../files/entry-status.js';
+import { findPromptFiles, readPromptText } from './find-prompt-files.js';
 import { type FrontMatter, readFrontMatter } from './front-matter.js';
 import {
   inOneLine,
@@ -9,7 +10,6 @@ import {
   type PromptPlace,
 } from './prompt-file.js';
 import { type PromptSources, promptPlaces } from './prompt-places.js';
-import { findPromptFiles, readPromptText } from './read-prompt-file.js';
 
 /**
  * Loads names and descriptions of skills and commands. A broken file is a fault with its line; the others are loaded.

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expandArguments } from './expand-arguments.js';
+import { readPromptText } from './find-prompt-files.js';
 import { readFrontMatter } from './front-matter.js';
 import { inOneLine, type PromptFile } from './prompt-file.js';
-import { readPromptText } from './read-prompt-file.js';
 
 /** The text of a skill or command as the model gets it, between two lines that name it. */
 

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
 import {
   changeFile,
   hashesOf,
@@ -7,8 +8,7 @@ import {
   type PlannedChange,
   previewOf,
   refuseChange,
-} from './change-file.js';
-import { defineTool } from './define-tool.js';
+} from './files/change-file.js';
 import { decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { judgePath } from './files/paths.js';
 import { readEditShape } from './foreign-inputs.js';

@@ -3,8 +3,8 @@ import type { CallFacts } from '../agent/call.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { GetOrder, Got, Lookup } from '../net/public-get.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { failed } from './change-file.js';
 import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
 
 /**
  * Reads a page of the web.

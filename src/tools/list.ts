@@ -5,8 +5,8 @@ import * as v from 'valibot';
 import { plural } from '../base/plural.js';
 import type { HeldFolder } from '../files/open-folder.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { failed } from './change-file.js';
 import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
 import { findAllowed, judgePath } from './files/paths.js';
 import { listFiles, withFolder } from './files/ripgrep.js';
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { plural } from '../base/plural.js';
 import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
 import {
   changeFile,
   hashesOf,
@@ -8,8 +9,7 @@ import {
   type PlannedChange,
   previewOf,
   refuseChange,
-} from './change-file.js';
-import { defineTool } from './define-tool.js';
+} from './files/change-file.js';
 import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { endingsOf, withEnding } from './files/line-endings.js';
 import { judgePath } from './files/paths.js';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import { isAsked } from '../../src/agent/moves/tools/tool-batch.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import { CHECK_EVERY, checkOf } from '../../src/journal/read/fold.js';
 import { agentMachine } from '../../src/journal/read/replay.js';

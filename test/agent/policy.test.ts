@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { decide } from '../../src/agent/policy/policy.js';
-import { allowHosts, type PolicyRule, presetRules } from '../../src/agent/policy/rules.js';
+import { allowHosts, type PolicyRule, presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { Grant } from '../../src/agent/settings.js';
 import { edit, grep } from './given.js';
 

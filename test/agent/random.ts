@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { Event } from '../../src/agent/event.js';
 import { initialState } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';

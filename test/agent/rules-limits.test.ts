@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import * as g from './given.js';
 import { check } from './rows.js';

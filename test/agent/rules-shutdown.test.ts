@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { CallOutcome } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import * as g from './given.js';
 import { check, type Row, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';

@@ -1,6 +1,6 @@
 import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
 import type { Event, EventType, On } from '../../src/agent/event.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { HookVerdicts } from '../../src/agent/values/hook-verdict.js';
 import type { Usage } from '../../src/agent/values/usage.js';

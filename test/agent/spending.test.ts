@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { lengthOf } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
 import { initialState } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import { defaultSettings, type Limits, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { eventFrom } from './trace-events.js';

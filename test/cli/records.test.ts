@@ -5,7 +5,7 @@ import type { JudgedCall } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { AssistantMessage } from '../../src/agent/message.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import type { Usage } from '../../src/agent/values/usage.js';

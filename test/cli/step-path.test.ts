@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countStates, moved, pathLine, statesOf } from '../../src/cli/sessions/step-path.js';
+import { countStates, moved, pathLine, statesOf } from '../../src/cli/sessions/show/step-path.js';
 import type { Edge } from '../../src/machine-kit/kernel/step.js';
 import type { Stepped } from '../../src/ports/session.js';
 

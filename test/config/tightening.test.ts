@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall, Needs, ParsedCommand } from '../../src/agent/call.js';
 import { decide } from '../../src/agent/policy/policy.js';
-import { type Decision, type Preset, presetRules, type WrittenRule } from '../../src/agent/policy/rules.js';
+import {
+  type Decision,
+  type Preset,
+  presetRules,
+  type WrittenRule,
+} from '../../src/agent/policy/preset-rules.js';
 import type { Settings } from '../../src/agent/settings.js';
 import { stricterRules } from '../../src/config/load.js';
 

@@ -4,7 +4,7 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { agentMachine } from '../../src/journal/read/replay.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { createRuntime } from '../../src/runtime/local-runtime.js';
-import { newSessionId } from '../../src/runtime/session-id.js';
+import { newSessionId } from '../../src/runtime/new-session-id.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { createJobs } from '../../src/tools/jobs.js';
 import { temporaryFolder } from '../temporary-folder.js';

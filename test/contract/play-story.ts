@@ -1,4 +1,4 @@
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../src/agent/message.js';
-import type { Preset } from '../../src/agent/policy/rules.js';
+import type { Preset } from '../../src/agent/policy/preset-rules.js';
 import type { CommandHook } from '../../src/user-hooks/session-hooks.js';
 
 /** The table of calls and of what each preset decides about them. It holds for every face of the program. */

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Preset } from '../../src/agent/policy/rules.js';
+import type { Preset } from '../../src/agent/policy/preset-rules.js';
 import { createApprovals } from '../../src/api/approvals.js';
 import { openSession } from '../../src/api/create-agent.js';
 import { openFromFlags } from '../../src/cli/sessions/open-session.js';

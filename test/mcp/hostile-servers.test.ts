@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { McpServer } from '../../src/config/mcp-servers.js';
-import { readTools } from '../../src/mcp/tool-cache.js';
+import { readTools } from '../../src/mcp/tools/tool-cache.js';
 import type { TestScope } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { openKnown, openSession, placeIn, run } from './open-servers.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { McpServer } from '../../src/config/mcp-servers.js';
 import { secretsOfServer } from '../../src/mcp/server-secrets.js';
 import { openServers, type ServersOptions, type SessionServers } from '../../src/mcp/session-servers.js';
-import { storeTools } from '../../src/mcp/tool-cache.js';
+import { storeTools } from '../../src/mcp/tools/tool-cache.js';
 import type { Tool, ToolOutcome } from '../../src/ports/tool.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import type { StdioServer } from '../../src/config/mcp-servers.js';
 import { createConnection } from '../../src/mcp/connection.js';
-import { readTools, storeTools } from '../../src/mcp/tool-cache.js';
+import { readTools, storeTools } from '../../src/mcp/tools/tool-cache.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { openKnown } from './open-servers.js';
 import { settingsOf } from './test-servers.js';

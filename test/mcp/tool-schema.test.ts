@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { declaredName, declareTools } from '../../src/mcp/declared-tools.js';
-import { offeredTools } from '../../src/mcp/offered-tools.js';
-import { safeSchema } from '../../src/mcp/tool-schema.js';
+import { declaredName, declareTools } from '../../src/mcp/tools/declared-tools.js';
+import { offeredTools } from '../../src/mcp/tools/offered-tools.js';
+import { safeSchema } from '../../src/mcp/tools/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.
 

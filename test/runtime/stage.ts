@@ -1,7 +1,7 @@
 import type { CallTraits } from '../../src/agent/call.js';
 import type { StopReason } from '../../src/agent/event.js';
 import type { JsonObject, Message } from '../../src/agent/message.js';
-import { presetRules } from '../../src/agent/policy/rules.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';

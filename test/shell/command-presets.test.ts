@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../src/agent/call.js';
-import { type Decision, type Preset, presetRules } from '../../src/agent/policy/rules.js';
+import { type Decision, type Preset, presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { Settings } from '../../src/agent/settings.js';
 import { explainCommand } from '../../src/shell/explain-decision.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';

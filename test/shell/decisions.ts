@@ -1,5 +1,10 @@
 import type { Needs } from '../../src/agent/call.js';
-import { type Decision, type Preset, presetRules, type WrittenRule } from '../../src/agent/policy/rules.js';
+import {
+  type Decision,
+  type Preset,
+  presetRules,
+  type WrittenRule,
+} from '../../src/agent/policy/preset-rules.js';
 import type { Settings } from '../../src/agent/settings.js';
 import { explainCommand } from '../../src/shell/explain-decision.js';
 

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Needs } from '../../src/agent/call.js';
-import { type Preset, presetRules } from '../../src/agent/policy/rules.js';
+import { type Preset, presetRules } from '../../src/agent/policy/preset-rules.js';
 import { explainCommand } from '../../src/shell/explain-decision.js';
 import { EVERYDAY, EVERYDAY_TEXT } from './everyday/commands.js';
 

@@ -46,7 +46,7 @@ export const kernel: readonly Survivor[] = [
       [LIST, 'new Array<T>(Math.max(0, this.length - start))', 'new Array()'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/builder/registrations.ts', [
+  ...aliveIn('src/machine-kit/builder/compile-registrations.ts', [
     [
       'A machine that is put together call by call shows nobody its actions.',
       [LIST, '[]', '["Stryker was here"]'],

@@ -1,9 +1,9 @@
 import { alwaysRules } from './always-rules.js';
 import { cancels } from './cancels.js';
 import { compactions } from './compactions.js';
-import { failures } from './failures.js';
 import { hooks } from './hooks.js';
 import { limits } from './limits.js';
+import { failures } from './model-failures.js';
 import { replies } from './replies.js';
 import type { MachineRule, RuleSection } from './rule.js';
 import { shutdownAndResume } from './shutdown-and-resume.js';

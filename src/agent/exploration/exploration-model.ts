@@ -7,7 +7,7 @@ import { requiredRequestFaults } from '../invariants/required-requests.js';
 import { stateFaults } from '../invariants/state-invariants.js';
 import { stepFaults } from '../invariants/step-invariants.js';
 import { initialState } from '../machine.js';
-import { presetRules } from '../policy/rules.js';
+import { presetRules } from '../policy/preset-rules.js';
 import type { Projection, ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
 import { defaultSettings, type Settings } from '../settings.js';

@@ -1,10 +1,10 @@
 import type { Action } from '../action.js';
+import { changeSession, changeTurn } from '../change-state.js';
 import type { Event, On } from '../event.js';
 import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import type { Dimension, Limits } from '../settings.js';
 import type { In, SessionData, State } from '../state.js';
-import { changeSession, changeTurn } from '../update.js';
 import { isReached, type Limit, type Remaining, readLimit, remainingOf } from '../values/limit.js';
 import { tokensOf } from '../values/usage.js';
 import { appendTexts } from './common/append-message.js';

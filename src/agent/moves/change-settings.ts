@@ -1,9 +1,9 @@
+import { changeSession } from '../change-state.js';
 import type { On } from '../event.js';
 import type { Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import { readLimits, type Settings } from '../settings.js';
 import type { SessionData, State } from '../state.js';
-import { changeSession } from '../update.js';
 import { resetClock } from './common/turn-time-limit.js';
 
 const patched = ({ settings }: SessionData, { patch }: On<'SettingsChanged'>): Settings => {

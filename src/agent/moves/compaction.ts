@@ -1,10 +1,10 @@
 import type { Action } from '../action.js';
+import { changeSession } from '../change-state.js';
 import { compactableLength, estimateTokens, messagesOf, replaceBySummary } from '../conversation.js';
 import type { Event, On } from '../event.js';
 import type { MoveTo } from '../move-result.js';
 import { go } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
-import { changeSession } from '../update.js';
 import { verdictsIn } from '../values/hook-verdict.js';
 import { appendInputs } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';

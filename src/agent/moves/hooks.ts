@@ -1,9 +1,9 @@
 import type { Action, HookPhase } from '../action.js';
+import { changeSession } from '../change-state.js';
 import type { On } from '../event.js';
 import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
-import { changeSession } from '../update.js';
 import { appendTexts } from './common/append-message.js';
 import { countHookUsage, countUsage } from './common/count-usage.js';
 import { nextId } from './common/next-id.js';

@@ -1,8 +1,8 @@
+import { changeCounter, changeSession } from '../change-state.js';
 import type { On, QueuedInput } from '../event.js';
 import type { Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import type { SessionData, State } from '../state.js';
-import { changeCounter, changeSession } from '../update.js';
 
 /** The queue of inputs that the user typed while the machine was busy. */
 

@@ -1,11 +1,11 @@
 import type { Action } from '../action.js';
 import type { JudgedCall } from '../call.js';
+import { changeCalling, changeSession, changeTurn } from '../change-state.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
 import type { MoveTo, SessionUpdate } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, PendingReply, SessionData } from '../state.js';
-import { changeCalling, changeSession, changeTurn } from '../update.js';
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../values/hook-verdict.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendReply, appendResults } from './common/append-message.js';

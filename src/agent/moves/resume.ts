@@ -1,10 +1,10 @@
 import type { Action } from '../action.js';
 import type { Call } from '../call.js';
+import { changeBatch, changeCalling, changeSession } from '../change-state.js';
 import type { On } from '../event.js';
 import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import type { In, RestingState } from '../state.js';
-import { changeBatch, changeCalling, changeSession } from '../update.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { isSpendingId } from './common/count-usage.js';
 import { retractPartial } from './common/send-request.js';

@@ -1,4 +1,5 @@
 import type { Action } from '../action.js';
+import { changeSession } from '../change-state.js';
 import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
@@ -6,7 +7,6 @@ import type { MoveTo } from '../move-result.js';
 import { go } from '../move-result.js';
 import type { RetrySchedule, Settings } from '../settings.js';
 import type { In, SessionData } from '../state.js';
-import { changeSession } from '../update.js';
 import { countUsage } from './common/count-usage.js';
 import { nextId } from './common/next-id.js';
 import { callModel, retractPartial } from './common/send-request.js';

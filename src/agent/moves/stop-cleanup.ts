@@ -1,10 +1,10 @@
 import type { Action } from '../action.js';
+import { changeCalling, changeSession } from '../change-state.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage, Image } from '../message.js';
 import type { MoveTo, SessionUpdate } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, State } from '../state.js';
-import { changeCalling, changeSession } from '../update.js';
 import { originOf } from '../values/failure-origin.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendPartialReply, appendTexts } from './common/append-message.js';

@@ -1,8 +1,8 @@
+import { changeSession } from '../change-state.js';
 import type { Event, On } from '../event.js';
 import type { MoveTo } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
-import { changeSession } from '../update.js';
 import { readLimit } from '../values/limit.js';
 import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
 import { appendInputs, appendTexts } from './common/append-message.js';

@@ -1,8 +1,8 @@
+import { changeSession } from '../change-state.js';
 import type { On } from '../event.js';
 import type { Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import type { SessionData, State } from '../state.js';
-import { changeSession } from '../update.js';
 import { hookNotes, hookRemarks } from '../values/hook-verdict.js';
 import { appendTexts } from './common/append-message.js';
 import { showObjections } from './common/show-hooks.js';

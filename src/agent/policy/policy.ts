@@ -4,7 +4,7 @@ import { reasonOf, verdictsIn } from '../values/hook-verdict.js';
 import { isDestructiveGit } from './commands/destructive-git.js';
 import { type Grantable, grantCovers } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
-import type { CommandPlace, Decision, PolicyRule, WrittenRule } from './rules.js';
+import type { CommandPlace, Decision, PolicyRule, WrittenRule } from './preset-rules.js';
 import { decideByWrittenRules, describeRule, type WrittenDecision } from './user-rules.js';
 
 /**

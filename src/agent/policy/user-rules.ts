@@ -5,7 +5,7 @@ import { coversNeeds } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
 import { allowsMcpTool, matchesMcpTool } from './mcp-pattern.js';
 import { matchesPath } from './paths/path-pattern.js';
-import type { CommandPlace, WrittenRule } from './rules.js';
+import type { CommandPlace, WrittenRule } from './preset-rules.js';
 
 /**
  * Decides about a call by the written rules.

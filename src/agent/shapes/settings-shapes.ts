@@ -15,7 +15,7 @@ import {
   text,
   variant,
 } from '../../machine-kit/kernel/shape.js';
-import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/rules.js';
+import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/preset-rules.js';
 import type { Dimension, Effort, Grant, Limits, RetrySchedule, SandboxLevel, Settings } from '../settings.js';
 import type { Limit } from '../values/limit.js';
 import { needsShape } from './value-shapes.js';

@@ -1,4 +1,4 @@
-import { allowedHosts, allowHosts, presetRules } from '../../agent/policy/rules.js';
+import { allowedHosts, allowHosts, presetRules } from '../../agent/policy/preset-rules.js';
 import { noLimits, type Settings } from '../../agent/settings.js';
 import type { Limit, Remaining } from '../../agent/values/limit.js';
 

@@ -9,7 +9,7 @@ import type { Watcher } from '../../ports/session.js';
 import { attempt } from '../../runtime/attempt.js';
 import { checkModel } from '../../runtime/check-input.js';
 import { systemClock } from '../../runtime/clock.js';
-import { newSessionId } from '../../runtime/session-id.js';
+import { newSessionId } from '../../runtime/new-session-id.js';
 import { createRedactor } from '../../secrets/redactor.js';
 import { secretsOf } from '../../secrets/secret-variables.js';
 import { chooseEnvironment } from '../environments/choose-environment.js';

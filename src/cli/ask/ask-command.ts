@@ -5,7 +5,7 @@ import { writeError, writeJson, writeResult } from '../../terminal/write.js';
 import { type ExitEnding, endingOfError, exitCodes } from '../exit-codes.js';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer.js';
-import { tornText } from '../sessions/torn-journal-text.js';
+import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
 import { answerOf, endingOfOutcome } from './ask-endings.js';
 import type { AskFlags } from './ask-flags.js';

@@ -9,7 +9,7 @@ import type { Stepped } from '../../ports/session.js';
 import type { ExitEnding } from '../exit-codes.js';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { countsOf } from '../headless/records.js';
-import { pathsOf } from '../sessions/step-path.js';
+import { pathsOf } from '../sessions/show/step-path.js';
 import { answerOf } from './ask-endings.js';
 
 /** The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run in `node`. */

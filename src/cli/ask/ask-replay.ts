@@ -1,6 +1,6 @@
 import { makeSafe, type Safe, safeJson } from '../../terminal/safe-text.js';
-import { tellReplay } from '../sessions/replay-report.js';
-import { type Path, pathsOf, statesOf } from '../sessions/step-path.js';
+import { tellReplay } from '../sessions/show/replay-report.js';
+import { type Path, pathsOf, statesOf } from '../sessions/show/step-path.js';
 import type { TreeStepped } from './ask-records.js';
 import { foldRun } from './stored-run.js';
 

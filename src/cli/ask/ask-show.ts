@@ -14,7 +14,7 @@ import { formatWhen, harmless, type Look, lookOf, paint } from '../../terminal/p
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
-import { messageLines } from '../sessions/show-message.js';
+import { messageLines } from '../sessions/show/show-message.js';
 import { storedBlobs } from '../sessions/stored-sessions.js';
 import { answerOf, endingOfOutcome } from './ask-endings.js';
 import { foldRun } from './stored-run.js';

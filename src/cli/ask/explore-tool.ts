@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { CallFacts } from '../../agent/call.js';
-import type { ExploreInput, ExploreNeeds } from '../../ask/api/explore.js';
+import type { ExploreInput, ExploreNeeds } from '../../ask/api/run-explore-call.js';
 import type { Model } from '../../ports/model.js';
 import type { Tool } from '../../ports/tool.js';
 import { defineTool } from '../../tools/define-tool.js';
@@ -46,7 +46,7 @@ export const createExploreTool = (load: () => Promise<ExploreNeeds>): Tool =>
     judge: judgePaths,
     title: ({ question }) => question,
     run: async (input, context) => {
-      const [{ explore }, needs] = await Promise.all([import('../../ask/api/explore.js'), load()]);
+      const [{ explore }, needs] = await Promise.all([import('../../ask/api/run-explore-call.js'), load()]);
       return explore(needs, input, context);
     },
   });

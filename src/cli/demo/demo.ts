@@ -9,7 +9,7 @@ import { writeError, writeOut } from '../../terminal/write.js';
 import { endingOf, exitCodes } from '../exit-codes.js';
 import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { countStates, moved, pathLine } from '../sessions/step-path.js';
+import { countStates, moved, pathLine } from '../sessions/show/step-path.js';
 import { listenToSignals } from '../signals.js';
 import {
   chooseSandbox,

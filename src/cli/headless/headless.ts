@@ -19,7 +19,7 @@ import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer
 import { attachPictures, picturesNamed } from '../interactive/input/pictures.js';
 import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
-import { tornText } from '../sessions/torn-journal-text.js';
+import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
 import { type Prompt, refuseEmpty } from './headless-prompt.js';
 import type { JsonRecord } from './record-schema.js';

@@ -7,7 +7,7 @@ import type { Usage } from '../../agent/values/usage.js';
 import type { Stepped } from '../../ports/session.js';
 import { costOf } from '../../terminal/cost.js';
 import type { ExitEnding } from '../exit-codes.js';
-import { walked } from '../sessions/step-path.js';
+import { walked } from '../sessions/show/step-path.js';
 import type { JsonRecord } from './record-schema.js';
 
 /** Token counts without the price. */

@@ -1,5 +1,5 @@
 import { decide } from '../../agent/policy/policy.js';
-import { presetRules } from '../../agent/policy/rules.js';
+import { presetRules } from '../../agent/policy/preset-rules.js';
 import type { Stepped } from '../../ports/session.js';
 import { oneLine } from '../../terminal/print.js';
 import { createJudgedCalls } from '../../terminal/transcript/judged-calls.js';

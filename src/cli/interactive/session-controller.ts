@@ -9,15 +9,15 @@ import { loadMarkdown } from '../../terminal/transcript/markdown.js';
 import { indentWords, wrapWords } from '../../terminal/width.js';
 import { exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
+import { returnedTexts } from '../sessions/hold-session.js';
 import type { Opened } from '../sessions/open-session.js';
-import { returnedTexts } from '../sessions/resumed-session.js';
 import { storedBlobs } from '../sessions/stored-sessions.js';
 import type { CommandContext, NextSession } from '../slash/command-context.js';
+import { ShellOutputs } from './attach-shell-output.js';
 import type { EventBuffer } from './event-buffer.js';
 import { attachPictures, picturesNamed } from './input/pictures.js';
 import type { TerminalSession } from './interactive-terminal.js';
 import { InteractiveView } from './interactive-view.js';
-import { ShellOutputs } from './shell-output.js';
 import { startUserCommand, type UserCommand } from './user-command.js';
 import type { ViewHandlers } from './view-handlers.js';
 import { banner, lastSessionNote, resumedNotes } from './welcome.js';
@@ -120,7 +120,7 @@ type ControllerOptions = {
 const createPaste = (context: () => CommandContext, { composer }: TerminalSession, signal: AbortSignal) => {
   let pasting: Promise<void> | null = null;
   const paste = async (): Promise<void> => {
-    const { pastePicture } = await import('./input/paste.js');
+    const { pastePicture } = await import('./input/paste-picture.js');
     await pastePicture(context(), composer, signal);
   };
   return (): Promise<void> => {

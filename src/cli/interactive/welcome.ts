@@ -4,8 +4,8 @@ import { formatWhen, type Look, oneLine, paint } from '../../terminal/print.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
 import type { Opened } from '../sessions/open-session.js';
+import { tornText } from '../sessions/show/torn-journal-text.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
-import { tornText } from '../sessions/torn-journal-text.js';
 import { grantText } from './read-answer.js';
 
 /** Dimmed, and wrapped between words. */

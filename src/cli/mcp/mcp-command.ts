@@ -1,11 +1,11 @@
 import { plural } from '../../base/plural.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { type Connection, createConnection } from '../../mcp/connection.js';
-import { declaredName } from '../../mcp/declared-tools.js';
-import { offersOf } from '../../mcp/offered-prompts.js';
-import { offeredTools, wantedTools } from '../../mcp/offered-tools.js';
+import { offersOf } from '../../mcp/offers/offered-prompts.js';
 import { shownStart } from '../../mcp/server-secrets.js';
-import { readTools, storeOffers, storeTools } from '../../mcp/tool-cache.js';
+import { declaredName } from '../../mcp/tools/declared-tools.js';
+import { offeredTools, wantedTools } from '../../mcp/tools/offered-tools.js';
+import { readTools, storeOffers, storeTools } from '../../mcp/tools/tool-cache.js';
 import { oneLine } from '../../terminal/print.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import type { Preset } from '../../agent/policy/rules.js';
+import type { Preset } from '../../agent/policy/preset-rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
 import { openSession, type Session } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
@@ -40,12 +40,12 @@ import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';
 import { watchWithSpans } from '../telemetry/wanted-export.js';
+import { type HeldSession, holdSession, type RecentTurns } from './hold-session.js';
 import { openStateFolder } from './make-state-folder.js';
 import { optionalTools } from './optional-tools.js';
-import { type HeldSession, holdSession, type RecentTurns } from './resumed-session.js';
 import { defaultLimits, defaultPreset, onAskAt, type Place } from './session-place.js';
+import { tornSentence } from './show/torn-journal-text.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
-import { tornSentence } from './torn-journal-text.js';
 
 /** Opens a new or resumed session from flags and environment. */
 

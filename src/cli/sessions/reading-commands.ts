@@ -79,7 +79,7 @@ export const addReaders = (program: Command, end: End): void => {
       'the path through the states of a seed system (minimal, minimal-head, loom, sketch, tools)',
     )
     .action(async (id: string, flags: ShowFlags) =>
-      end(await (await import('./show-session.js')).showSession(id, flags)),
+      end(await (await import('./show/show-session.js')).showSession(id, flags)),
     );
   program
     .command('replay <id>')
@@ -89,7 +89,7 @@ export const addReaders = (program: Command, end: End): void => {
     .option('--at <seq>', 'stop after this line of the journal')
     .option('--json', 'the path as JSON lines')
     .action(async (id: string, flags: AtFlags) =>
-      end(await (await import('./replay-session.js')).replaySession(id, flags)),
+      end(await (await import('./show/replay-session.js')).replaySession(id, flags)),
     );
   addDiff(program, end);
   program

@@ -1,4 +1,4 @@
-import type { Preset } from '../../agent/policy/rules.js';
+import type { Preset } from '../../agent/policy/preset-rules.js';
 import { defaultSettings, type Limits, type Settings } from '../../agent/settings.js';
 import { isBare } from '../../terminal/print.js';
 import type { RunFlags } from '../flags.js';

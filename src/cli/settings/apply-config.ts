@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { WrittenRule } from '../../agent/policy/rules.js';
+import type { WrittenRule } from '../../agent/policy/preset-rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { attributeOf, flagName } from '../../config/flag-names.js';

@@ -1,5 +1,5 @@
 import type { Needs, ParsedCommand } from '../../agent/call.js';
-import { type PolicyRule, type Preset, presetRules } from '../../agent/policy/rules.js';
+import { type PolicyRule, type Preset, presetRules } from '../../agent/policy/preset-rules.js';
 import type { SandboxLevel, Settings } from '../../agent/settings.js';
 import { fencedSettings, probeFor } from '../../api/session-sandbox-level.js';
 import type { Explained } from '../../shell/explain-decision.js';

@@ -1,4 +1,4 @@
-import { allowHosts, type Preset, presetRules } from '../../agent/policy/rules.js';
+import { allowHosts, type Preset, presetRules } from '../../agent/policy/preset-rules.js';
 import type { Limits, Settings } from '../../agent/settings.js';
 import { afterToolsOf, allowedHostsOf, effortOf, type RunFlags } from '../flags.js';
 import { type Place, queueOnCancelAt } from '../sessions/session-place.js';

@@ -1,4 +1,4 @@
-import type { CommandPlace, PolicyRule, WrittenRule } from '../../agent/policy/rules.js';
+import type { CommandPlace, PolicyRule, WrittenRule } from '../../agent/policy/preset-rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
 import type { Grant, Settings } from '../../agent/settings.js';
 import { joinSafe, makeSafe, safe } from '../../terminal/safe-text.js';

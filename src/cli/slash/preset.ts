@@ -1,4 +1,4 @@
-import type { Preset } from '../../agent/policy/rules.js';
+import type { Preset } from '../../agent/policy/preset-rules.js';
 import { aboutPresets, presetNames, settingsOfPreset } from '../../api/preset-settings.js';
 import { makeSafe } from '../../terminal/safe-text.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';

@@ -29,7 +29,7 @@ import {
   type PlannedState,
   type Registration,
   START,
-} from './registrations.js';
+} from './compile-registrations.js';
 
 /**
  * Builds a machine by calls, for programs whose states are plain names and whose memory is one context object.

@@ -1,4 +1,4 @@
-import { presetRules } from '../../agent/policy/rules.js';
+import { presetRules } from '../../agent/policy/preset-rules.js';
 import { defaultSettings, noLimits, retrySettings, type Settings } from '../../agent/settings.js';
 import type { Choices } from './choices.js';
 

@@ -8,13 +8,13 @@ import { checkKept, checkListed, isUnended, SESSION_ID, tornBytes } from './chec
 import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
-import { disturbClock } from './disturb-clock.js';
+import { disturbClock } from './disturbances/disturb-clock.js';
+import { tryAsRival } from './disturbances/rival.js';
+import { changeJournal } from './disturbances/stranger.js';
 import { Life } from './life.js';
 import { type PromiseOutcome, whileTimePasses } from './outcome.js';
 import { User } from './parts/user.js';
 import { closedOutput, type SimulatedProcess, startProcess } from './process.js';
-import { tryAsRival } from './rival.js';
-import { changeJournal } from './stranger.js';
 import type { World } from './world.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
-import { failed } from '../change-file.js';
+import { failed } from '../files/change-file.js';
 import { type FailedCommand, sandboxHint } from './sandbox-hints.js';
 import type { CommandEnd, RunningCommand } from './shell-command.js';
 

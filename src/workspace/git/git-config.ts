@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { AUTHOR_PARTS, AUTHOR_VARIABLES, ownAuthor } from '../../base/commit-author.js';
+import { AUTHOR_PARTS, AUTHOR_VARIABLES, ownAuthor } from '../../base/fallback-author.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { presetRules } from '../../../src/agent/policy/rules.js';
+import { presetRules } from '../../../src/agent/policy/preset-rules.js';
 import { minimal } from '../../../src/agent/projections/seed-minimal.js';
 import * as g from '../given.js';
 import { start } from '../walker.js';

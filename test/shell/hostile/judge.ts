@@ -1,5 +1,5 @@
-import type { WrittenRule } from '../../../src/agent/policy/rules.js';
-import { presetRules } from '../../../src/agent/policy/rules.js';
+import type { WrittenRule } from '../../../src/agent/policy/preset-rules.js';
+import { presetRules } from '../../../src/agent/policy/preset-rules.js';
 import { explainCommand } from '../../../src/shell/explain-decision.js';
 import { notAllowed } from './allowed.js';
 import { runByBash } from './oracle.js';

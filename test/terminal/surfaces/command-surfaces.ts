@@ -171,9 +171,9 @@ const diff: Surface['show'] = async (hostile, _out, size) => {
 };
 
 const READERS = [
-  'src/cli/sessions/show-session.ts',
+  'src/cli/sessions/show/show-session.ts',
   'src/cli/ask/ask-show.ts',
-  'src/cli/sessions/replay-report.ts',
+  'src/cli/sessions/show/replay-report.ts',
 ];
 
 const TRANSFER = ['src/cli/sessions/transfer-session.ts'];

@@ -1,5 +1,5 @@
 import type { StopReason } from '../../event.js';
-import type { Preset } from '../../policy/rules.js';
+import type { Preset } from '../../policy/preset-rules.js';
 import type { Limits, Settings } from '../../settings.js';
 
 /** Configurations of an exploration: bounds, settings and possible events. */

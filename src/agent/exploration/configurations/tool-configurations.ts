@@ -1,4 +1,4 @@
-import { presetRules } from '../../policy/rules.js';
+import { presetRules } from '../../policy/preset-rules.js';
 import type { Bounds, Configuration } from './configuration.js';
 import { answer, quietBounds, smallConfiguration } from './configuration-parts.js';
 import { usdLimit } from './model-replies.js';

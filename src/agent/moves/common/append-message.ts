@@ -1,8 +1,8 @@
+import { changeSession } from '../../change-state.js';
 import { addParts, addReply, addResults, addTexts, imageTokens } from '../../conversation.js';
 import type { QueuedInput } from '../../event.js';
 import type { AssistantMessage, ResultPart, TextOrigin, UserText } from '../../message.js';
 import type { SessionData } from '../../state.js';
-import { changeSession } from '../../update.js';
 
 /** Functions that append to the conversation and update the estimate of its size. */
 

@@ -1,8 +1,8 @@
+import { changeSession } from '../../change-state.js';
 import type { Event, On } from '../../event.js';
 import type { Stay } from '../../move-result.js';
 import { go, ignore, withSession } from '../../move-result.js';
 import type { SessionData, State, UsageTotals } from '../../state.js';
-import { changeSession } from '../../update.js';
 import type { Usage } from '../../values/usage.js';
 
 /**

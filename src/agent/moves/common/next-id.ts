@@ -1,5 +1,5 @@
+import { changeCounter } from '../../change-state.js';
 import type { SessionData } from '../../state.js';
-import { changeCounter } from '../../update.js';
 
 type Numbered = keyof SessionData['counters'];
 

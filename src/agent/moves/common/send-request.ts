@@ -1,9 +1,9 @@
 import type { Action, RequestPurpose } from '../../action.js';
+import { changeCalling, changeSession } from '../../change-state.js';
 import { lengthOf } from '../../conversation.js';
 import type { MoveTo } from '../../move-result.js';
 import { go } from '../../move-result.js';
 import type { In, SessionData } from '../../state.js';
-import { changeCalling, changeSession } from '../../update.js';
 import { nextId } from './next-id.js';
 
 /** A model call with the current conversation. `sendCall` sends it when the state comes to rest. */

@@ -1,8 +1,8 @@
 import type { Action } from '../../action.js';
+import { changeTurn } from '../../change-state.js';
 import type { On } from '../../event.js';
 import { go, type SessionUpdate, type Stay } from '../../move-result.js';
 import type { In, SessionData, State } from '../../state.js';
-import { changeTurn } from '../../update.js';
 import { turnRuns } from '../../values/turn-running.js';
 import { nextId } from './next-id.js';
 import { clamp, remainingTimer, schedule, timerFrom } from './timers.js';

@@ -1,11 +1,11 @@
 import type { Action } from '../../action.js';
 import type { Call } from '../../call.js';
+import { changeBatch, changeSession } from '../../change-state.js';
 import type { On } from '../../event.js';
 import type { MoveTo } from '../../move-result.js';
 import { go, ignore } from '../../move-result.js';
 import { grantOf } from '../../policy/grants.js';
 import { decide } from '../../policy/policy.js';
-import { changeBatch, changeSession } from '../../update.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../values/hook-verdict.js';
 import { countToolUsage } from '../common/count-usage.js';
 import { showHooks } from '../common/show-hooks.js';

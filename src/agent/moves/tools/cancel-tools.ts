@@ -1,8 +1,8 @@
 import type { Call } from '../../call.js';
+import { changeBatch } from '../../change-state.js';
 import type { Event, On } from '../../event.js';
 import type { MoveTo } from '../../move-result.js';
 import { go, ignore } from '../../move-result.js';
-import { changeBatch } from '../../update.js';
 import { nextId } from '../common/next-id.js';
 import { schedule, timerFrom } from '../common/timers.js';
 import { isTurnLimit, stopCauseOf } from '../stop-turn.js';

@@ -1,5 +1,5 @@
+import { changeTurn } from '../../change-state.js';
 import type { SessionData } from '../../state.js';
-import { changeTurn } from '../../update.js';
 import type { EndedCall } from './result-texts.js';
 
 /** Loop detection: counts repeated batches for the limits repeats, errors and sameResults. */

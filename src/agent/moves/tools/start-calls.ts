@@ -1,10 +1,10 @@
 import type { Action } from '../../action.js';
 import type { Call, JudgedCall } from '../../call.js';
+import { changeBatch, changeSession } from '../../change-state.js';
 import type { Event } from '../../event.js';
 import type { MoveTo, Stay } from '../../move-result.js';
 import { go } from '../../move-result.js';
 import type { In, SessionData, State } from '../../state.js';
-import { changeBatch, changeSession } from '../../update.js';
 import { hasSessionLimit } from '../budget.js';
 import { spendingId } from '../common/count-usage.js';
 import { nextId } from '../common/next-id.js';

@@ -1,7 +1,7 @@
 import type { Action } from '../../action.js';
 import type { Call, CallOutcome } from '../../call.js';
+import { changeBatch } from '../../change-state.js';
 import type { In } from '../../state.js';
-import { changeBatch } from '../../update.js';
 import type { CancelCause } from '../../values/stop-cause.js';
 import { callWithId, withCalls } from './call-positions.js';
 import type { EndedCall } from './result-texts.js';

@@ -1,8 +1,8 @@
-import type { McpToolName } from '../agent/call.js';
-import type { JsonObject } from '../agent/message.js';
-import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { attempt } from '../runtime/attempt.js';
-import type { Connection } from './connection.js';
+import type { McpToolName } from '../../agent/call.js';
+import type { JsonObject } from '../../agent/message.js';
+import type { Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import { attempt } from '../../runtime/attempt.js';
+import type { Connection } from '../connection.js';
 import type { DeclaredTool } from './declared-tools.js';
 import { outcomeOf } from './tool-result.js';
 

@@ -1,8 +1,8 @@
-import type { Projection, ProjectionStep } from '../../agent/projections/projection.js';
-import { checkRefinement } from '../../agent/projections/refinement-check.js';
-import type { JournalStep } from '../../journal/read/steps.js';
-import { makeSafe, type Safe } from '../../terminal/safe-text.js';
-import { foldStored } from './stored-sessions.js';
+import type { Projection, ProjectionStep } from '../../../agent/projections/projection.js';
+import { checkRefinement } from '../../../agent/projections/refinement-check.js';
+import type { JournalStep } from '../../../journal/read/steps.js';
+import { makeSafe, type Safe } from '../../../terminal/safe-text.js';
+import { foldStored } from '../stored-sessions.js';
 
 /** `pawl show --view`: a session's path in the states of a seed system. */
 

@@ -1,6 +1,6 @@
-import type { Message } from '../../agent/message.js';
-import { harmless, type Look, paint } from '../../terminal/print.js';
-import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
+import type { Message } from '../../../agent/message.js';
+import { harmless, type Look, paint } from '../../../terminal/print.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../../../terminal/safe-text.js';
 
 type Part = Message['parts'][number];
 

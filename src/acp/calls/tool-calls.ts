@@ -5,10 +5,10 @@ import type {
   ToolCallLocation,
   ToolKind,
 } from '@agentclientprotocol/sdk';
-import type { JudgedCall } from '../agent/call.js';
-import { titleOf } from '../agent/values/call-title.js';
-import { codeFence } from '../base/code-fence.js';
-import { harmless } from '../terminal/print.js';
+import type { JudgedCall } from '../../agent/call.js';
+import { titleOf } from '../../agent/values/call-title.js';
+import { codeFence } from '../../base/code-fence.js';
+import { harmless } from '../../terminal/print.js';
 
 /** How calls of tools look to a client: kind, title, locations, content. */
 

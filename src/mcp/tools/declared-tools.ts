@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../agent/message.js';
+import type { JsonObject } from '../../agent/message.js';
 
 /**
  * Names of MCP tools for models, and which tools are declared.

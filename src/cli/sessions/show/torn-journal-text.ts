@@ -1,6 +1,6 @@
-import type { OpenJournal } from '../../ports/journal.js';
-import { warningText } from '../../terminal/print.js';
-import type { Safe } from '../../terminal/safe-text.js';
+import type { OpenJournal } from '../../../ports/journal.js';
+import { warningText } from '../../../terminal/print.js';
+import type { Safe } from '../../../terminal/safe-text.js';
 
 type TornTail = NonNullable<OpenJournal['tornTail']>;
 

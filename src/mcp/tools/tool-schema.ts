@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../agent/message.js';
+import type { Json, JsonObject } from '../../agent/message.js';
 
 /**
  * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.

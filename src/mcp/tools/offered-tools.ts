@@ -1,5 +1,5 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
-import type { McpServer } from '../config/mcp-servers.js';
+import type { McpServer } from '../../config/mcp-servers.js';
 import type { OfferedTool } from './declared-tools.js';
 import { safeSchema } from './tool-schema.js';
 

@@ -1,8 +1,8 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
-import type { Image } from '../agent/message.js';
-import type { Blobs } from '../ports/journal.js';
-import type { ToolOutcome } from '../ports/tool.js';
-import { keepPicture } from '../tools/files/picture.js';
+import type { Image } from '../../agent/message.js';
+import type { Blobs } from '../../ports/journal.js';
+import type { ToolOutcome } from '../../ports/tool.js';
+import { keepPicture } from '../../tools/files/picture.js';
 
 /** The result of an MCP tool as an outcome: text for the model, and pictures in the formats that models accept. */
 

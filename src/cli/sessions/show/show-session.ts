@@ -1,16 +1,16 @@
-import { messagesOf } from '../../agent/conversation.js';
-import type { Message } from '../../agent/message.js';
-import { requestMessages } from '../../agent/values/request-messages.js';
-import type { Stepped } from '../../ports/session.js';
-import { formatWhen, lookOf, paint } from '../../terminal/print.js';
-import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../terminal/safe-text.js';
-import { writeOut } from '../../terminal/write.js';
-import { exitCodes, Stop } from '../exit-codes.js';
-import { readSeq, usageStop } from '../flags.js';
-import { readView } from '../machine/projection-flag.js';
+import { messagesOf } from '../../../agent/conversation.js';
+import type { Message } from '../../../agent/message.js';
+import { requestMessages } from '../../../agent/values/request-messages.js';
+import type { Stepped } from '../../../ports/session.js';
+import { formatWhen, lookOf, paint } from '../../../terminal/print.js';
+import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../../terminal/safe-text.js';
+import { writeOut } from '../../../terminal/write.js';
+import { exitCodes, Stop } from '../../exit-codes.js';
+import { readSeq, usageStop } from '../../flags.js';
+import { readView } from '../../machine/projection-flag.js';
+import { findInfo, foldStored, storedBlobs } from '../stored-sessions.js';
 import { messageLines } from './show-message.js';
 import { showPath } from './show-path.js';
-import { findInfo, foldStored, storedBlobs } from './stored-sessions.js';
 
 type Flags = {
   readonly at?: string;
@@ -108,8 +108,12 @@ export const showSession = async (given: string, flags: Flags): Promise<number> 
   if (kind === 'ask' && (view !== null || flags.time))
     throw usageStop(`${flags.time ? '--time' : '--view'} is for sessions of the agent, not of pawl ask.`);
   if (flags.time)
-    return (await import('../figures/show-time.js')).showTime({ sessionId, parent }, at, flags.json === true);
-  if (kind === 'ask') return (await import('../ask/ask-show.js')).showRun(sessionId, at, flags);
+    return (await import('../../figures/show-time.js')).showTime(
+      { sessionId, parent },
+      at,
+      flags.json === true,
+    );
+  if (kind === 'ask') return (await import('../../ask/ask-show.js')).showRun(sessionId, at, flags);
   const tell = flags.request ? showRequest : showConversation;
   const shown = view === null ? await tell(sessionId, at) : await showPath(sessionId, at, view);
   writeOut(safe`${shown}\n`);

@@ -1,5 +1,5 @@
 import type { ToolCallContent } from '@agentclientprotocol/sdk';
-import { decodeFile, hashLoaded, loadFile } from '../tools/files/file-text.js';
+import { decodeFile, hashLoaded, loadFile } from '../../tools/files/file-text.js';
 
 /**
  * Changes of files as a client shows them: the whole text before and after.

@@ -1,8 +1,8 @@
-import { SESSION_ID } from './checks/journal.js';
-import type { FileNode } from './disk/disk.js';
-import { GrowingBytes } from './disk/growing-bytes.js';
-import type { Life } from './life.js';
-import type { World } from './world.js';
+import { SESSION_ID } from '../checks/journal.js';
+import type { FileNode } from '../disk/disk.js';
+import { GrowingBytes } from '../disk/growing-bytes.js';
+import type { Life } from '../life.js';
+import type { World } from '../world.js';
 
 /**
  * Another program changes the journal of an open session. From then on nothing more may be acknowledged. When the session

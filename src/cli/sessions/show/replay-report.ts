@@ -1,8 +1,8 @@
-import type { StoredReplay } from '../../journal/read/inspect.js';
-import type { MachineTypes } from '../../ports/machine-types.js';
-import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
-import { writeError, writeOut } from '../../terminal/write.js';
-import { exitCodes } from '../exit-codes.js';
+import type { StoredReplay } from '../../../journal/read/inspect.js';
+import type { MachineTypes } from '../../../ports/machine-types.js';
+import { joinSafe, makeSafe, type Safe, safe } from '../../../terminal/safe-text.js';
+import { writeError, writeOut } from '../../../terminal/write.js';
+import { exitCodes } from '../../exit-codes.js';
 
 const checksText = (count: number): Safe => {
   if (count === 0) return safe`No state hash is recorded up to there, so nothing was compared.`;

@@ -1,8 +1,8 @@
-import type { CallPreview } from '../agent/call.js';
-import type { FileHashes, PreviewContext, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { replaceFile } from './files/atomic-write.js';
-import { hashLoaded, hashOf, type LoadedFile, loadFile } from './files/file-text.js';
-import { findAllowed, showPath } from './files/paths.js';
+import type { CallPreview } from '../../agent/call.js';
+import type { FileHashes, PreviewContext, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import { replaceFile } from './atomic-write.js';
+import { hashLoaded, hashOf, type LoadedFile, loadFile } from './file-text.js';
+import { findAllowed, showPath } from './paths.js';
 
 /** Shared code of the tools that change files. */
 

@@ -1,5 +1,5 @@
 import type { ContentBlock, GetPromptResult, ReadResourceResult } from '@modelcontextprotocol/client';
-import { codeFence } from '../base/code-fence.js';
+import { codeFence } from '../../base/code-fence.js';
 
 /** Prompts and resources of servers as text for the model. */
 

@@ -1,10 +1,10 @@
-import type { Call, JudgedCall } from '../agent/call.js';
-import { collectPastFiles, type PastFiles } from '../agent/past-files.js';
-import type { State } from '../agent/state.js';
-import type { Journal } from '../ports/journal.js';
-import type { FileHashes, FileMemory, ToolOutcome } from '../ports/tool.js';
-import { attempt } from './attempt.js';
-import type { ToolRuns } from './tools/tool-run.js';
+import type { Call, JudgedCall } from '../../agent/call.js';
+import { collectPastFiles, type PastFiles } from '../../agent/past-files.js';
+import type { State } from '../../agent/state.js';
+import type { Journal } from '../../ports/journal.js';
+import type { FileHashes, FileMemory, ToolOutcome } from '../../ports/tool.js';
+import { attempt } from '../attempt.js';
+import type { ToolRuns } from './tool-run.js';
 
 /**
  * Settles calls that were running when a session was interrupted (docs/rules.md#resume-calls).

@@ -1,7 +1,7 @@
-import { attempt } from '../runtime/attempt.js';
-import type { Redactor } from '../secrets/redactor.js';
-import type { Connection } from './connection.js';
-import { declaredName } from './declared-tools.js';
+import { attempt } from '../../runtime/attempt.js';
+import type { Redactor } from '../../secrets/redactor.js';
+import type { Connection } from '../connection.js';
+import { declaredName } from '../tools/declared-tools.js';
 import { promptText, resourceText } from './offer-text.js';
 import type { DeclaredPrompt, ServerOffers } from './offered-prompts.js';
 import { argumentsFor } from './prompt-arguments.js';

@@ -1,9 +1,9 @@
-import type { Stepped } from '../../ports/session.js';
-import { makeSafe, type Safe, safeJson } from '../../terminal/safe-text.js';
-import { readSeq } from '../flags.js';
+import type { Stepped } from '../../../ports/session.js';
+import { makeSafe, type Safe, safeJson } from '../../../terminal/safe-text.js';
+import { readSeq } from '../../flags.js';
+import { findInfo, foldStored } from '../stored-sessions.js';
 import { tellReplay } from './replay-report.js';
 import { moved, pathLine, statesOf } from './step-path.js';
-import { findInfo, foldStored } from './stored-sessions.js';
 
 type Flags = { readonly at?: string; readonly json?: true };
 
@@ -26,5 +26,5 @@ export const replaySession = async (given: string, flags: Flags): Promise<number
   const { sessionId, kind } = await findInfo(given);
   const json = flags.json ?? false;
   if (kind === 'agent') return replayAgent(sessionId, at, json);
-  return (await import('../ask/ask-replay.js')).replayRun(sessionId, at, json);
+  return (await import('../../ask/ask-replay.js')).replayRun(sessionId, at, json);
 };
