@@ -1,7 +1,8 @@
+import { groupDigits } from '../../base/group-digits.js';
 import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/markers.js';
 import { button, draw, make } from './dom.js';
 import type { Panel, Reader } from './reader.js';
-import { clockText, countText } from './words.js';
+import { clockText } from './words.js';
 
 /** The strip of all events with its slider, and the buttons that go from place to place. */
 
@@ -130,8 +131,8 @@ export class TimeTravel implements Panel {
     const markers = history.markers.filter((marker) => marker.seq === seq).map(({ kind }) => kind);
     const named = markers.length === 0 ? '' : ` · ${markers.join(', ')}`;
     this.#where.replaceChildren(
-      make('strong', {}, countText(seq)),
-      ` of ${countText(history.seq)} · ${about}${named}`,
+      make('strong', {}, groupDigits(seq)),
+      ` of ${groupDigits(history.seq)} · ${about}${named}`,
     );
     this.#slider.setAttribute(
       'aria-valuetext',
@@ -150,12 +151,12 @@ export class TimeTravel implements Panel {
     this.#jumpKey = key;
     const all = this.#reader.history.markers.length;
     this.#jump.replaceChildren(
-      make('option', { value: '' }, `anything (${countText(all)})`),
+      make('option', { value: '' }, `anything (${groupDigits(all)})`),
       ...MARKER_KINDS.map((kind) =>
         make(
           'option',
           { value: kind, disabled: !counts.has(kind) },
-          `${kind} (${countText(counts.get(kind) ?? 0)})`,
+          `${kind} (${groupDigits(counts.get(kind) ?? 0)})`,
         ),
       ),
     );

@@ -1,3 +1,5 @@
+import { groupDigits } from '../../base/group-digits.js';
+
 /** Numbers and times as people read them. */
 
 export const durationText = (ms: number): string => {
@@ -15,8 +17,6 @@ export const moneyText = (usd: number | null): string => {
   if (usd === 0) return '$0';
   return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
 };
-
-export const countText = (count: number): string => count.toLocaleString('en-US');
 
 export const shortCount = (count: number): string => {
   if (count < 1_000) return String(count);
@@ -41,4 +41,4 @@ export const dayText = (at: number): string => {
 };
 
 export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${countText(count)} ${count === 1 ? one : many}`;
+  `${groupDigits(count)} ${count === 1 ? one : many}`;

@@ -1,8 +1,9 @@
 import { messagesOf } from '../../../agent/conversation.js';
 import type { Message } from '../../../agent/message.js';
+import { groupDigits } from '../../../base/group-digits.js';
 import { button, make } from '../dom.js';
 import type { Panel, Reader } from '../reader.js';
-import { countText, plural } from '../words.js';
+import { plural } from '../words.js';
 
 /** The conversation after the selected entry. The last messages are drawn at once, earlier ones on demand. */
 
@@ -19,7 +20,7 @@ const longText = (text: string, kind: string): HTMLElement => {
   );
   if (text.length <= CHARACTERS_AT_ONCE) return pre;
   const rest = text.length - CHARACTERS_AT_ONCE;
-  const more = button(`Show ${countText(rest)} more characters`, { class: 'more' }, () => {
+  const more = button(`Show ${groupDigits(rest)} more characters`, { class: 'more' }, () => {
     pre.textContent = text;
     more.remove();
   });
@@ -91,7 +92,7 @@ export const conversationPanel = (reader: Reader): Panel => {
 
   const earlier = (): HTMLElement =>
     button(
-      `Show ${plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message')} of ${countText(from)}`,
+      `Show ${plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message')} of ${groupDigits(from)}`,
       { class: 'more' },
       () => {
         from = Math.max(0, from - MESSAGES_AT_ONCE);

@@ -1,7 +1,8 @@
+import { groupDigits } from '../../../base/group-digits.js';
 import { type RequestPart, requestAt, type SharedPrefix, sharedPrefix } from '../../model/sent-request.js';
 import { make, seqLink } from '../dom.js';
 import type { Panel, Reader } from '../reader.js';
-import { countText, moneyText, percentText } from '../words.js';
+import { moneyText, percentText } from '../words.js';
 
 /** The last request to the model up to the selected entry, and how much of it a cache could keep. */
 
@@ -24,7 +25,7 @@ const partView = (
       {},
       title,
       make('span', { class: 'tag' }, state),
-      make('span', { class: 'faint' }, ` ${countText(text.length)} characters`),
+      make('span', { class: 'faint' }, ` ${groupDigits(text.length)} characters`),
     ),
     make(
       'pre',
@@ -63,7 +64,7 @@ export const requestPanel = (reader: Reader): Panel => {
       const paid =
         usage === null
           ? 'No usage was reported so far.'
-          : `The provider counted ${countText(prompt)} tokens, ${percentText(prompt === 0 ? null : usage.cacheReadTokens / prompt)} of them from its cache: ${moneyText(usage.costUsd)}.`;
+          : `The provider counted ${groupDigits(prompt)} tokens, ${percentText(prompt === 0 ? null : usage.cacheReadTokens / prompt)} of them from its cache: ${moneyText(usage.costUsd)}.`;
       const hidden = request.parts.length - PARTS_AT_ONCE;
       element.replaceChildren(
         make(
@@ -75,7 +76,7 @@ export const requestPanel = (reader: Reader): Panel => {
         make(
           'p',
           {},
-          `${countText(shared.sharedBytes)} of ${countText(shared.bytes)} bytes (${percentText(shared.bytes === 0 ? null : shared.sharedBytes / shared.bytes)}) begin as in the request before: a cache can keep that much. ${paid}`,
+          `${groupDigits(shared.sharedBytes)} of ${groupDigits(shared.bytes)} bytes (${percentText(shared.bytes === 0 ? null : shared.sharedBytes / shared.bytes)}) begin as in the request before: a cache can keep that much. ${paid}`,
         ),
         ...(hidden > 0
           ? [

@@ -2,10 +2,11 @@ import type { Call } from '../../../agent/call.js';
 import type { State } from '../../../agent/state.js';
 import { titleOf } from '../../../agent/values/call-title.js';
 import { tokensOf } from '../../../agent/values/usage.js';
+import { groupDigits } from '../../../base/group-digits.js';
 import { make } from '../dom.js';
 import { jsonTree } from '../json-tree.js';
 import type { Panel, Reader } from '../reader.js';
-import { countText, durationText, moneyText, percentText } from '../words.js';
+import { durationText, moneyText, percentText } from '../words.js';
 
 /** The state at the selected entry: queue, budget, calls of the batch, and everything else as a tree. */
 
@@ -44,7 +45,7 @@ const budgetView = ({ session }: State): HTMLElement => {
       limits.usd === 'unlimited' ? '' : moneyText(Number(limits.usd)),
       shareOf(usage.costUsd, limits.usd),
     ),
-    meter('Tokens', countText(tokens), countText(Number(limits.tokens)), shareOf(tokens, limits.tokens)),
+    meter('Tokens', groupDigits(tokens), groupDigits(Number(limits.tokens)), shareOf(tokens, limits.tokens)),
     meter(
       'Rounds of this turn',
       String(turn.rounds),
@@ -53,8 +54,8 @@ const budgetView = ({ session }: State): HTMLElement => {
     ),
     meter(
       'Context window',
-      countText(contextTokens),
-      countText(windowTokens),
+      groupDigits(contextTokens),
+      groupDigits(windowTokens),
       shareOf(contextTokens, windowTokens),
     ),
   );
@@ -136,7 +137,7 @@ export const statePanel = (reader: Reader): Panel => {
         make(
           'p',
           { class: 'faint' },
-          `${countText(cache)} tokens in (${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the cache), ${countText(usage.outputTokens)} out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
+          `${groupDigits(cache)} tokens in (${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the cache), ${groupDigits(usage.outputTokens)} out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
         ),
         ...(calls === null ? [] : [calls]),
         make('h3', {}, 'Queue'),

@@ -1,3 +1,4 @@
+import { groupDigits } from '../../../base/group-digits.js';
 import {
   cacheShareOf,
   type RequestFigures,
@@ -8,7 +9,7 @@ import { type HighlightPart, highlightsOf } from '../../model/highlights.js';
 import { timeAxis } from '../../model/time-axis.js';
 import { make, seqLink } from '../dom.js';
 import type { Panel, Reader } from '../reader.js';
-import { countText, durationText, moneyText, percentText } from '../words.js';
+import { durationText, moneyText, percentText } from '../words.js';
 import { drawWaterfall, SPAN_WORDS, type Waterfall } from './waterfall.js';
 
 /** Where time and money went: what stands out, the waterfall, and tables by request, tool and state. */
@@ -37,7 +38,7 @@ const partText = (part: HighlightPart): string => {
   if (typeof part === 'string') return part;
   if ('ms' in part) return durationText(part.ms);
   if ('usd' in part) return moneyText(part.usd);
-  return 'share' in part ? percentText(part.share) : countText(part.count);
+  return 'share' in part ? percentText(part.share) : groupDigits(part.count);
 };
 
 const durationOf = ({ startMs, endMs }: RequestFigures): number => endMs - startMs;
@@ -176,9 +177,9 @@ class TimePanel implements Panel {
         String(one.attempt),
         firstPieceMs === null ? '–' : durationText(firstPieceMs - startMs),
         durationText(durationOf(one)),
-        own === null ? '–' : countText(own.inputTokens + own.cacheReadTokens + own.cacheWriteTokens),
+        own === null ? '–' : groupDigits(own.inputTokens + own.cacheReadTokens + own.cacheWriteTokens),
         own === null ? '–' : percentText(cacheShareOf(own)),
-        own === null ? '–' : countText(own.outputTokens),
+        own === null ? '–' : groupDigits(own.outputTokens),
         own === null ? '–' : moneyText(own.costUsd),
         endingText(one),
       ];
@@ -190,9 +191,9 @@ class TimePanel implements Panel {
       '',
       '',
       '',
-      countText(all),
+      groupDigits(all),
       percentText(cacheShareOf(usage)),
-      countText(usage.outputTokens),
+      groupDigits(usage.outputTokens),
       moneyText(usage.costUsd),
       requests.length > ROWS_MAX ? `${ROWS_MAX} of ${requests.length} are shown` : '',
     ];
