@@ -14,7 +14,7 @@ const fault = (
   edits: edits.map(([from, to]) => ({ from, to })),
 });
 
-const RECOVERY = 'runtime/recovery.ts';
+const RECOVERY = 'runtime/tools/recover-calls.ts';
 const LOOP = 'runtime/journaled-session.ts';
 const WRITER = 'journal/write/group-writer.ts';
 const PATHS = 'journal/journal-paths.ts';
