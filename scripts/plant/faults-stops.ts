@@ -64,8 +64,8 @@ export const faultsInStops: readonly Fault[] = [
     file: 'src/agent/moves/shutdown.ts',
     edits: [
       {
-        from: '      return settleForShutdown(state, event.at);',
-        to: '      return { session: state.session, actions: settleForShutdown(state, event.at).actions };',
+        from: '      return settleForShutdown(state, event);',
+        to: '      return { session: state.session, actions: settleForShutdown(state, event).actions };',
       },
     ],
     why: 'the session can never be continued',

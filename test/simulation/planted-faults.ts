@@ -29,8 +29,8 @@ const earlierFaults: readonly PlantedFault[] = [
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
   fault('a session with a damaged header is left out of the list', 'journal/read/list-sessions.ts', [
-    'yield await readInfo(found).catch((error: unknown) => unreadable(found, error));',
-    'const info = await readInfo(found).catch(() => null); if (info !== null) yield info;',
+    "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
+    'error === undefined ? unreadable(found, codeOf(error)) : null,',
   ]),
   fault(
     'a retry waits by the clock of the wall',
