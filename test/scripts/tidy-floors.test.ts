@@ -88,6 +88,9 @@ const floors: readonly Row[] = [
   },
 ];
 
+const TIME_OF_DAY =
+  'asks for the time of day, which may jump: use performance.now(), or the clock you are given';
+
 const purity: readonly Row[] = [
   ...['Date.now()', 'Math.random()', 'process.pid', "fetch('x')", 'setTimeout(a)', 'globalThis.x'].map(
     (expression): Row => ({
@@ -96,7 +99,12 @@ const purity: readonly Row[] = [
         'src/agent/a.ts': `\nexport const a = (): unknown => ${expression};\n`,
         'src/cli/b.ts': `${expression};\n`,
       },
-      then: [`src/agent/a.ts:2 '${/^(Math\.random|\w+)/.exec(expression)?.[0]}' in the pure core`],
+      then: [
+        `src/agent/a.ts:2 '${/^(Math\.random|\w+)/.exec(expression)?.[0]}' in the pure core`,
+        ...(expression === 'Date.now()' ? ['agent/a.ts:2', 'cli/b.ts:1'] : []).map(
+          (place) => `src/${place} ${TIME_OF_DAY}`,
+        ),
+      ],
     }),
   ),
   {
@@ -130,7 +138,10 @@ const purity: readonly Row[] = [
       'src/machine-kit/builder/drive-machine.ts':
         'export const a = async () => {\n  await 1;\n  throw Date;\n};\n',
     },
-    then: ["src/machine-kit/builder/drive-machine.ts:3 'Date' in the pure core"],
+    then: [
+      "src/machine-kit/builder/drive-machine.ts:3 'Date' in the pure core",
+      `src/machine-kit/builder/drive-machine.ts:3 ${TIME_OF_DAY}`,
+    ],
   },
   {
     title: 'a field, a comment and a string may be called like the world',

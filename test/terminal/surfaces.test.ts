@@ -47,13 +47,14 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     ]),
   ),
   'src/cli/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
+  'src/cli/sessions/delete-command.ts': 'prints what the list of sessions prints, in the same way',
   'src/cli/trust/ask-at-start.ts': 'warnings made safe; the questions are those of ask-trust.ts',
   'src/cli/acp/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
   'src/cli/mcp/serve-command.ts':
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',
   ...Object.fromEntries(
     [
-      ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste'],
+      ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste-picture'],
       ...['interactive/screen', 'interactive/interactive-terminal', 'next-session'],
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),

@@ -31,7 +31,7 @@ test('jobs: a job outlives the call that started it and ends with the session', 
   );
   signal.abort('cancelled');
   assert.equal(place.jobs.get('job-1')?.status(), 'running');
-  assert.equal(processesWith(place.callId).length, 1);
+  assert.ok(processesWith(place.callId).length > 0); // the command, and the guard that ends it with Pawl
   await place.jobs.get('job-1')?.kill();
   await until('nothing of it runs', () => processesWith(place.callId).length === 0);
 });

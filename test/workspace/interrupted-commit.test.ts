@@ -161,7 +161,10 @@ test('a lock that is not ours is named and stays, whatever the claim says', asyn
   const effect = await interruptCommit(place, 'locked');
   await place.shell('rm .git/index.lock; touch .git/index.lock');
   const report = await resumeCommit(place, effect);
-  assert.match(report.warning, /was not made: .*\.git\/index\.lock exists\. If no git is running there.*rm '/s);
+  assert.match(
+    report.warning,
+    /was not made: .*\.git\/index\.lock exists\. If no git is running there.*rm '/s,
+  );
   assert.deepEqual(leftovers(place), ['index.lock']);
   await place.shell('rm .git/index.lock');
   assert.equal(await look(place), 'first\n M a\n?? new\n');

@@ -19,7 +19,7 @@ type StreamBody = Awaited<ReturnType<typeof streamBodies>>[number];
 
 const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 /** Inputs for each of the random tests. */
-const RUNS = Number(process.env.PAWL_STREAM_RUNS ?? 60);
+const RUNS = Number(process.env.PAWL_STREAM_RUNS ?? 30);
 
 const bodies = await streamBodies();
 const whole = new Map<StreamBody, Outcome>();
