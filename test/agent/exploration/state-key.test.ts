@@ -12,7 +12,7 @@ import { smallBounds } from './small.js';
 /** Nodes of one key that are compared. */
 const COMPARED_MAX = 2;
 /** The nodes that are nearest to the start: those further off are made of the same things. */
-const NODES_MAX = 1_500;
+const NODES_MAX = 750;
 
 /** What comes of a node: steps that lead back to its key say nothing. */
 const futureOf = (
