@@ -12,7 +12,7 @@ import { makeProject, type ProjectKind } from './everyday/projects.js';
 import { shareHostView } from './share-host-view.js';
 
 /**
- * Everyday commands in small real repositories do the same inside the sandbox as outside. Every fourth one runs, or
+ * Everyday commands in small real repositories do the same inside the sandbox as outside. Every sixth one runs, or
  * PAWL_EVERYDAY_COUNT of them, evenly spread.
  */
 
@@ -21,7 +21,7 @@ const SAME_SHARE_MIN = 0.98;
 const AT_ONCE = 2;
 
 const ALL = everydayCommands.length;
-const COUNT = Math.min(ALL, Number(process.env.PAWL_EVERYDAY_COUNT ?? Math.ceil(ALL / 4)));
+const COUNT = Math.min(ALL, Number(process.env.PAWL_EVERYDAY_COUNT ?? Math.ceil(ALL / 6)));
 const numberUpTo = (index: number): number => Math.floor((index * COUNT) / ALL);
 const chosen = everydayCommands.filter((_, index) => numberUpTo(index + 1) > numberUpTo(index));
 

@@ -5,7 +5,7 @@ import { simulate } from '../../src/testing/index.js';
 import { plantedFaults } from './planted-faults.js';
 
 /** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
-const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 200);
+const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 150);
 /** Fixed, so that a run of all tests never depends on luck: `npm run simulate` looks for new sessions. */
 const SEED = 1;
 
