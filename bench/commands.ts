@@ -27,17 +27,17 @@ const LEVELS: readonly CommandLevel[] = ['off', 'workspace', 'workspace+net', 'r
 const contextAt = (workspace: string, sandbox: CommandLevel): ToolContext => {
   const never = new AbortController().signal;
   return {
-    ...{
-      workspace,
-      sandbox,
-      batchId: 'bench',
-      callId: 'bench',
-      paths: [workspace],
-      hosts: [],
-      signal: never,
-      force: never,
-    },
-    ...{ files: createFileMemory(), jobs: createJobs(), progress: () => undefined },
+    workspace,
+    sandbox,
+    batchId: 'bench',
+    callId: 'bench',
+    paths: [workspace],
+    hosts: [],
+    signal: never,
+    force: never,
+    files: createFileMemory(),
+    jobs: createJobs(),
+    progress: () => undefined,
     blobs: { put: async () => '', get: async () => undefined },
     left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
   };
@@ -76,7 +76,9 @@ export const benchCommands = async (): Promise<string> => {
   });
   const rows: readonly Row[] = [
     ...sessions.map(({ level, tool }) => ({
-      ...{ name: level, times: [], time: () => timeOf(tool, contextAt(workspace, level)) },
+      name: level,
+      times: [],
+      time: () => timeOf(tool, contextAt(workspace, level)),
     })),
     { name: `\`bwrap ${LEAST.join(' ')}\``, times: [], time: timeOfLeast },
   ];

@@ -114,7 +114,8 @@ export const benchRounds = (): Promise<string> =>
         row('ms a round, 20 rounds', short, gapOf(), { atMost: 1.5 }),
         row('ms a round, 200 rounds', long, gapOf(), { atMost: 1.5 }),
         row('ms a round, 20 rounds, formatter and auto-commit', short, gapOf(), {
-          ...{ own: EVERYTHING, atMost: 3 },
+          own: EVERYTHING,
+          atMost: 3,
         }),
         row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: UNFENCED }),
         row(`ms a round, 20 rounds, a frame of the reply each ${FRAME_MS} ms`, streamed, gapOf(), {

@@ -53,7 +53,9 @@ const runAll = async (): Promise<boolean> => {
   const startedAt = performance.now();
   let told = 0;
   const report = await runWorkers({
-    ...{ seed, sessions, threads },
+    seed,
+    sessions,
+    threads,
     onPart: (done) => {
       if (done.sessions - told < sessions / LINES) return;
       told = done.sessions;

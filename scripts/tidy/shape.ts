@@ -50,11 +50,16 @@ const castFaults = (source: Source): readonly Fault[] => {
   return faults;
 };
 
+/** `{ ...{ a, b }, c }`: names that are hidden behind dots only to save lines. */
+const isSpreadLiteral = (node: Node): boolean =>
+  node.type === 'SpreadElement' && isNode(node.argument) && node.argument.type === 'ObjectExpression';
+
 const nodeFault = (source: Source, node: Node, parent: Node | null): string | null => {
   const inTest = source.file.startsWith('test/');
   if (node.type === 'TSEnumDeclaration') return 'no enum: a union of strings says it';
   if (node.type === 'TSAnyKeyword') return "no 'any': unknown, or the type that it is";
   if (node.type === 'ExportAllDeclaration') return "no 'export *': name what is exported";
+  if (isSpreadLiteral(node)) return "no '...{ a, b }': write the properties themselves";
   if (skipsTest(node) || skipsByOption(node, parent, inTest))
     return 'nothing is skipped: repair the test or remove it';
   if (!FUNCTIONS.has(node.type) || inTest) return null;

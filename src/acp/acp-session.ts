@@ -256,7 +256,9 @@ export class AcpSession {
     await this.#cancelled;
     if (this.#cancels !== cancels) return this.#state;
     await this.#session.send({
-      ...{ type: 'UserInput', text, mode: 'steer' },
+      type: 'UserInput',
+      text,
+      mode: 'steer',
       ...(images.length === 0 ? {} : { images }),
     });
     return this.#session.idle();

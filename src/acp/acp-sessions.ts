@@ -46,7 +46,9 @@ const isListed = (info: SessionInfo, workspace: string | null): boolean =>
   (workspace === null || info.workspace === workspace);
 
 const listed = ({ sessionId, workspace, title, changedAt }: SessionInfo): ListedSession => ({
-  ...{ sessionId, cwd: workspace, title },
+  sessionId,
+  cwd: workspace,
+  title,
   updatedAt: new Date(changedAt).toISOString(),
 });
 

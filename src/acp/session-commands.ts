@@ -8,7 +8,8 @@ export const availableCommands = (
   { choices }: EditorPrompts,
 ): AvailableCommand[] => [
   ...commands.map(({ name, description, hint }) => ({
-    ...{ name, description },
+    name,
+    description,
     ...(hint === null ? {} : { input: { hint } }),
   })),
   ...choices.map(({ text, about }) => ({ name: text, description: about, input: { hint: 'words' } })),

@@ -226,8 +226,14 @@ export const createAgent = (options: AgentOptions): Agent => {
       const all = [...moreTools, ...own];
       const from = startedBy === null ? 'user' : 'task';
       return equip(models, {
-        ...{ tools, moreTools: all, passEnvironment, redactor, sessionId, workspace },
-        ...{ hooks, startedBy: from },
+        tools,
+        moreTools: all,
+        passEnvironment,
+        redactor,
+        sessionId,
+        workspace,
+        hooks,
+        startedBy: from,
       });
     },
     newSessionId: () => newSessionId(clock),

@@ -39,7 +39,11 @@ export const equip = async (
     hooks.length === 0
       ? null
       : (await import('../user-hooks/session-hooks.js')).createSessionHooks(hooks, {
-          ...{ workspace, environment, sandbox, sessionId, startedBy },
+          workspace,
+          environment,
+          sandbox,
+          sessionId,
+          startedBy,
         });
   const own = tools ?? builtin?.builtinTools({ environment, sandbox }) ?? [];
   return {

@@ -1,6 +1,6 @@
 import type { Preset } from '../agent/policy/preset-rules.js';
 import type { SandboxLevel, Settings } from '../agent/settings.js';
-import type { SandboxProbe } from '../sandbox/command-sandbox.js';
+import type { SandboxProbe } from '../sandbox/sandbox-probe.js';
 import { probeSandbox } from '../sandbox/session/session-sandbox.js';
 
 /** Chooses the sandbox level of a session's commands, and whether formatters run. */

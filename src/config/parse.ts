@@ -117,7 +117,10 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
     else wrong.push({ line, tell: () => `${key} ${checked.why}.${isTable(raw) ? tableAdvice(key) : ''}` });
   }
   return {
-    ...{ values, rules: ruled.rules, mcpServers: connected.servers, hooks: hooked.hooks },
+    values,
+    rules: ruled.rules,
+    mcpServers: connected.servers,
+    hooks: hooked.hooks,
     faults: firstFaults(wrong),
   };
 };

@@ -112,8 +112,14 @@ const snapshotsOf = <M extends MachineTypes>(
     );
   const { sessionId } = header;
   return writeSnapshots({
-    ...{ ...plan, path, sessionId, fd: handle.fd, machine: fold.machine },
-    ...{ isAllowed, past, written },
+    ...plan,
+    path,
+    sessionId,
+    fd: handle.fd,
+    machine: fold.machine,
+    isAllowed,
+    past,
+    written,
   });
 };
 

@@ -121,7 +121,9 @@ export const startLauncher = (options: LauncherOptions): LauncherProcess => {
   ];
   const start = options.closingOthers(SYSTEM_SHELL, words, ORDERS);
   const child = startProgram(start.program, start.words, {
-    ...{ cwd: folder, env: {}, detached: true },
+    cwd: folder,
+    env: {},
+    detached: true,
     stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
   });
   child.unref();

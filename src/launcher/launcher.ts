@@ -152,7 +152,8 @@ class Pool implements Launcher {
       if (isClose) setImmediate(() => this.#parkAhead(enclosure)).unref();
       const { ended } = command;
       return {
-        ...{ process, ended },
+        process,
+        ended,
         go: (shellCommand, folder, order, to) =>
           command.go({ ...startOf(enclosure, shellCommand, folder), order }, to),
         cancelled: () => command.cancelled(),

@@ -96,7 +96,9 @@ export const openLoopbackServer = async ({
     const { method = 'GET' } = incoming;
     const headers = Object.entries(incoming.headers).map(([name, value]) => [name, String(value)] as const);
     const request = new Request(`http://127.0.0.1:${bound}${PATH}`, {
-      ...{ method, headers: Object.fromEntries(headers), signal: gone.signal },
+      method,
+      headers: Object.fromEntries(headers),
+      signal: gone.signal,
       ...(body.length === 0 ? {} : { body: new Uint8Array(body) }),
     });
     await send(await handler.fetch(request), outgoing);

@@ -87,7 +87,9 @@ const runPrompt = async (
   if ((workspace === null) === (sessionId === null))
     return say('Give either workspace, for a new session, or sessionId, to continue one.', true);
   const session = await host.open({
-    ...{ workspace, resume: sessionId, watcher: progressOf(context) },
+    workspace,
+    resume: sessionId,
+    watcher: progressOf(context),
     preset: preset ?? (sessionId === null ? 'plan' : null),
   });
   try {

@@ -185,7 +185,11 @@ class ServerConnection implements Connection {
     let live: LiveServer | null = null;
     const connected = await attempt(() =>
       connectServer(expanded.server, {
-        ...{ environment, workspace, stateFolder, log, onTools },
+        environment,
+        workspace,
+        stateFolder,
+        log,
+        onTools,
         signal: AbortSignal.any([late, this.#closing.signal]),
         onOffersChanged: () => void (live === null ? undefined : this.#learnOffers(live)),
         onQuestion: (message) => this.#options.onQuestion?.(redactor.clean(message)),

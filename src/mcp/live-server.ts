@@ -77,7 +77,8 @@ const stdioTransport = (
 ): StdioTransport =>
   new StdioTransport({
     prepare: () => prepareServer(server, { environment, workspace }),
-    ...{ log, signal },
+    log,
+    signal,
     parse: (line) => deserializeMessage(line),
   });
 

@@ -41,7 +41,11 @@ export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
       return new Response(await response.text(), { status, statusText, headers: given });
     }
     const answer = {
-      ...{ ok, status, statusText, headers, url: String(url) },
+      ok,
+      status,
+      statusText,
+      headers,
+      url: String(url),
       get body() {
         return bodyOf(response.body);
       },

@@ -77,7 +77,9 @@ const prepareFenced = async (
   const sandbox = await sandboxes.of(workspace);
   try {
     const prepared = await sandbox.prepare({
-      ...{ level, environment: given, program: SYSTEM_SHELL },
+      level,
+      environment: given,
+      program: SYSTEM_SHELL,
       words: [...words, program, ...server.args],
     });
     return {

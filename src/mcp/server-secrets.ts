@@ -82,7 +82,8 @@ export const secretsByName = (
   const secretsOf = (server: McpServer): readonly SecretValue[] => [
     ...secretsOfServer(server, environment),
     ...(server.kind === 'http' ? loginSecrets(stateFolder, server) : []).map((value) => ({
-      ...{ name: `${server.name}.login`, value },
+      name: `${server.name}.login`,
+      value,
     })),
   ];
   for (const { name, value } of servers.flatMap(secretsOf)) {

@@ -60,7 +60,9 @@ export class StdioTransport implements Transport {
     }
     const { program, words, folder, environment, descriptors } = prepared;
     const child = startProgram(program, words, {
-      ...{ cwd: folder, env: environment, detached: true },
+      cwd: folder,
+      env: environment,
+      detached: true,
       stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
     });
     prepared.started();

@@ -129,7 +129,12 @@ const connect = async (
   const found = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
   if (found.kind !== 'ok') return unanswered(provider, name, found);
   const model = adapters[provider.wire]({
-    ...{ modelId, name, ...apiKey, fetch, summaries, facts: found.facts },
+    modelId,
+    name,
+    ...apiKey,
+    fetch,
+    summaries,
+    facts: found.facts,
     providerName: title,
     baseUrl: found.baseUrl,
     keyVariable: keyVariables[0],

@@ -12,7 +12,10 @@ export const openBrowser = (address: string, environment: ProcessEnvironment, wo
   const opener = searchPrograms({ environment, workspace }).find(isMac ? 'open' : 'xdg-open');
   if (opener === null) return;
   const child = startProgram(opener, [address], {
-    ...{ cwd: '/', env: { ...environment }, detached: true, stdio: 'ignore' },
+    cwd: '/',
+    env: { ...environment },
+    detached: true,
+    stdio: 'ignore',
   });
   child.once('error', () => undefined); // the address stands in the terminal
   child.unref();

@@ -35,7 +35,10 @@ export const bootId = (): string => orEmpty(() => readFileSync('/proc/sys/kernel
 export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
 
 export const identifyProcess = (pid: number = process.pid): ProcessIdentity => ({
-  ...{ pid, started: statOf(pid).started, bootId: bootId(), pids: pidNamespace() },
+  pid,
+  started: statOf(pid).started,
+  bootId: bootId(),
+  pids: pidNamespace(),
 });
 
 const isKnown = (pid: number): boolean => {

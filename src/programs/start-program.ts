@@ -115,7 +115,9 @@ export const askProgram = (
 ): Promise<ProgramAnswer | null> =>
   new Promise((resolve) => {
     const options = {
-      ...{ encoding: 'utf8' as const, env: withPath(environment, searchPath), timeout: timeoutMs },
+      encoding: 'utf8' as const,
+      env: withPath(environment, searchPath),
+      timeout: timeoutMs,
       ...(folder === undefined ? {} : { cwd: folder }),
     };
     execFile(program, words, options, (error, output, errors) => {
@@ -133,7 +135,9 @@ export const askProgramSync = (
   { environment, searchPath, folder }: AskProgramOptions,
 ): ProgramAnswer | null => {
   const ran = spawnSync(program, words, {
-    ...{ encoding: 'utf8', env: withPath(environment, searchPath), shell: false },
+    encoding: 'utf8',
+    env: withPath(environment, searchPath),
+    shell: false,
     ...(folder === undefined ? {} : { cwd: folder }),
   });
   if (ran.error !== undefined) return null;

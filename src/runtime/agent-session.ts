@@ -178,7 +178,11 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     };
     if (!wasClosed) change();
     const resumed = this.submit(
-      { ...{ type: 'Resumed', epoch }, ...(stoppedAt === null ? {} : { stoppedAt }) },
+      {
+        type: 'Resumed',
+        epoch,
+        ...(stoppedAt === null ? {} : { stoppedAt }),
+      },
       ({ state }, accepted) => {
         if (accepted) this.#recover(state, past);
       },

@@ -39,15 +39,7 @@ import { type SessionView, unfitWorkspace, viewSession } from './session/visible
 import { commandFilter } from './system-calls/command-system-calls.js';
 import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
 
-export type { SandboxProbe } from './sandbox-probe.js';
 export { SandboxRefusal } from './sandbox-refusal.js';
-export type {
-  CommandSandbox,
-  CommandSandboxOptions,
-  CommandSpec,
-  PreparedCommand,
-  WaitingCommand,
-} from './sandboxed-command.js';
 
 /**
  * Starts commands, fenced or not. There is no other way to start one.
@@ -155,12 +147,12 @@ class Sandbox implements CommandSandbox {
     const { workspace, outlives = false } = this.#options;
     const start = openStart({ program, words }, bashFor(this.#options), canBeGuarded && !outlives);
     return {
-      ...{ ...start, folder: workspace, descriptors: [], started: () => undefined },
+      ...start,
+      folder: workspace,
+      descriptors: [],
+      started: () => undefined,
       environment: this.#openVariables(environment),
-      finish: async () => {
-        this.#workspace.accept();
-        return [];
-      },
+      finish: () => this.#acceptChanges(),
     };
   }
 
@@ -182,7 +174,10 @@ class Sandbox implements CommandSandbox {
     }
     const { process, ended, cancelled } = taken;
     return {
-      ...{ process, ended, cancelled, finish: plan.finish },
+      process,
+      ended,
+      cancelled,
+      finish: plan.finish,
       go: (due, to) => taken.go(command, this.#options.workspace, { due, record }, to),
     };
   }
@@ -197,11 +192,14 @@ class Sandbox implements CommandSandbox {
     return {
       fence: { setsid },
       environment: variables,
-      finish: async () => {
-        this.#workspace.accept();
-        return [];
-      },
+      finish: () => this.#acceptChanges(),
     };
+  }
+
+  /** The end of a command without a fence: no protected file was kept from it, so there is nothing to tell. */
+  async #acceptChanges(): Promise<readonly string[]> {
+    this.#workspace.accept();
+    return [];
   }
 
   #openVariables(environment: ProcessEnvironment): Readonly<Record<string, string>> {
@@ -216,7 +214,12 @@ class Sandbox implements CommandSandbox {
     const start = closingOthers({ program: bwrap, words }, FILTER_DESCRIPTOR, bashFor(this.#options));
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     return {
-      ...{ ...start, folder: this.#options.workspace, descriptors, environment, finish, isGuarded: false },
+      ...start,
+      folder: this.#options.workspace,
+      descriptors,
+      environment,
+      finish,
+      isGuarded: false,
       started: () => {
         for (const descriptor of descriptors) closeSync(descriptor);
       },
@@ -231,7 +234,8 @@ class Sandbox implements CommandSandbox {
     if (copier === null) return null;
     this.#launcher ??= createLauncher({
       folder: commandsFolder(this.#options.sessionFolder),
-      ...{ copier, outlives: this.#options.outlives ?? false },
+      copier,
+      outlives: this.#options.outlives ?? false,
       closingOthers: (program, words, last) =>
         closingOthers({ program, words }, last, bashFor(this.#options)),
     });
@@ -242,15 +246,8 @@ class Sandbox implements CommandSandbox {
     const probed = await this.#ask();
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
     this.#refuseIfClosed();
-    const {
-      workspace,
-      environment,
-      sessionFolder,
-      viewHost,
-      hidden = [],
-      passEnvironment = [],
-    } = this.#options;
-    this.#view ??= viewSession({ workspace, environment, sessionFolder, hidden, viewHost });
+    const { workspace, environment, hidden = [], passEnvironment = [] } = this.#options;
+    this.#view ??= viewSession({ ...this.#options, hidden });
     const view = await this.#view;
     this.#refuseIfClosed();
     const bwrap = findFor(this.#options, 'bwrap');

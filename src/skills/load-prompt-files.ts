@@ -117,7 +117,9 @@ const loadPromptFile = async (file: string, place: PromptPlace): Promise<LoadedF
 };
 
 const tooMany = ({ folder }: PromptPlace): PromptFault => ({
-  ...{ file: folder, line: null, weight: 'skipped' },
+  file: folder,
+  line: null,
+  weight: 'skipped',
   text: `a project has at most ${PROJECT_FILES_MAX} skills and commands; the others are not read`,
 });
 

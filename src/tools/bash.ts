@@ -108,7 +108,12 @@ const startWith = (
     sandbox: () => shell.sandbox.of(workspace),
     ownEnvironment: shell.environment,
     environment: shell.variables(workspace, command, marker),
-    ...{ program: PROGRAM, level, command, workspace, deadlineMs, progress },
+    program: PROGRAM,
+    level,
+    command,
+    workspace,
+    deadlineMs,
+    progress,
     record: { call: callKey(context), marker, job },
   });
   return { running, level, workspace, home: shell.environment.HOME ?? '' };

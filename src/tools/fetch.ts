@@ -175,13 +175,11 @@ export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup
       const anySignal = AbortSignal.any([signal, force]);
       try {
         const page = await follow(url, hosts, {
-          ...{
-            headers: HEADERS,
-            bytesMax: BYTES_MAX,
-            environment,
-            ...(lookup === undefined ? {} : { lookup }),
-            signal: anySignal,
-          },
+          headers: HEADERS,
+          bytesMax: BYTES_MAX,
+          environment,
+          ...(lookup === undefined ? {} : { lookup }),
+          signal: anySignal,
         });
         return typeof page === 'string' ? failed(page) : await describe(page);
       } catch (error) {

@@ -75,8 +75,17 @@ export const runHookProgram = async (
   const running = runProgram({
     // bubblewrap, the shell or the program that was found above
     program: prepared.program as ProgramPath,
-    ...{ words, environment, folder, descriptors, title: 'it', input, leftOpenMs: LEFT_OPEN_MS },
-    ...{ bytesMax: OUTPUT_BYTES_MAX, atMax: 'fail', deadlineMs: hook.timeoutMs, signal },
+    words,
+    environment,
+    folder,
+    descriptors,
+    title: 'it',
+    input,
+    leftOpenMs: LEFT_OPEN_MS,
+    bytesMax: OUTPUT_BYTES_MAX,
+    atMax: 'fail',
+    deadlineMs: hook.timeoutMs,
+    signal,
   });
   prepared.started();
   try {

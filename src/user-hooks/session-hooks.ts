@@ -161,7 +161,10 @@ export const createSessionHooks = (
   ): Promise<HookVerdict> => {
     const { sessionId, workspace } = place;
     const input = {
-      ...{ hook_event_name: moment, hook: hook.name, session_id: sessionId, cwd: workspace },
+      hook_event_name: moment,
+      hook: hook.name,
+      session_id: sessionId,
+      cwd: workspace,
       ...facts,
     };
     try {

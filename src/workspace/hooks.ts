@@ -52,7 +52,8 @@ export const createHooks = ({ environment, formatterMs, sandbox }: HooksNeeds): 
     }
   };
   const formatters = new Autoformatters({
-    ...{ environment, committed },
+    environment,
+    committed,
     sandbox: sandbox ?? createSessionSandbox({ environment }),
     ...(formatterMs === undefined ? {} : { runMs: formatterMs }),
   });

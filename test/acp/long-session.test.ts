@@ -29,7 +29,8 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   const { client, workspace, model, folder } = await makeStage(context, replies);
   writeFileSync(path.join(workspace, 'a.txt'), 'line\n'.repeat(CALLS));
   const { session } = await openFromFlags({ model, workspace, preset: 'auto' }, 'terminal', {
-    ...{ warn, configured: false },
+    warn,
+    configured: false,
   });
   for (let turn = 1; turn <= TURNS; turn++) await session.prompt(`turn ${turn}`);
   await session.close();

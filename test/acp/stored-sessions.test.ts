@@ -55,7 +55,8 @@ test('a session of the terminal loads whole, and one of the editor opens in the 
   client.expectNoFault();
   await leave();
   const again = await openFromFlags({ workspace }, 'terminal', {
-    ...{ warn, configured: false },
+    warn,
+    configured: false,
     resume: session.id,
   });
   const messages = messagesOf((await again.session.state()).session.conversation);

@@ -192,7 +192,10 @@ export const hookDone =
     changedFiles: [],
     dirty: false,
     note: '',
-    ...{ warning: '', proceed: true, usage: null, ...found },
+    warning: '',
+    proceed: true,
+    usage: null,
+    ...found,
   });
 
 export const commits = (count: number): On<'HookCompleted'>['commits'] =>
@@ -206,7 +209,9 @@ export const hookFails =
 export const prepares =
   (hookId?: string): Given =>
   (state) => ({
-    ...{ type: 'HookPrepared', at: NOW, hookId: hookId ?? hookOf(state) },
+    type: 'HookPrepared',
+    at: NOW,
+    hookId: hookId ?? hookOf(state),
     effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
   });
 
@@ -240,7 +245,6 @@ export const timeIsUp: Given = (state) => ({
 });
 
 // ---- Events of the user ----
-
 export const begin: Event = { type: 'Start', at: NOW };
 export const input = (text: string): Event => ({ type: 'UserInput', at: NOW, text, mode: 'steer' });
 export const followUp = (text: string): Event => ({ type: 'UserInput', at: NOW, text, mode: 'followUp' });
@@ -276,23 +280,21 @@ export const unqueue =
     items: state.session.queue.filter((item) => !texts.includes(item.text)),
   });
 
-export const allows =
-  (callId: string, scope: On<'ApprovalAnswered'>['scope'] = 'once', batchId?: string): Given =>
+type Answer = On<'ApprovalAnswered'>['answer'];
+type Scope = On<'ApprovalAnswered'>['scope'];
+
+const answers =
+  (callId: string, answer: Answer, scope: Scope, batchId?: string): Given =>
   (state) => ({
     type: 'ApprovalAnswered',
     at: NOW,
     batchId: batchId ?? batchOf(state),
     callId,
-    answer: { kind: 'allow' },
+    answer,
     scope,
   });
-export const denies =
-  (callId: string, reason = 'not this file'): Given =>
-  (state) => ({
-    type: 'ApprovalAnswered',
-    at: NOW,
-    batchId: batchOf(state),
-    callId,
-    answer: { kind: 'deny', reason },
-    scope: 'once',
-  });
+
+export const allows = (callId: string, scope: Scope = 'once', batchId?: string): Given =>
+  answers(callId, { kind: 'allow' }, scope, batchId);
+export const denies = (callId: string, reason = 'not this file'): Given =>
+  answers(callId, { kind: 'deny', reason }, 'once');

@@ -16,7 +16,10 @@ const call = (server = 'github', tool = 'get_issue'): JudgedCall => ({
 type McpRule = Extract<WrittenRule, { kind: 'mcp' }>;
 
 const written = (decision: WrittenRule['decision'], pattern: string): McpRule => ({
-  ...{ kind: 'mcp', decision, pattern, origin: 'config.toml:1' },
+  kind: 'mcp',
+  decision,
+  pattern,
+  origin: 'config.toml:1',
 });
 
 type Row = readonly [preset: Preset, rules: readonly McpRule[], says: string, headless?: string];

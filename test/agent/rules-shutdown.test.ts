@@ -15,7 +15,8 @@ const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
 const shutdownWith = (
   ends: readonly (readonly [callId: string, outcome: CallOutcome, batchId?: string])[],
 ): Event => ({
-  ...{ type: 'ShutdownRequested', at: g.NOW },
+  type: 'ShutdownRequested',
+  at: g.NOW,
   outcomes: ends.map(([callId, outcome, batchId = 'batch-1']) => ({ batchId, callId, outcome })),
 });
 const STOPPED = /stopped while running.*effects unknown/i;

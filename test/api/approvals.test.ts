@@ -168,7 +168,10 @@ test('a session that was closed while it asked asks again when it is resumed', a
   assert.equal((await turn).ok, false);
   const events: string[] = [];
   const again = await openSession({
-    ...{ journals, model, workspace, tools },
+    journals,
+    model,
+    workspace,
+    tools,
     resume: session.id,
     onApproval: () => 'allow',
     watcher: ({ event }) => {

@@ -43,8 +43,16 @@ const session = (
   };
   const settings = { ...settingsFrom('auto'), hooks: 'never' as const, workspace, model };
   const header: Header = {
-    ...{ version: 1, sessionId, createdAt: 0, workspace, parent, machine: 'm', settings },
-    ...{ instructions: 'i', tools: 't', prices: null },
+    version: 1,
+    sessionId,
+    createdAt: 0,
+    workspace,
+    parent,
+    machine: 'm',
+    settings,
+    instructions: 'i',
+    tools: 't',
+    prices: null,
   };
   return { header, entries: entries(), blob: async (sha256) => blobs[sha256] };
 };

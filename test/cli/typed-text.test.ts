@@ -48,8 +48,12 @@ const openStage = () => {
   let drawn: readonly string[] = [];
   let state: State = initialState(
     settingsOf({
-      ...{ queueOnCancel: 'restore', rules: presetRules.careful, hooks: 'never' },
-      ...{ windowTokens: 3_000, maxRetries: 1, emptyRetries: 1 },
+      queueOnCancel: 'restore',
+      rules: presetRules.careful,
+      hooks: 'never',
+      windowTokens: 3_000,
+      maxRetries: 1,
+      emptyRetries: 1,
     }),
   );
   const area: LiveArea = {

@@ -27,13 +27,24 @@ enabled = false
   assert.deepEqual(mcpServers, [
     {
       ...common,
-      ...{ name: 'github', kind: 'stdio', command: 'npx', args: ['-y', 'github-server'], cwd: null },
-      ...{ env: { TOKEN: `\${GITHUB_TOKEN}` }, timeoutMs: 1_500, tools: ['get_*'] },
-      ...{ required: true, protocol: 'legacy' },
+      name: 'github',
+      kind: 'stdio',
+      command: 'npx',
+      args: ['-y', 'github-server'],
+      cwd: null,
+      env: { TOKEN: `\${GITHUB_TOKEN}` },
+      timeoutMs: 1_500,
+      tools: ['get_*'],
+      required: true,
+      protocol: 'legacy',
     },
     {
       ...common,
-      ...{ name: 'docs', kind: 'http', url: 'https://docs.example/mcp', enabled: false, protocol: 'auto' },
+      name: 'docs',
+      kind: 'http',
+      url: 'https://docs.example/mcp',
+      enabled: false,
+      protocol: 'auto',
       headers: { Authorization: `Bearer \${T}` },
     },
   ]);

@@ -13,12 +13,24 @@ test('a hook is read with what it leaves out', () => {
   assert.deepEqual(faults, []);
   assert.deepEqual(hooks, [
     {
-      ...{ name: 'one', on: ['turn-end'], tools: null, command: 'true', timeoutMs: 30_000 },
-      ...{ sandbox: null, onFailure: null, enabled: true },
+      name: 'one',
+      on: ['turn-end'],
+      tools: null,
+      command: 'true',
+      timeoutMs: 30_000,
+      sandbox: null,
+      onFailure: null,
+      enabled: true,
     },
     {
-      ...{ name: 'two', on: ['before-tool', 'ask-user'], tools: ['bash'], command: ['node', 'a.mjs'] },
-      ...{ timeoutMs: 500, sandbox: 'read-only', onFailure: 'allow', enabled: false },
+      name: 'two',
+      on: ['before-tool', 'ask-user'],
+      tools: ['bash'],
+      command: ['node', 'a.mjs'],
+      timeoutMs: 500,
+      sandbox: 'read-only',
+      onFailure: 'allow',
+      enabled: false,
     },
   ]);
 });

@@ -18,7 +18,12 @@ const event = (type: string, rest: object): string =>
 const REPLY = [
   event('message_start', {
     message: {
-      ...{ id: 'm', type: 'message', role: 'assistant', model: 'x', content: [], stop_reason: null },
+      id: 'm',
+      type: 'message',
+      role: 'assistant',
+      model: 'x',
+      content: [],
+      stop_reason: null,
       usage: { input_tokens: 1, output_tokens: 1 },
     },
   }),

@@ -21,7 +21,9 @@ const connect = (t: TestContext, place: Place, protocol: string): Connection => 
   );
   const table = { command: process.execPath, args: [bin, 'mcp', 'serve'], env, protocol };
   const connection = createConnection(settingsOf<McpServer & { kind: 'stdio' }>('pawl', table), {
-    ...{ environment: process.env, workspace: place.workspace, stateFolder: place.folder },
+    environment: process.env,
+    workspace: place.workspace,
+    stateFolder: place.folder,
   });
   atEnd(t, () => connection.close());
   return connection;
@@ -89,7 +91,8 @@ test('over HTTP another agent is served with the token, and an interrupt ends wh
     done,
   ]);
   const served = spawn(process.execPath, [bin, 'mcp', 'serve', '--http'], {
-    ...{ env: { ...place.environment }, stdio: ['ignore', 'ignore', 'pipe'] },
+    env: { ...place.environment },
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   atEnd(t, () => void served.kill('SIGKILL'));
   const exit = once(served, 'exit');
@@ -102,7 +105,9 @@ test('over HTTP another agent is served with the token, and an interrupt ends wh
   const connection = createConnection(
     settingsOf<McpServer>('pawl', { url, headers: { Authorization: token } }),
     {
-      ...{ environment: process.env, workspace: place.workspace, stateFolder: place.folder },
+      environment: process.env,
+      workspace: place.workspace,
+      stateFolder: place.folder,
     },
   );
   atEnd(t, () => connection.close());

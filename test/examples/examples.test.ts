@@ -56,7 +56,9 @@ const run = (file: string) => {
     const { NODE_TEST_CONTEXT: _, ...environment } = process.env; // its output would become a report
     const program = path.join(project, file.replace(/\.ts$/, '.mjs'));
     const { status, stdout, stderr } = spawnSync(process.execPath, [program], {
-      ...{ cwd: root, encoding: 'utf8', env: { ...environment, TMPDIR: temporary } },
+      cwd: root,
+      encoding: 'utf8',
+      env: { ...environment, TMPDIR: temporary },
     });
     return { status, stdout, stderr, left: readdirSync(temporary) };
   } finally {

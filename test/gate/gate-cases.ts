@@ -30,7 +30,10 @@ export const GATE_HOOK: CommandHook = {
 type Decisions = GateCase['decisions'];
 
 const all = (decision: GateDecision): Decisions => ({
-  ...{ plan: decision, careful: decision, auto: decision, ci: decision },
+  plan: decision,
+  careful: decision,
+  auto: decision,
+  ci: decision,
 });
 const ALLOWED = all('allowed');
 const REFUSED = all('refused');

@@ -68,7 +68,8 @@ test('launcher: words and variables arrive as they are, and what is secret is wr
   for (const text of texts) {
     const environment = { PATH: '/usr/bin:/bin', SHOWN: text, SECRET: `secret-4711${text}` };
     const { output } = await place.run('printf "%s|%s|" "$SHOWN" "$SECRET"; printf %s "$1"', {
-      ...{ environment, unwritten: ['SECRET'] },
+      environment,
+      unwritten: ['SECRET'],
       words: ['-c', 'printf "%s|%s|" "$SHOWN" "$SECRET"; printf %s "$1"', 'bash', text],
     });
     assert.equal(output, `${text}|secret-4711${text}|${text}`);

@@ -42,7 +42,9 @@ const fenceOf = (): CommandFence => ({
 });
 
 export const shell = (script: string, more: Partial<ShellCommand> = {}): ShellCommand => ({
-  ...{ program: '/bin/bash', words: ['-c', script], unwritten: [] },
+  program: '/bin/bash',
+  words: ['-c', script],
+  unwritten: [],
   environment: { PATH: '/usr/bin:/bin' },
   ...more,
 });
@@ -72,7 +74,8 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
   const folder = path.join(top, 'commands');
   const fence = fenceOf();
   const launcher = createLauncher({
-    ...{ folder, copier: programOf('dd') },
+    folder,
+    copier: programOf('dd'),
     closingOthers: (program, words, last) => closingOthers({ program, words }, last, systemBash()),
     ...options,
   });
@@ -81,7 +84,9 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
     await until('nothing of it runs', () => processesWith(folder).length === 0);
   });
   return {
-    ...{ launcher, folder, fence },
+    launcher,
+    folder,
+    fence,
     async run(script, more) {
       const taken = await launcher.take(fence);
       if (taken === null) throw new Error('no command can be had');

@@ -26,8 +26,14 @@ describe('what is known of a built machine', () => {
 
   it('are its edges, states and events, from which the pictures are made', () => {
     assert.deepEqual(machine.edges[0], {
-      ...{ id: 'Closed/Push/0', from: 'Closed', event: 'Push', when: 'isStrong', to: 'Open' },
-      ...{ as: 'hard', then: 'bend', kind: 'go' },
+      id: 'Closed/Push/0',
+      from: 'Closed',
+      event: 'Push',
+      when: 'isStrong',
+      to: 'Open',
+      as: 'hard',
+      then: 'bend',
+      kind: 'go',
     });
     assert.deepEqual(Object.keys(machine.states), ['Closed', 'Open', 'Broken', 'Locked']);
     assert.equal(machine.states.Closed, 'shut, but not locked');

@@ -81,8 +81,14 @@ export const codeSource = (replies: readonly string[]) => {
 };
 
 export const codeContext = (patch: Partial<CodeContext> = {}): CodeContext => ({
-  ...{ iteration: 0, maxIterations: 30, depth: 0, maxDepth: 1 },
-  ...{ lastCompletion: null, finalAnswer: null, history: [], ...patch },
+  iteration: 0,
+  maxIterations: 30,
+  depth: 0,
+  maxDepth: 1,
+  lastCompletion: null,
+  finalAnswer: null,
+  history: [],
+  ...patch,
 });
 
 // ---- Tools mode ----
@@ -151,5 +157,10 @@ export const toolsSource = (replies: readonly Reply[], stopAt = Number.POSITIVE_
 };
 
 export const toolsContext = (patch: Partial<ToolsContext> = {}): ToolsContext => ({
-  ...{ iteration: 0, maxIterations: 10, openCalls: 0, lastResponse: null, policyStop: false, ...patch },
+  iteration: 0,
+  maxIterations: 10,
+  openCalls: 0,
+  lastResponse: null,
+  policyStop: false,
+  ...patch,
 });

@@ -15,7 +15,8 @@ const TOKEN = 'a-token-of-the-test';
 const open = async (t: TestContext) => {
   const seen = { calls: 0, cancelled: 0 };
   const server = await openLoopbackServer({
-    ...{ port: 0, token: TOKEN },
+    port: 0,
+    token: TOKEN,
     create() {
       const mcp = new McpServer({ name: 'test', version: '1' });
       mcp.registerTool('act', { inputSchema: anyInput() }, async () => {
@@ -37,7 +38,9 @@ const open = async (t: TestContext) => {
   atEnd(t, () => server.close());
   const connect = (protocol: string) => {
     const settings = settingsOf<ReturnType<typeof settingsOf>>('web', {
-      ...{ url: server.url, protocol, headers: { Authorization: `Bearer ${TOKEN}` } },
+      url: server.url,
+      protocol,
+      headers: { Authorization: `Bearer ${TOKEN}` },
     });
     const place = { environment: {}, workspace: '/', stateFolder: temporaryFolder(t, 'loopback-state') };
     const connection = createConnection(settings, place);

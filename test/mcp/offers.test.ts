@@ -111,7 +111,10 @@ test('floods of names are cut, and addresses that no mention can hold are left o
 });
 
 const twoArguments = {
-  ...{ server: 's', name: 'p', declaredName: 'mcp__s__p', description: '' },
+  server: 's',
+  name: 'p',
+  declaredName: 'mcp__s__p',
+  description: '',
   arguments: [
     { name: 'a', required: true },
     { name: 'b', required: false },
@@ -152,7 +155,10 @@ test('a question of a server is declined with one line, and counted', async (t) 
      });`,
   );
   const server = settingsOf<McpServer & { kind: 'stdio' }>('odd', {
-    ...{ command: process.execPath, args: [script], env: { A_TOKEN: TOKEN }, required: true },
+    command: process.execPath,
+    args: [script],
+    env: { A_TOKEN: TOKEN },
+    required: true,
   });
   const { session, tool, warnings } = await openSession(t, placeIn(t), [server]);
   for (let calls = 0; calls < 3; calls++)

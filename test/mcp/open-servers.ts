@@ -34,7 +34,11 @@ export const openSession = async (
   const warnings: string[] = [];
   const waiting: (() => void)[] = [];
   const session = await openServers({
-    ...{ servers, environment: { PATH: process.env.PATH }, whyNot: async () => null, ...place, ...more },
+    servers,
+    environment: { PATH: process.env.PATH },
+    whyNot: async () => null,
+    ...place,
+    ...more,
     redactor: createRedactor(servers.flatMap((server) => secretsOfServer(server, more.environment ?? {}))),
     warn(text) {
       warnings.push(text);

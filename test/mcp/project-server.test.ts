@@ -81,7 +81,9 @@ const makeStage = async (context: TestContext, searchPath = process.env.PATH) =>
   const port = await listen(context);
   const environment = {
     PATH: searchPath,
-    ...{ HOME: home, XDG_STATE_HOME: stateFolder, PAWL_TEST_SECRET: 'token' },
+    HOME: home,
+    XDG_STATE_HOME: stateFolder,
+    PAWL_TEST_SECRET: 'token',
   };
   const files = {
     reads: [path.join(workspace, 'a.txt'), path.join(home, '.ssh', 'id_rsa'), path.join(top, 'beside')],

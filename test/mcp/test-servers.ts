@@ -77,7 +77,9 @@ export const httpServer = async (
     const { method = 'GET' } = incoming;
     const response = await handler.fetch(
       new Request(`http://${incoming.headers.host}${incoming.url}`, {
-        ...{ method, headers: Object.fromEntries(headers), signal: abort.signal },
+        method,
+        headers: Object.fromEntries(headers),
+        signal: abort.signal,
         ...(body === '' ? {} : { body }),
       }),
     );

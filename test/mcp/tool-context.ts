@@ -19,7 +19,11 @@ export const testContext = (signal: AbortSignal = new AbortController().signal):
     get: async (key) => kept.get(key),
   };
   return {
-    ...{ workspace: '/', callId: 'c1', batchId: 'b1', paths: [], hosts: [] },
+    workspace: '/',
+    callId: 'c1',
+    batchId: 'b1',
+    paths: [],
+    hosts: [],
     sandbox: levelOfCall('workspace', undefined),
     signal,
     force: new AbortController().signal,
@@ -27,6 +31,8 @@ export const testContext = (signal: AbortSignal = new AbortController().signal):
     jobs: createJobs(),
     left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
     progress: (text) => void shown.push(text),
-    ...{ blobs, shown, kept },
+    blobs,
+    shown,
+    kept,
   };
 };

@@ -123,7 +123,9 @@ test('tools are sorted by name, and of two with the same name for the model the 
 
 test('a thousand tools of one name are one tool, and equal names of two servers are few lines', () => {
   const remote = Array.from({ length: 1_000 }, (_, index) => ({
-    ...{ name: 'act', description: `D${index}`, inputSchema: { type: 'object' as const } },
+    name: 'act',
+    description: `D${index}`,
+    inputSchema: { type: 'object' as const },
   }));
   const { tools } = offeredTools(remote);
   assert.deepEqual(

@@ -11,7 +11,10 @@ export const adapterOptions = (
   const provider = providerOfModel(modelId);
   if (provider === undefined) throw new Error(`no provider of ${modelId}`);
   return {
-    ...{ modelId, baseUrl, apiKey: 'key', facts: UNKNOWN },
+    modelId,
+    baseUrl,
+    apiKey: 'key',
+    facts: UNKNOWN,
     name: modelId.slice(provider.name.length + 1),
     providerName: provider.title,
     keyVariable: provider.keyVariables[0],

@@ -87,8 +87,12 @@ for (const [title, jumpMs] of JUMPS) {
         },
       },
       request: { instructions: '', tools: [], messages: [] },
-      ...{ clock: createClock(sources), firstByteMs: 10_000, silenceMs: 10_000 },
-      ...{ onPiece: () => undefined, onLateUsage: () => undefined, onBadUsage: () => undefined },
+      clock: createClock(sources),
+      firstByteMs: 10_000,
+      silenceMs: 10_000,
+      onPiece: () => undefined,
+      onLateUsage: () => undefined,
+      onBadUsage: () => undefined,
     });
     let ending: string | null = null;
     void ended.ended.then(({ type }) => {

@@ -138,7 +138,8 @@ test('after a tool, after a batch and before a request, remarks reach the next r
     tool_calls: [{ tool_name: 'edit', tool_use_id: '1', tool_input: {}, failed: false }],
   });
   assert.deepEqual(told.find(({ moment }) => moment === 'after-tool')?.facts.tool_response, {
-    ...{ status: 'ok', text: 'edited' },
+    status: 'ok',
+    text: 'edited',
   });
   await assertReplays(on, context);
 });

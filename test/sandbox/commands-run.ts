@@ -34,8 +34,16 @@ export const runCommand = async ({
     return await tool.run(
       { command },
       {
-        ...{ workspace, batchId: 'batch', callId: 'call', paths: [workspace], hosts: [], sandbox: level },
-        ...{ signal: never, force: never, files: createFileMemory(), jobs: createJobs() },
+        workspace,
+        batchId: 'batch',
+        callId: 'call',
+        paths: [workspace],
+        hosts: [],
+        sandbox: level,
+        signal: never,
+        force: never,
+        files: createFileMemory(),
+        jobs: createJobs(),
         left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
         blobs: { get: async () => undefined, put: async () => '' },
         progress: () => undefined,

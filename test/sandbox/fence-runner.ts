@@ -3,11 +3,8 @@ import { readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
-import {
-  type CommandSandbox,
-  type CommandSpec,
-  createCommandSandbox,
-} from '../../src/sandbox/command-sandbox.js';
+import { createCommandSandbox } from '../../src/sandbox/command-sandbox.js';
+import type { CommandSandbox, CommandSpec } from '../../src/sandbox/sandboxed-command.js';
 import { shareHostView } from './share-host-view.js';
 
 /**
@@ -75,7 +72,9 @@ const endOf = (child: ChildProcess): Promise<number | null> =>
 const start = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Running> => {
   const prepared = await sandbox.prepare(order);
   const child = spawn(prepared.program, prepared.words, {
-    ...{ cwd: prepared.folder, env: prepared.environment, detached: true },
+    cwd: prepared.folder,
+    env: prepared.environment,
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe', ...prepared.descriptors],
   });
   prepared.started();
@@ -113,7 +112,9 @@ const runStep = async (
 ): Promise<StepEnd> => {
   if ('host' in step) {
     const { status, stdout, stderr } = spawnSync('/bin/bash', ['-c', step.host], {
-      ...{ cwd: scenario.workspace, env: scenario.environment, encoding: 'utf8' },
+      cwd: scenario.workspace,
+      env: scenario.environment,
+      encoding: 'utf8',
       // What this program was started with is passed on, as Node does with what it did not open itself.
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -138,9 +139,13 @@ const changesHost = ({ steps }: Scenario): boolean =>
 const runScenario = async (scenario: Scenario, cacheFolder: string): Promise<ScenarioEnd> => {
   const { name, workspace, environment, sessionFolder, hidden, pass = [] } = scenario;
   const sandbox = createCommandSandbox({
-    ...{ workspace, environment, sessionFolder, hidden },
+    workspace,
+    environment,
+    sessionFolder,
+    hidden,
     ...(changesHost(scenario) ? {} : { viewHost: viewOnce }),
-    ...{ passEnvironment: pass, cacheFolder },
+    passEnvironment: pass,
+    cacheFolder,
   });
   const ends: StepEnd[] = [];
   const held: Running[] = [];

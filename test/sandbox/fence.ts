@@ -105,14 +105,17 @@ const seedHome = (home: string): void => {
 };
 
 const environmentOf = (home: string): Record<string, string> => ({
-  ...{ PATH: `${home}/.cargo/bin:/usr/local/bin:/usr/bin:/bin`, HOME: home, LANG: 'C.UTF-8' },
-  ...{ OPENAI_API_KEY: SEEDED, OLLAMA_API_KEY: SEEDED, GITHUB_TOKEN: SEEDED, AWS_SECRET_ACCESS_KEY: SEEDED },
-  ...{
-    DATABASE_URL: `postgres://me:${SEEDED}@db/x`,
-    SSH_AUTH_SOCK: `/tmp/${SEEDED}`,
-    WHATEVER: SEEDED,
-    NODE_ENV: 'test',
-  },
+  PATH: `${home}/.cargo/bin:/usr/local/bin:/usr/bin:/bin`,
+  HOME: home,
+  LANG: 'C.UTF-8',
+  OPENAI_API_KEY: SEEDED,
+  OLLAMA_API_KEY: SEEDED,
+  GITHUB_TOKEN: SEEDED,
+  AWS_SECRET_ACCESS_KEY: SEEDED,
+  DATABASE_URL: `postgres://me:${SEEDED}@db/x`,
+  SSH_AUTH_SOCK: `/tmp/${SEEDED}`,
+  WHATEVER: SEEDED,
+  NODE_ENV: 'test',
 });
 
 const owned = (folder: string, { uid, gid }: Account): void => {
@@ -133,7 +136,10 @@ const scenarioOf = (one: Case, level: CommandLevel, account: Account, top: strin
   owned(top, account);
   const setup: readonly Step[] = one.setup === undefined ? [] : [{ host: `set -e\n${one.setup}` }];
   return {
-    ...{ name: one.name, workspace: place.workspace, environment, hidden: [path.join(top, 'state')] },
+    name: one.name,
+    workspace: place.workspace,
+    environment,
+    hidden: [path.join(top, 'state')],
     ...(one.pass === undefined ? {} : { pass: one.pass }),
     sessionFolder: path.join(top, 'state/sandbox', `${process.pid}-test`),
     steps: [...setup, ...one.steps(place, level)],
@@ -165,7 +171,11 @@ export const runCases = (runner: string, { cases, level, account }: Order): Ran 
     for (const place of [file, program, top]) chownSync(place, account.uid, account.gid);
     const words = [program, file, String(PORT), path.join(top, 'host.sock')];
     const { stdout, stderr, status } = spawnSync(process.execPath, words, {
-      ...{ encoding: 'utf8', uid: account.uid, gid: account.gid, cwd: top, maxBuffer: 64 * 1024 * 1024 },
+      encoding: 'utf8',
+      uid: account.uid,
+      gid: account.gid,
+      cwd: top,
+      maxBuffer: 64 * 1024 * 1024,
       env: { PATH: '/usr/bin:/bin', HOME: top, SEEDED_IN_PARENT: SEEDED },
     });
     if (status !== 0) throw new Error(`the runner ended with ${status}: ${stderr}`);

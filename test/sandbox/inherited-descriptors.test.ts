@@ -48,12 +48,11 @@ test('a command does not find it, fenced or not', async () => {
   const runner = await buildRunner(folder);
   const command = `for at in /proc/self/fd/*; do echo "$at"; done | wc -l; cat /proc/self/fd/*/secret; true`;
   const scenario = {
-    ...{
-      name: 'descriptors',
-      workspace: folder,
-      environment: { PATH: process.env.PATH, HOME: '/nonexistent' },
-    },
-    ...{ sessionFolder: path.join(folder, 'state/sandbox', `${process.pid}-test`), hidden: [] },
+    name: 'descriptors',
+    workspace: folder,
+    environment: { PATH: process.env.PATH, HOME: '/nonexistent' },
+    sessionFolder: path.join(folder, 'state/sandbox', `${process.pid}-test`),
+    hidden: [],
     steps: [
       { level: 'workspace', command },
       { level: 'off', command },

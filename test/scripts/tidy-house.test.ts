@@ -109,6 +109,11 @@ const shapes: readonly Row[] = [
     then: ['test/a.ts:1 no enum', "test/a.ts:2 no 'any'", "test/a.ts:3 no 'export *'"],
   },
   {
+    title: 'properties are not hidden in a spread literal, which also hides those that a type does not have',
+    given: { 'test/a.ts': 'const b = { c: 1 };\nexport const d = {\n  ...{ e: 1, f: 2 },\n  ...b,\n};\n' },
+    then: ["test/a.ts:3 no '...{ a, b }'"],
+  },
+  {
     title: 'a cast says why it is safe, on its line or right above',
     given: {
       'src/cli/a.ts':

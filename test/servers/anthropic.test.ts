@@ -16,7 +16,10 @@ const assistant = (...content: readonly object[]) => ({ role: 'assistant', conte
 const hi = user(text('hi'));
 const tool = (name: string) => ({ name, input_schema: { type: 'object' } });
 const asked = (...messages: readonly object[]) => ({
-  ...{ model: 'm', max_tokens: 10, stream: true, messages },
+  model: 'm',
+  max_tokens: 10,
+  stream: true,
+  messages,
   tools: [tool('read')],
 });
 const withoutTools = (...messages: readonly object[]) => ({ ...asked(...messages), tools: undefined });

@@ -51,7 +51,10 @@ const anthropic: Wire = {
       },
     ];
     return findAnthropicFault({
-      ...{ model: 'm', max_tokens: 10, stream: true, messages },
+      model: 'm',
+      max_tokens: 10,
+      stream: true,
+      messages,
       ...(place === 'instructions' ? { system: [image] } : {}),
       tools: [{ name: 'read', input_schema: { type: 'object' } }],
     });
@@ -75,7 +78,11 @@ const openai: Wire = {
       { role: 'user', content: [said] },
     ];
     return findOpenAiFault({
-      ...{ model: 'm', stream: true, store: false, max_output_tokens: 10, input },
+      model: 'm',
+      stream: true,
+      store: false,
+      max_output_tokens: 10,
+      input,
       include: ['reasoning.encrypted_content'],
       tools: [{ type: 'function', name: 'read', parameters: {}, strict: false }],
     });
@@ -120,7 +127,11 @@ const chat: Wire = {
       { role: 'tool', tool_call_id: 'a', content: isResult ? [hi, image] : 'x' },
     ];
     return findChatFault({
-      ...{ model: 'm', stream: true, stream_options: { include_usage: true }, max_tokens: 10, messages },
+      model: 'm',
+      stream: true,
+      stream_options: { include_usage: true },
+      max_tokens: 10,
+      messages,
       tools: [{ type: 'function', function: { name: 'read', parameters: { type: 'object' } } }],
     });
   },

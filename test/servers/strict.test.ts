@@ -23,7 +23,10 @@ const calling = (...ids: readonly string[]) => ({
 });
 const toolSays = (id: string, content = 'x') => ({ role: 'tool', tool_call_id: id, content });
 const chat = (messages: readonly object[], rest = {}) => ({
-  ...{ model: 'm', stream: true, stream_options: { include_usage: true }, max_tokens: 10 },
+  model: 'm',
+  stream: true,
+  stream_options: { include_usage: true },
+  max_tokens: 10,
   tools: [{ type: 'function', function: { name: 'read', parameters: { type: 'object' } } }],
   messages,
   ...rest,
@@ -98,13 +101,11 @@ const thought = (secret: string) => ({
 });
 const hi = said('user', 'hi');
 const responses = (input: readonly object[], rest = {}) => ({
-  ...{
-    model: 'm',
-    stream: true,
-    store: false,
-    include: ['reasoning.encrypted_content'],
-    max_output_tokens: 10,
-  },
+  model: 'm',
+  stream: true,
+  store: false,
+  include: ['reasoning.encrypted_content'],
+  max_output_tokens: 10,
   tools: [{ type: 'function', name: 'read', parameters: {}, strict: false }],
   input,
   ...rest,

@@ -31,7 +31,10 @@ const makeStage = (t: TestContext): Stage => {
     mkdirSync(folder, { recursive: true });
   const configFolder = path.join(home, '.config/pawl');
   return {
-    ...{ top, repository, workspace, home },
+    top,
+    repository,
+    workspace,
+    home,
     load: (claude = 'yes', taken = []) => loadPromptFiles({ workspace, home, configFolder, claude }, taken),
   };
 };

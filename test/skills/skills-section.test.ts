@@ -4,7 +4,12 @@ import type { PromptFile } from '../../src/skills/prompt-file.js';
 import { offerSkills } from '../../src/skills/skills-section.js';
 
 const skill = (name: string, description: string, more: Partial<PromptFile> = {}): PromptFile => ({
-  ...{ kind: 'skill', name, description, hint: '', file: `/skills/${name}/SKILL.md`, offered: 'toModel' },
+  kind: 'skill',
+  name,
+  description,
+  hint: '',
+  file: `/skills/${name}/SKILL.md`,
+  offered: 'toModel',
   place: { folder: '/skills', owner: 'project', kind: 'skill', within: null },
   ...more,
 });

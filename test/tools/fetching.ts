@@ -39,16 +39,16 @@ export const fetchPage = async (t: TestContext, url: string, wish: Wish = {}): P
   const judged = await tool.judge({ url }, place.workspace);
   assert.ok(judged.kind === 'ok', JSON.stringify(judged));
   const context: ToolContext = {
-    ...{
-      workspace: place.workspace,
-      batchId: 'batch',
-      callId: 'call',
-      paths: [],
-      hosts: wish.hosts ?? judged.facts.hosts,
-      sandbox: 'off',
-      signal,
-    },
-    ...{ force: new AbortController().signal, files: place.files, jobs: place.jobs },
+    workspace: place.workspace,
+    batchId: 'batch',
+    callId: 'call',
+    paths: [],
+    hosts: wish.hosts ?? judged.facts.hosts,
+    sandbox: 'off',
+    signal,
+    force: new AbortController().signal,
+    files: place.files,
+    jobs: place.jobs,
     blobs: { get: async () => undefined, put: async () => '' },
     left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
     progress: () => undefined,

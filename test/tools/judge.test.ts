@@ -140,8 +140,11 @@ test('judge: a command says what it leaves the sandbox for; a description is nob
   const place = await makePlace(t);
   const input = { command: 'npm ci', needs: 'network', description: 'Install dependencies' };
   const facts = {
-    ...{ argv: ['npm ci'], paths: [place.workspace], hosts: [] },
-    ...{ shape: 'npm ci (needs: network)', needs: 'network' },
+    argv: ['npm ci'],
+    paths: [place.workspace],
+    hosts: [],
+    shape: 'npm ci (needs: network)',
+    needs: 'network',
   };
   assert.deepEqual(withoutShell(await place.judge('bash', input)), {
     kind: 'ok',
@@ -167,8 +170,15 @@ test('traits: what only looks is pure and may run side by side, what changes run
   };
   const bash = { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 120_000 };
   assert.deepEqual(traits, {
-    ...{ read: looks, list: looks, find: looks, search: looks, edit: changes, write: changes, bash },
-    ...{ [todoTool.name]: { ...looks, deadlineMs: 5_000, shown: 'list' }, fetch: looks },
+    read: looks,
+    list: looks,
+    find: looks,
+    search: looks,
+    edit: changes,
+    write: changes,
+    bash,
+    [todoTool.name]: { ...looks, deadlineMs: 5_000, shown: 'list' },
+    fetch: looks,
   });
   for (const tool of builtinTools())
     assert.equal(tool.before !== undefined, tool.traits.effect === 'probeable');

@@ -131,21 +131,18 @@ const createCaller = (workspace: string): Caller => {
   const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
   const signal = new AbortController().signal;
   const shared = {
-    ...{
-      workspace,
-      batchId: 'batch',
-      callId: 'race',
-      hosts: [],
-      sandbox: 'off' as const,
-      signal,
-      force: signal,
-    },
-    ...{
-      files: createFileMemory(),
-      jobs: createJobs(),
-      left: () => ({ usd: { type: 'unlimited' as const }, tokens: { type: 'unlimited' as const } }),
-    },
-    ...{ blobs: { get: async () => undefined, put: async () => '' }, progress: () => undefined },
+    workspace,
+    batchId: 'batch',
+    callId: 'race',
+    hosts: [],
+    sandbox: 'off' as const,
+    signal,
+    force: signal,
+    files: createFileMemory(),
+    jobs: createJobs(),
+    left: () => ({ usd: { type: 'unlimited' as const }, tokens: { type: 'unlimited' as const } }),
+    blobs: { get: async () => undefined, put: async () => '' },
+    progress: () => undefined,
   };
   return async (name, input) => {
     const tool = tools.get(name);

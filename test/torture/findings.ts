@@ -50,7 +50,9 @@ const git = (
   ...words: readonly string[]
 ): { code: number | null; text: string } => {
   const { status, stdout, stderr } = spawnSync('git', words, {
-    ...{ cwd: workspace, encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home } },
+    cwd: workspace,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, HOME: home },
   });
   return { code: status, text: stdout + stderr };
 };

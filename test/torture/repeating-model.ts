@@ -78,7 +78,8 @@ export const repeatingModel =
       ? [{ type: 'thinking', text: 'Hm.', signature: 'c2ln' }]
       : [];
     const message = (...parts: readonly ReplyPart[]): ServerReply => ({
-      ...{ type: 'message', parts: [...thought, ...parts] },
+      type: 'message',
+      parts: [...thought, ...parts],
       usage: { input_tokens: body.messages.length > 2 ? usage : 1_000, output_tokens: 10 },
     });
     const say = (text: string): ServerReply => message({ type: 'text', text });
@@ -90,7 +91,10 @@ export const repeatingModel =
     if (made > MOST_CALLS) return say('I give up.');
     const calls = next.map(
       ({ tool, input }, place): ReplyPart => ({
-        ...{ type: 'call', id: `${isTask ? 'task-' : ''}call-${made + place + 1}`, name: tool, input },
+        type: 'call',
+        id: `${isTask ? 'task-' : ''}call-${made + place + 1}`,
+        name: tool,
+        input,
       }),
     );
     return message({ type: 'text', text: 'Next.' }, ...calls);

@@ -31,7 +31,10 @@ export type Scenario = {
 type Work = Pick<Scenario, 'rounds'> & Partial<Omit<Scenario, 'name' | 'where' | 'life' | 'rounds'>>;
 
 const bash = (command: string, effect: string | null, proof: string, more: object = {}): PlannedCall => ({
-  ...{ tool: 'bash', input: { command, ...more }, effect, proof },
+  tool: 'bash',
+  input: { command, ...more },
+  effect,
+  proof,
 });
 /** Leaves a line in `effects`, and says so only afterwards. */
 const effect = (name: string, between = ':', more: object = {}): PlannedCall =>
@@ -43,8 +46,10 @@ const edit = (path: string, oldText: string, newText: string): PlannedCall =>
 
 /** The session of the task ends with the answer of `repeatingModel`. */
 const TASK: PlannedCall = {
-  ...{ tool: 'task', input: { purpose: 'look', prompt: 'Look at old.' } },
-  ...{ proof: 'Done.', effect: null },
+  tool: 'task',
+  input: { purpose: 'look', prompt: 'Look at old.' },
+  proof: 'Done.',
+  effect: null,
 };
 
 const REPOSITORY =
@@ -71,16 +76,19 @@ const works: Readonly<Record<string, Work>> = {
   'a new file': { rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
   'a new file in new folders': { rounds: [[write('a/b/made', 'x\n')]], files: { 'a/b/made': 'x\n' } },
   'a file that is replaced': {
-    ...{ rounds: [[use('read', { path: 'old' })], [write('old', 'new\n')]], prepare: 'echo old > old' },
+    rounds: [[use('read', { path: 'old' })], [write('old', 'new\n')]],
+    prepare: 'echo old > old',
     files: { old: 'new\n' },
   },
   'an edit': {
-    ...{ rounds: [[use('read', { path: 'old' })], [edit('old', 'two', '2')]] },
-    ...{ prepare: 'printf "one\\ntwo\\n" > old', files: { old: 'one\n2\n' } },
+    rounds: [[use('read', { path: 'old' })], [edit('old', 'two', '2')]],
+    prepare: 'printf "one\\ntwo\\n" > old',
+    files: { old: 'one\n2\n' },
   },
   'two edits in turn': {
-    ...{ rounds: [[use('read', { path: 'old' })], [edit('old', 'one', '1')], [edit('old', 'two', '2')]] },
-    ...{ prepare: 'printf "one\\ntwo\\n" > old', files: { old: '1\n2\n' } },
+    rounds: [[use('read', { path: 'old' })], [edit('old', 'one', '1')], [edit('old', 'two', '2')]],
+    prepare: 'printf "one\\ntwo\\n" > old',
+    files: { old: '1\n2\n' },
   },
   'a file and a command': { rounds: [[write('made', 'x\n'), effect('a')]], files: { made: 'x\n' } },
   'reads only': {
@@ -88,43 +96,49 @@ const works: Readonly<Record<string, Work>> = {
     prepare: 'seq 3000 > old',
   },
   'a task': {
-    ...{ rounds: [[TASK], [effect('a')]], prepare: 'seq 3000 > old', flags: ['--tasks'] },
+    rounds: [[TASK], [effect('a')]],
+    prepare: 'seq 3000 > old',
+    flags: ['--tasks'],
     model: {
       task: [[use('read', { path: 'old' })], [bash('sleep 0.2; printf "%s-%s\\n" did b', null, 'did-b')]],
     },
   },
   'a list of tasks and a command': { rounds: [[todo], [effect('a')]] },
   'a summary between commands': {
-    ...{ rounds: [[effect('a')], [effect('b')], [effect('c')]], model: { usage: 930_000 } },
+    rounds: [[effect('a')], [effect('b')], [effect('c')]],
+    model: { usage: 930_000 },
   },
   'a commit of a new file': { ...COMMITS, rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
   "a commit of a command's file": {
-    ...{ ...COMMITS, rounds: [[effect('a')]], files: { effects: 'a\n' } },
+    ...COMMITS,
+    rounds: [[effect('a')]],
+    files: { effects: 'a\n' },
   },
   'two commits': {
-    ...{
-      ...COMMITS,
-      rounds: [[write('made', 'x\n')], [write('more', 'y\n')]],
-      files: { made: 'x\n', more: 'y\n' },
-    },
+    ...COMMITS,
+    rounds: [[write('made', 'x\n')], [write('more', 'y\n')]],
+    files: { made: 'x\n', more: 'y\n' },
   },
   'a commit beside changes of the user': {
-    ...{
-      ...COMMITS,
-      prepare: `${REPOSITORY} && echo mine >> kept && echo mine > untracked && git add untracked`,
-    },
-    ...{ rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
+    ...COMMITS,
+    prepare: `${REPOSITORY} && echo mine >> kept && echo mine > untracked && git add untracked`,
+    rounds: [[write('made', 'x\n')]],
+    files: { made: 'x\n' },
   },
   'a commit without a branch': {
-    ...{ ...COMMITS, prepare: `${REPOSITORY} && git checkout -q --detach` },
-    ...{ rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
+    ...COMMITS,
+    prepare: `${REPOSITORY} && git checkout -q --detach`,
+    rounds: [[write('made', 'x\n')]],
+    files: { made: 'x\n' },
   },
   'a commit with packed references': {
-    ...{ ...COMMITS, prepare: `${REPOSITORY} && git pack-refs --all && git gc -q` },
-    ...{ rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
+    ...COMMITS,
+    prepare: `${REPOSITORY} && git pack-refs --all && git gc -q`,
+    rounds: [[write('made', 'x\n')]],
+    files: { made: 'x\n' },
   },
   'a commit by a command': {
-    ...{ prepare: REPOSITORY },
+    prepare: REPOSITORY,
     rounds: [
       [bash('echo a >> effects; git add effects && git commit -qm a; printf "%s-%s\\n" did a', 'a', 'did-a')],
     ],
@@ -144,8 +158,15 @@ const inTerminal = ['an answer', 'a command of 0.3 s', 'a new file', 'a commit o
 
 const asks = ['javascript', 'quickjs', 'python'].map(
   (environment): Scenario => ({
-    ...{ name: `ask: a question, ${environment}`, where: 'ask', life: 'first', rounds: [], commits: false },
-    ...{ flags: ['--environment', environment], prepare: ':', files: {}, model: {} },
+    name: `ask: a question, ${environment}`,
+    where: 'ask',
+    life: 'first',
+    rounds: [],
+    commits: false,
+    flags: ['--environment', environment],
+    prepare: ':',
+    files: {},
+    model: {},
   }),
 );
 

@@ -25,7 +25,9 @@ export const prepareStage = async (scope: TestScope, { scenario }: Trial): Promi
   const server = await startAnthropicServer({ replies: repeatingModel(rounds, model) });
   atEnd(scope, () => server.close());
   const place = makePlace(scope, {
-    ...{ ANTHROPIC_API_KEY: 'key', ANTHROPIC_BASE_URL: server.url, PAWL_RETRY_MS: '5' },
+    ANTHROPIC_API_KEY: 'key',
+    ANTHROPIC_BASE_URL: server.url,
+    PAWL_RETRY_MS: '5',
   });
   execFileSync('/bin/bash', ['-c', `set -e\n${scenario.prepare}`], {
     cwd: place.workspace,

@@ -59,7 +59,13 @@ const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12) => {
     clock.advance(1_000);
   };
   return {
-    ...{ folder, trust, screen, clock, ask, shown, listeners },
+    folder,
+    trust,
+    screen,
+    clock,
+    ask,
+    shown,
+    listeners,
     key: (short: string) => press({ kind: 'key', key: keyOf(short) }),
     line: (text: string) => press({ kind: 'paste', text }),
     judge: async (executable: Executable) => (await trust.judge(folder, executable)).kind,
@@ -177,7 +183,8 @@ test('texts that have little in common are compared at once', async () => {
   const content = (word: string): string => `${`  "${word}",\n`.repeat(11_000)}the end`;
   const started = performance.now();
   const { content: shown, kind } = await questionOf({
-    ...{ executable: server('docs', content('now')), before: content('before') },
+    executable: server('docs', content('now')),
+    before: content('before'),
   });
   assert.ok(performance.now() - started < 5_000);
   assert.equal(kind, 'diff');

@@ -17,7 +17,11 @@ const makeStage = (t: TestContext) => {
   const warnings: string[] = [];
   const trust = openTrust(path.join(top, 'state'), (text) => void warnings.push(text));
   return {
-    ...{ top, repository, workspace, trust, warnings },
+    top,
+    repository,
+    workspace,
+    trust,
+    warnings,
     write: (servers: object, folder = workspace) =>
       writeFileSync(path.join(folder, '.mcp.json'), JSON.stringify({ mcpServers: servers })),
     allowed: async () =>

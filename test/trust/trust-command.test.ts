@@ -8,7 +8,9 @@ import { captureOutput } from '../terminal/surfaces/capture.js';
 /** `pawl trust`, in this process, with what a project wants to run given by the test. */
 
 const server = (content: string): Executable => ({
-  ...{ kind: 'mcp-server', name: 'files', content },
+  kind: 'mcp-server',
+  name: 'files',
+  content,
   ...(content.startsWith('https:') ? {} : { levels: ['read-only', 'read-only+net', 'off'] }),
 });
 

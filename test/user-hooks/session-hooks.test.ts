@@ -29,8 +29,15 @@ const makeStage = (t: TestContext) => {
   t.after(() => sandbox.close());
   const place = { workspace: folder, environment, sandbox, sessionId: 'S1', startedBy: 'user' as const };
   const hook = (command: CommandHook['command'], more: Partial<CommandHook> = {}): CommandHook => ({
-    ...{ name: 'guard', on: ['before-tool'], tools: null, command, timeoutMs: 5_000 },
-    ...{ sandbox: null, onFailure: null, enabled: true, folder: null, ...more },
+    name: 'guard',
+    on: ['before-tool'],
+    tools: null,
+    command,
+    timeoutMs: 5_000,
+    sandbox: null,
+    onFailure: null,
+    folder: null,
+    ...more,
   });
   const run = async (
     hooks: readonly SessionHook[],
@@ -226,7 +233,9 @@ test('a function is a hook too: it may throw, hang, lie or say nothing', async (
     (await run([{ name: 'own', on: 'before-tool', timeoutMs: 50, run: work as () => undefined }]))[0];
   assert.deepEqual(await said(() => undefined), { hook: 'own', decision: 'allow' });
   assert.deepEqual(await said(async () => ({ decision: 'deny', reason: 'r' })), {
-    ...{ hook: 'own', decision: 'deny', reason: 'r' },
+    hook: 'own',
+    decision: 'deny',
+    reason: 'r',
   });
   assert.equal((await said(() => 'yes'))?.fault, 'it failed: it returned no object');
   assert.equal(

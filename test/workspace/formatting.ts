@@ -75,17 +75,15 @@ export const makeFormatting = (
         else done.push(call);
       }
       const context = (reports: readonly HookReport[]): HookContext => ({
-        ...{
-          workspace,
-          settings,
-          calls: done,
-          reports,
-          recorded: new Map(),
-          interrupted: null,
-          prepare: async () => undefined,
-          files,
-          signal,
-        },
+        workspace,
+        settings,
+        calls: done,
+        reports,
+        recorded: new Map(),
+        interrupted: null,
+        prepare: async () => undefined,
+        files,
+        signal,
         write: async () => null,
       });
       const checked = await hooks.run('CheckingGitCommits', context([]));

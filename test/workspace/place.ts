@@ -142,7 +142,10 @@ export const makeSession = (
 ): Session => {
   const watch = createCommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
   const settings: Settings = {
-    ...{ ...defaultSettings, autoCommit: 'on', model: 'test/model', workspace: place.workspace },
+    ...defaultSettings,
+    autoCommit: 'on',
+    model: 'test/model',
+    workspace: place.workspace,
     ...own,
   };
   return {

@@ -152,7 +152,9 @@ const found: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookComp
 
 /** Once in a phase: further effects only make the list longer. */
 const preparing = (hookId: string, at: number): Event => ({
-  ...{ type: 'HookPrepared', at, hookId },
+  type: 'HookPrepared',
+  at,
+  hookId,
   effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
 });
 
@@ -160,8 +162,16 @@ const hookAnswer = (hookId: string, at: number, word: HookChoice): Event =>
   word === 'failed'
     ? { type: 'HookFailed', at, hookId, message: 'broken' }
     : {
-        ...{ type: 'HookCompleted', at, hookId, commits: [], changedFiles: [], dirty: false },
-        ...{ note: '', warning: '', proceed: true, usage: null },
+        type: 'HookCompleted',
+        at,
+        hookId,
+        commits: [],
+        changedFiles: [],
+        dirty: false,
+        note: '',
+        warning: '',
+        proceed: true,
+        usage: null,
         ...found[word],
       };
 

@@ -75,7 +75,10 @@ class Askers implements Asker {
     const { cellDeadlineMs, outputMax, depthMax } = settings;
     const recursive = depthMax > 1 ? 'yes' : 'no';
     const instructions = codeModeInstructions({
-      ...{ language, recursive, cellDeadlineMs, outputMax },
+      language,
+      recursive,
+      cellDeadlineMs,
+      outputMax,
       finalForms: settings.parity.finalForms,
       models: allowedModels(settings),
     });
@@ -201,7 +204,10 @@ class Askers implements Asker {
     };
     const { effort = 'auto', policy = null, journals, secrets = {} } = this.#options;
     return {
-      ...{ model, environment, instructions, policy },
+      model,
+      environment,
+      instructions,
+      policy,
       blobs: journals.blobs,
       effort: effort === 'auto' ? {} : { effort },
       redactor: createRedactor(secretsOf(process.env, secrets)),

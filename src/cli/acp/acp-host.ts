@@ -29,7 +29,10 @@ export const createHost = (flags: RunFlags): AcpHost => ({
     if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
     const { id, visit, accept } = resume;
     return openFromFlags(wanted, 'editor', {
-      ...{ watcher, warn, servers, resume: id },
+      watcher,
+      warn,
+      servers,
+      resume: id,
       ...(visit === null ? {} : { visit }),
       async flagsFor(recorded) {
         await accept(recorded.workspace);

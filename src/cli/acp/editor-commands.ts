@@ -72,8 +72,16 @@ export const runEditorCommand = async (
   const { view, printed } = collectingView(() => state);
   const { workspace } = state.session.settings;
   const context: CommandContext = {
-    ...{ session, workspace, flags, look, view, prompts: NO_PROMPTS, servers: null },
-    ...{ move: elsewhere, paste: elsewhere, quit: () => undefined },
+    session,
+    workspace,
+    flags,
+    look,
+    view,
+    prompts: NO_PROMPTS,
+    servers: null,
+    move: elsewhere,
+    paste: elsewhere,
+    quit: () => undefined,
   };
   try {
     await runCommand(context, typed.name, typed.words);

@@ -180,7 +180,11 @@ const openNew = async ({ flags: given, words, workspace }: Words, { watcher, war
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
   const settings = { ...patience(flags), ...own, ...cellDeadline };
   return (await makeAsker(flags, null, folder, warn)).ask({
-    ...{ question, contexts: sources, workspace, settings, watcher },
+    question,
+    contexts: sources,
+    workspace,
+    settings,
+    watcher,
     ...(environment === null ? {} : { environment }),
   });
 };

@@ -128,7 +128,11 @@ const jsonOf = (headers: Headers, compared: SessionComparison): object => {
     const { sessionId, createdAt, workspace, parent, settings } = headers[name];
     const { damage, ...rest } = compared.rest[name];
     return {
-      ...{ sessionId, createdAt, workspace, parent, model: settings.model },
+      sessionId,
+      createdAt,
+      workspace,
+      parent,
+      model: settings.model,
       common: compared.common[name],
       parting: compared.parting[name],
       rest: { ...rest, damage: damage?.message ?? null },
@@ -139,7 +143,10 @@ const jsonOf = (headers: Headers, compared: SessionComparison): object => {
     equal: isEqual(compared),
     a: sideOf('a'),
     b: sideOf('b'),
-    ...{ fields, settings, headers: otherHeaders, durationsOnly },
+    fields,
+    settings,
+    headers: otherHeaders,
+    durationsOnly,
   };
 };
 

@@ -58,7 +58,9 @@ export const runProgram = async (
   const found = programs.find(program);
   if (found === null) return null;
   const answer = await askProgram(found, words, {
-    ...{ environment: world.environment, searchPath: programs.folders, timeoutMs: LIMIT_MS },
+    environment: world.environment,
+    searchPath: programs.folders,
+    timeoutMs: LIMIT_MS,
     ...(folder === undefined ? {} : { folder }),
   });
   if (answer === null) return null;

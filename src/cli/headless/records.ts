@@ -106,8 +106,12 @@ const questionRecord = (question: ApprovalRequest, workspace: string) => {
   const { paths, hosts, programs, protectedPaths, oddCharacters, choices } = description;
   return {
     ...description,
-    ...{ paths: [...paths], hosts: [...hosts], programs: [...programs], protectedPaths: [...protectedPaths] },
-    ...{ oddCharacters: [...oddCharacters], choices: [...choices] },
+    paths: [...paths],
+    hosts: [...hosts],
+    programs: [...programs],
+    protectedPaths: [...protectedPaths],
+    oddCharacters: [...oddCharacters],
+    choices: [...choices],
   };
 };
 

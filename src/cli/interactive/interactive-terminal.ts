@@ -121,7 +121,11 @@ export const openTerminalSession = (screen: Screen, plain: boolean, workspace: s
   const disconnect = connect(screen, plain, notify, background.read);
   if (look.colour === 'yes') background.ask();
   return {
-    ...{ screen, look, clock: systemClock, composer, history },
+    screen,
+    look,
+    clock: systemClock,
+    composer,
+    history,
     offer(choices, mentioned) {
       commands = [...commandChoices, ...choices];
       mentions = mentioned;

@@ -236,7 +236,11 @@ export const runSession = async (
   const leaving = new AbortController();
   const state = await session.state();
   const context: CommandContext = {
-    ...{ session, workspace: opened.settings.workspace, flags, look, prompts: opened.prompts },
+    session,
+    workspace: opened.settings.workspace,
+    flags,
+    look,
+    prompts: opened.prompts,
     servers: opened.servers,
     get view() {
       return view;
@@ -246,11 +250,8 @@ export const runSession = async (
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
   };
   const parts = { area: screen.area, look, clock, composer, rows: () => screen.size().rows };
-  const view: InteractiveView = new InteractiveView(
-    parts,
-    createViewHandlers(context, closer, options),
-    state,
-  );
+  const handlers = createViewHandlers(context, closer, options);
+  const view: InteractiveView = new InteractiveView(parts, handlers, state);
   const ticking = createTicker(() => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
@@ -259,12 +260,11 @@ export const runSession = async (
   warnings.subscribe((warning) =>
     view.print(paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`))),
   );
-  const terminate = (): void => closer.exit({ kind: 'exit', exit: exitCodes.terminated });
   view.redraw();
   terminal.attach({
     take: (pressed) => view.take(pressed),
     interrupt: () => view.interrupt(),
-    terminate,
+    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
     redraw: () => view.redraw(),
   });
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with Markdown.

@@ -35,22 +35,19 @@ export const startUserCommand = (
   const run = async (): Promise<string> => {
     const { runCommand } = await import('../../tools/builtin-tools.js');
     const outcome = await runCommand({ environment: process.env, sandbox: ownSandbox() }, command, {
-      ...{
-        workspace,
-        callId,
-        batchId: 'own',
-        paths: [workspace],
-        hosts: [],
-        sandbox: 'off',
-        blobs,
-        progress,
-      },
-      ...{ signal: stopping.signal, force: forcing.signal },
-      ...{
-        files: createFileMemory(),
-        jobs: createJobs(),
-        left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
-      },
+      workspace,
+      callId,
+      batchId: 'own',
+      paths: [workspace],
+      hosts: [],
+      sandbox: 'off',
+      blobs,
+      progress,
+      signal: stopping.signal,
+      force: forcing.signal,
+      files: createFileMemory(),
+      jobs: createJobs(),
+      left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
     });
     return outcome.text;
   };

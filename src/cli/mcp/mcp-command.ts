@@ -85,7 +85,10 @@ const testOffers = async (connection: Connection, stateFolder: string): Promise<
 /** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
 const testServer = async (server: McpServer, { workspace, stateFolder }: Place): Promise<boolean> => {
   const connection = createConnection(server, {
-    ...{ environment: process.env, workspace, stateFolder, startMs: START_MS },
+    environment: process.env,
+    workspace,
+    stateFolder,
+    startMs: START_MS,
   });
   try {
     const { tools, notes } = offeredTools(await connection.listTools());

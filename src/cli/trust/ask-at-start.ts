@@ -17,7 +17,9 @@ export const askAtStart = async (screen: Screen, plain: boolean, workspace: stri
   if (open.length === 0) return;
   screen.take();
   await askTrust(trust, workspace, open, {
-    ...{ area, clock: systemClock, size: () => screen.size() },
+    area,
+    clock: systemClock,
+    size: () => screen.size(),
     look: () => {
       const look = lookOf(process.stdout, process.env);
       return plain ? { ...look, colour: 'no', plain: 'yes' } : look;

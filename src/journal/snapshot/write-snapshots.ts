@@ -186,7 +186,11 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     const line = encodeSnapshot(this.#owner, { ...content, sum }, seed);
     store(snapshotPath(this.#journal.path), line.bytes, fileSize);
     return {
-      ...{ seq: point.seq, size: point.size, sum, next: content.next, messages },
+      seq: point.seq,
+      size: point.size,
+      sum,
+      next: content.next,
+      messages,
       fileSize: fileSize + line.bytes.length,
       crc: line.crc,
       seen: new Map(this.#past?.past().seen),

@@ -170,16 +170,18 @@ const checkRow = <S extends string, C, R>(
   throw new BadRegistration(`${what} is internal, so it can't lead elsewhere: give '*' as its target`);
 };
 
+const emptyPlan = <S extends string, C, R>(next: MachinePlan<S, C, R>['next']): MachinePlan<S, C, R> => ({
+  rows: [],
+  states: new Map(),
+  ends: new Set(),
+  errors: new Set(),
+  next,
+});
+
 const builder = <S extends string, E extends HasType, C, R>(
   next: MachinePlan<S, C, R>['next'],
 ): MachineBuilder<S, E, C, R> => {
-  const plan: MachinePlan<S, C, R> = {
-    rows: [],
-    states: new Map(),
-    ends: new Set(),
-    errors: new Set(),
-    next,
-  };
+  const plan = emptyPlan<S, C, R>(next);
   let phase: 'open' | 'frozen' = 'open';
   const register = (what: string, work: () => void): MachineBuilder<S, E, C, R> => {
     if (phase === 'frozen') throw new MachineFrozen(what);
@@ -197,7 +199,10 @@ const builder = <S extends string, E extends HasType, C, R>(
     state: (name, options = {}) => register(`state ${name}`, () => plan.states.set(name, options)),
     transition(from, event, to, { guard, action, internal, label = '' } = {}) {
       return add({
-        ...{ from: listOf(from), events: [event].flat(), to, label },
+        from: listOf(from),
+        events: [event].flat(),
+        to,
+        label,
         internal: internal === true ? 'yes' : 'no',
         // A transition is tried only for the events that it names, and its callbacks take exactly these.
         guard: guard as Registration<S, C, R>['guard'],
@@ -206,7 +211,11 @@ const builder = <S extends string, E extends HasType, C, R>(
     },
     always(from, to, { guard, action, label = '' } = {}) {
       return add({
-        ...{ from: listOf(from), events: null, to, label, internal: 'no' },
+        from: listOf(from),
+        events: null,
+        to,
+        label,
+        internal: 'no',
         guard: guard && rename(nameOf(guard), (_event: HasType, context: C) => guard(context)),
         action: action && rename(nameOf(action), (_event: HasType, context: C) => action(context)),
       });

@@ -122,7 +122,11 @@ export const describePlan = <S extends string, C, R>(
   const goesOn = (state: S): boolean => rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
   const transient = names.filter(goesOn);
   return {
-    ...{ edges, initial, transient, ends: [...plan.ends], ignored: [] },
+    edges,
+    initial,
+    transient,
+    ends: [...plan.ends],
+    ignored: [],
     states: Object.fromEntries(names.map((name) => [name, plan.states.get(name)?.about ?? ''])),
     events: Object.fromEntries(events.map((event) => [event, ''])),
     report: reportOf({ initial, states: names, ends: plan.ends, transient, events, edges }),

@@ -273,6 +273,8 @@ export const startMachine = <S extends string, E extends HasType, C>(
     forceTransition: (to, reason) => moveTo(to, 'yes', reason),
     isTerminal: () => machine.isTerminal(held.state),
     isError: () => machine.isError(held.state),
-    ...{ history, timeInStateMs, listen },
+    history,
+    timeInStateMs,
+    listen,
   };
 };

@@ -74,7 +74,9 @@ class ServerLogin {
     const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
     if (wantedScope === null || tokens === null) return this.connect();
     const begun = await auth(this.#provider, {
-      ...{ serverUrl: this.#server.url, scope: wantedScope, forceReauthorization: true },
+      serverUrl: this.#server.url,
+      scope: wantedScope,
+      forceReauthorization: true,
       fetchFn: mcpFetch(this.#options.environment),
     });
     return begun === 'REDIRECT' ? 'asked' : this.connect();
@@ -101,7 +103,8 @@ class ServerLogin {
 
   #transport(): StreamableHTTPClientTransport {
     return new StreamableHTTPClientTransport(new URL(this.#server.url), {
-      ...{ authProvider: this.#provider, requestInit: { headers: { ...this.#server.headers } } },
+      authProvider: this.#provider,
+      requestInit: { headers: { ...this.#server.headers } },
       fetch: mcpFetch(this.#options.environment),
     });
   }
@@ -180,7 +183,9 @@ export const finishLogin = async (
   if (parameters === null)
     throw new Error('this address does not belong to the login that was begun last. Copy the whole address');
   const provider = createLoginProvider(server, {
-    ...{ stateFolder, redirectUrl: pending.redirectUrl, resumes: true },
+    stateFolder,
+    redirectUrl: pending.redirectUrl,
+    resumes: true,
   });
   const login = new ServerLogin(server, options, provider);
   await login.finish(parameters);

@@ -40,8 +40,13 @@ export type StoredLogin = {
 };
 
 export const NO_LOGIN: StoredLogin = {
-  ...{ issuer: '', client: null, redirectUrl: null, tokens: null },
-  ...{ discovery: null, pending: null, wantedScope: null },
+  issuer: '',
+  client: null,
+  redirectUrl: null,
+  tokens: null,
+  discovery: null,
+  pending: null,
+  wantedScope: null,
 };
 
 const BYTES_MAX = 1024 * 1024;

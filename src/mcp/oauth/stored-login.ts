@@ -90,7 +90,9 @@ class StoredSessionLogin implements SessionLogin {
           ? {}
           : { metadata: discovery.authorizationServerMetadata }),
         ...(resource === undefined ? {} : { resource }),
-        ...{ clientInformation: client, refreshToken, fetchFn: mcpFetch(this.#place.environment) },
+        clientInformation: client,
+        refreshToken,
+        fetchFn: mcpFetch(this.#place.environment),
       }),
     );
     if (renewed.kind === 'done')

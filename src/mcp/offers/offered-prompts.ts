@@ -40,7 +40,8 @@ export const offeredPrompts = (remote: readonly RemotePrompt[]): readonly Offere
     .filter(({ name }) => name.length <= NAME_MAX)
     .slice(0, PROMPTS_MAX)
     .map(({ name, title, description = title ?? '', arguments: given = [] }) => ({
-      ...{ name, description: oneLine(description) },
+      name,
+      description: oneLine(description),
       arguments: given
         .slice(0, ARGUMENTS_MAX)
         .map((one) => ({ name: one.name.slice(0, NAME_MAX), required: one.required === true })),

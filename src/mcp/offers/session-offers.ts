@@ -53,7 +53,9 @@ export const createSessionOffers = (
     prompts: () =>
       servers.flatMap(({ connection: { server }, offers }) =>
         offers.prompts.map((prompt) => ({
-          ...{ ...prompt, server: server.name, declaredName: declaredName(server.name, prompt.name) },
+          ...prompt,
+          server: server.name,
+          declaredName: declaredName(server.name, prompt.name),
         })),
       ),
     resources: () =>

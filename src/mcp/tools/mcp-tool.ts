@@ -26,7 +26,8 @@ const stopped = (signal: AbortSignal, server: string): ToolOutcome =>
 export const createMcpTool = (declared: DeclaredTool, connection: Connection): Tool => {
   const { server, name, declaredName, description, inputSchema } = declared;
   const mcp: McpToolName = {
-    ...{ server, tool: name },
+    server,
+    tool: name,
     ...(connection.server.project === undefined ? {} : { from: 'project' }),
   };
   const run = async (
@@ -46,7 +47,9 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
     description,
     inputSchema,
     traits: {
-      ...{ effect: 'opaque', parallelSafe: false, mutating: true },
+      effect: 'opaque',
+      parallelSafe: false,
+      mutating: true,
       deadlineMs: connection.server.timeoutMs,
     },
     judge: (input) => ({

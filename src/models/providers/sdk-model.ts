@@ -126,7 +126,11 @@ const stream = (call: Call, request: ModelRequest, signal: AbortSignal): AsyncIt
     signal.addEventListener('abort', abort, { once: true });
     const { push, end } = queue;
     const running: Running = {
-      ...{ call, request, abortion, push, gathering: gather(call.wire) },
+      call,
+      request,
+      abortion,
+      push,
+      gathering: gather(call.wire),
       saidError: null,
       hasFailedEvent: false,
     };

@@ -67,7 +67,9 @@ export class SideRequests {
         messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text }] }],
       },
       // One deadline covers the whole request.
-      ...{ clock, firstByteMs: 0, silenceMs: 0 },
+      clock,
+      firstByteMs: 0,
+      silenceMs: 0,
       onPiece: () => undefined,
       onLateUsage: book,
       onBadUsage: (why) => {

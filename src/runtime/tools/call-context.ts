@@ -42,7 +42,11 @@ export const contextOf = (
   const { callId, facts } = call;
   const { workspace, sandbox } = session().settings;
   return {
-    ...{ workspace, batchId, callId, blobs, jobs },
+    workspace,
+    batchId,
+    callId,
+    blobs,
+    jobs,
     sandbox: levelOfCall(sandbox, facts.needs),
     paths: facts.paths,
     hosts: facts.hosts,

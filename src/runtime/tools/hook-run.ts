@@ -94,7 +94,11 @@ export class HookRuns {
     }
     const asides = new SideRequests(this.#equipment, session);
     const run: Run = {
-      ...{ order, session, asides, seen: new Map(), over: false },
+      order,
+      session,
+      asides,
+      seen: new Map(),
+      over: false,
       abortion: new AbortController(),
     };
     this.#runs.set(hookId, run);

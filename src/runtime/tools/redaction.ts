@@ -26,7 +26,8 @@ export const redactOutcome = (redactor: Redactor, outcome: ToolOutcome): ToolOut
   if (both.count === 0) return outcome;
   const noted = `${text.text}${text.text === '' || text.text.endsWith('\n') ? '' : '\n'}${redactionNote(both)}`;
   return {
-    ...{ ...outcome, text: noted },
+    ...outcome,
+    text: noted,
     ...(diff === null ? {} : { diff: diff.text }),
     ...(summary === null ? {} : { summary: summary.text }),
   };

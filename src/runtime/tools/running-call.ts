@@ -94,8 +94,16 @@ export const createRun = (
   };
   const joiner = redactJoined(redactor, createJoiner(clock, show), 'progress');
   const run: ToolRun = {
-    ...{ batchId, call, joiner, gaveUp, giveUp, returned, hasReturned, seen: new Map() },
-    ...{ signal: new AbortController(), force: new AbortController() },
+    batchId,
+    call,
+    joiner,
+    gaveUp,
+    giveUp,
+    returned,
+    hasReturned,
+    seen: new Map(),
+    signal: new AbortController(),
+    force: new AbortController(),
     stopWatching: () => undefined,
     looked: null,
     forgotten: false,

@@ -30,7 +30,9 @@ export const ofBatch = ({ conversation }: SessionData): JsonObject => {
     results?.parts.some((part) => part.type === 'result' && part.callId === callId && part.failed) === true;
   return {
     tool_calls: calls.map(({ callId, tool, input }) => ({
-      ...{ tool_name: tool, tool_use_id: callId, tool_input: input },
+      tool_name: tool,
+      tool_use_id: callId,
+      tool_input: input,
       failed: failed(callId),
     })),
   };

@@ -164,7 +164,8 @@ export class UserHookRuns {
     const clean = <K extends string>(key: K, text: string | undefined): { readonly [P in K]?: string } =>
       text === undefined ? {} : ({ [key]: this.#redactor.clean(text) } as { readonly [P in K]?: string }); // the one key K
     return verdicts.map(({ hook, decision, reason, note, fault }) => ({
-      ...{ hook, decision },
+      hook,
+      decision,
       ...clean('reason', reason),
       ...clean('note', note),
       ...clean('fault', fault),

@@ -42,8 +42,11 @@ export const keptGitSettings = async (
 ): Promise<string> => {
   if (git === null) return '';
   const variables = {
-    ...{ HOME: environment.HOME, XDG_CONFIG_HOME: environment.XDG_CONFIG_HOME, PATH: environment.PATH },
-    ...{ GIT_CONFIG_GLOBAL: environment.GIT_CONFIG_GLOBAL, GIT_CONFIG_NOSYSTEM: '1' },
+    HOME: environment.HOME,
+    XDG_CONFIG_HOME: environment.XDG_CONFIG_HOME,
+    PATH: environment.PATH,
+    GIT_CONFIG_GLOBAL: environment.GIT_CONFIG_GLOBAL,
+    GIT_CONFIG_NOSYSTEM: '1',
   };
   const defined = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== undefined));
   // Runs outside the workspace, so that git ignores the workspace's own configuration.

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { configFolder, stateFolder } from '../../base/state-folder.js';
-import type { CommandSandbox, CommandSandboxOptions, SandboxProbe } from '../command-sandbox.js';
+import type { SandboxProbe } from '../sandbox-probe.js';
+import type { CommandSandbox, CommandSandboxOptions } from '../sandboxed-command.js';
 import type { EarlierCommands } from './find-earlier.js';
 import { recordSession } from './session-record.js';
 

@@ -97,28 +97,21 @@ export class ContentQuestion {
   }
 
   #takeKey(key: string, window: WindowSize): void {
-    const page = this.#reading.page;
-    const steps: Readonly<Record<string, number>> = {
-      ...{ up: -1, down: 1, enter: 1, pageup: -page, pagedown: page, ' ': page },
-      ...{ home: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY },
-    };
-    const step = steps[key];
-    if (step !== undefined) this.#reading.scroll(step);
-    else if (key === 'escape') this.#handlers.answered('later');
+    if (this.#reading.takeKey(key)) return;
+    if (key === 'escape') this.#handlers.answered('later');
     else if (this.#arming.phase !== 'armed') this.#advice = 'this is a new question: read it first';
     else if (/^n$/i.test(key)) this.#handlers.answered('no');
     else this.#sayYes(key, window);
   }
 
   #sayYes(typed: string, window: WindowSize): void {
-    const page = this.#reading.page;
     const yes = (this.#asked.yes ?? ALLOW).find(({ key }) => key === typed.toLowerCase());
     if (yes === undefined) this.#advice = `'${typed.slice(0, 10)}' is no answer`;
     else if (window.columns < COLUMNS_MIN) this.#advice = 'the window is too narrow';
     else if (this.#reading.isRead(window)) this.#handlers.answered(yes);
     else {
       this.#advice = 'read to the end first: ↓ or space';
-      this.#reading.scroll(page);
+      this.#reading.nextPage();
     }
   }
 

@@ -213,13 +213,8 @@ export class Questions {
 
   /** Scrolls, or moves to another question. Returns whether the key does that. */
   #move({ reading }: OpenQuestion, key: string): boolean {
-    const steps: Readonly<Record<string, number>> = {
-      ...{ up: -1, down: 1, enter: 1, pageup: -reading.page, pagedown: reading.page, ' ': reading.page },
-      ...{ home: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY },
-    };
-    const step = steps[key];
-    if (step !== undefined) reading.scroll(step);
-    else if (key === 'tab' || key === 'right') this.#focusNext(1);
+    if (reading.takeKey(key)) return true;
+    if (key === 'tab' || key === 'right') this.#focusNext(1);
     else if (key === 'left') this.#focusNext(-1);
     else return false;
     return true;
@@ -232,8 +227,10 @@ export class Questions {
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
     const quick = /^[nN](.+)$/s.exec(letter)?.[1]; // typed so fast that `n` and the reason came together
-    if (quick !== undefined) this.#reason = insertPaste(emptyEditor, quick);
-    if (quick !== undefined) return;
+    if (quick !== undefined) {
+      this.#reason = insertPaste(emptyEditor, quick);
+      return;
+    }
     const { choices } = current.description;
     const answer = choices.find(
       (one) => letterOf(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
@@ -252,7 +249,7 @@ export class Questions {
     else if (!this.#isRead(current, window)) {
       const isNarrow = window.columns < COLUMNS_MIN;
       this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
-      current.reading.scroll(current.reading.page);
+      current.reading.nextPage();
     } else this.#give([{ question: current.question, answer }]);
   }
 

@@ -29,14 +29,30 @@ export class ReadingWindow {
     return this.#top;
   }
 
+  /** Scrolls if the key does that; returns whether it does. */
+  takeKey(key: string): boolean {
+    const steps: Readonly<Record<string, number>> = {
+      up: -1,
+      down: 1,
+      enter: 1,
+      pageup: -this.#height,
+      pagedown: this.#height,
+      ' ': this.#height,
+      home: Number.NEGATIVE_INFINITY,
+      end: Number.POSITIVE_INFINITY,
+    };
+    const step = steps[key];
+    if (step !== undefined) this.scroll(step);
+    return step !== undefined;
+  }
+
+  nextPage(): void {
+    this.scroll(this.#height);
+  }
+
   /** Scrolls at most to the first unread row (rule 1). */
   scroll(by: number): void {
     this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
-  }
-
-  /** Rows on one page. */
-  get page(): number {
-    return this.#height;
   }
 
   /** Unread rows. */

@@ -5,7 +5,7 @@ import type { LaunchedEnd } from '../../launcher/parked-command.js';
 import { PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
-import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox.js';
+import type { PreparedCommand, WaitingCommand } from '../../sandbox/sandboxed-command.js';
 import type { CommandOutput } from './command-output.js';
 
 /** The process of a command, started directly or by the launcher. */
@@ -195,7 +195,8 @@ export const startWaiting = (
   });
   waiting.go(due, { bytes: (bytes) => output.add(bytes), skipped: (count) => output.skip(count) });
   return {
-    ...{ pid: waiting.process?.pid ?? null, ended },
+    pid: waiting.process?.pid ?? null,
+    ended,
     killing() {
       isKilled = true;
       waiting.cancelled();

@@ -41,7 +41,9 @@ const startedOf = (
   progress: (text: string) => void,
 ): StartedCommand => ({
   running: followFound(found, progress),
-  ...{ level: context.sandbox, workspace: context.workspace, home },
+  level: context.sandbox,
+  workspace: context.workspace,
+  home,
 });
 
 const finish = async (found: FoundCommand, home: string, context: ToolContext): Promise<ToolOutcome> => {

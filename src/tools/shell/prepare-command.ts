@@ -4,12 +4,8 @@ import { statusOf } from '../../files/entry-status.js';
 import type { CommandRecord } from '../../launcher/command-record.js';
 import { reportingLeftovers } from '../../launcher/fenced-shell.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
-import {
-  type CommandSandbox,
-  type PreparedCommand,
-  SandboxRefusal,
-  type WaitingCommand,
-} from '../../sandbox/command-sandbox.js';
+import { SandboxRefusal } from '../../sandbox/sandbox-refusal.js';
+import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/sandboxed-command.js';
 
 /** From a request for a shell command to one that can be started. */
 
@@ -55,7 +51,8 @@ export const identityOf = (folder: string): string => {
 };
 
 const recordOf = ({ record, level, workspace }: CommandRequest, startedAt: number): CommandRecord => ({
-  ...{ ...record, startedAt },
+  ...record,
+  startedAt,
   isFenced: level !== 'off',
   workspace: identityOf(workspace),
 });

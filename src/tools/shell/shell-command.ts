@@ -2,7 +2,7 @@ import { sinceBoot } from '../../launcher/command-record.js';
 import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
 import type { LaunchedEnd } from '../../launcher/parked-command.js';
-import type { WaitingCommand } from '../../sandbox/command-sandbox.js';
+import type { WaitingCommand } from '../../sandbox/sandboxed-command.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';
 import {
   type CommandProcess,
@@ -204,7 +204,11 @@ export const startCommand = (order: CommandRequest): RunningCommand => {
   const { deadlineMs, level, program, record } = order;
   return runningOf(
     new Command({
-      ...{ isFound: false, isFenced: level !== 'off', marker: record.marker, program, startedAt },
+      isFound: false,
+      isFenced: level !== 'off',
+      marker: record.marker,
+      program,
+      startedAt,
       due: deadlineMs === null ? null : startedAt + deadlineMs,
       prepare: (way) => prepareCommand(order, startedAt, way),
       progress: (text) => order.progress(text),
@@ -238,8 +242,12 @@ export const followFound = (found: FoundCommand, progress: (text: string) => voi
   const { record, due } = found;
   return runningOf(
     new Command({
-      ...{ isFound: true, isFenced: record.isFenced, marker: record.marker, program: '' },
-      ...{ startedAt: record.startedAt, due },
+      isFound: true,
+      isFenced: record.isFenced,
+      marker: record.marker,
+      program: '',
+      startedAt: record.startedAt,
+      due,
       prepare: async () => ({ kind: 'waiting', prepared: waitingFor(found) }),
       progress,
     }),

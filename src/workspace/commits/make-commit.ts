@@ -88,8 +88,10 @@ export const commitTree = async (
   await prepare({ kind: 'commit', gitFolder: repository.gitFolder, claim, ...intent });
   const [subject = ''] = message.split('\n');
   return applyCommit(repository, {
-    ...{ intent, claim: new CommitClaim(repository.gitFolder, claim) },
-    ...{ changes: indexChanges(prepared), why: `commit (pawl): ${subject}` },
+    intent,
+    claim: new CommitClaim(repository.gitFolder, claim),
+    changes: indexChanges(prepared),
+    why: `commit (pawl): ${subject}`,
   });
 };
 

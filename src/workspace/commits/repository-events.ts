@@ -18,8 +18,12 @@ type ToNote = {
 
 /** The refs of a repository before its first commit. */
 export const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
-  ...{ top, gitFolder, head: { ...head, hash: null } },
-  ...{ tips: [], remoteTips: [], stash: null },
+  top,
+  gitFolder,
+  head: { ...head, hash: null },
+  tips: [],
+  remoteTips: [],
+  stash: null,
 });
 
 /** Everything that happened to the repository since the last report. */
@@ -101,7 +105,8 @@ export class RepositoryEvents {
       .map(({ call }) => call)
       .filter(({ callId }) => !isOwn.has(callId) && this.#ended.has(callId));
     return [...earlier, ...calls].map((call) => ({
-      ...{ call, before: this.changesOf(call)?.before ?? null },
+      call,
+      before: this.changesOf(call)?.before ?? null,
       noted: this.#ended.has(call.callId),
     }));
   }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { SYSTEM_SHELL } from '../../programs/start-program.js';
-import type { CommandSandbox, PreparedCommand } from '../../sandbox/command-sandbox.js';
+import type { CommandSandbox, PreparedCommand } from '../../sandbox/sandboxed-command.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../run-program.js';
 import type { ChosenFormatter } from './formatter-choice.js';
 import type { FormatTarget } from './formatter-table.js';
@@ -69,9 +69,16 @@ const runFormatter = async (
   const running = runProgram({
     // bubblewrap, the shell or the formatter, all found by find-program.ts
     program: prepared.program as ProgramPath,
-    ...{ words, environment, folder, descriptors, title: chosen.formatter.name },
-    ...{ input: text, bytesMax: ROOM_BYTES + 4 * Buffer.byteLength(text), atMax: 'fail' },
-    ...{ deadlineMs: world.runMs, signal: world.signal },
+    words,
+    environment,
+    folder,
+    descriptors,
+    title: chosen.formatter.name,
+    input: text,
+    bytesMax: ROOM_BYTES + 4 * Buffer.byteLength(text),
+    atMax: 'fail',
+    deadlineMs: world.runMs,
+    signal: world.signal,
   });
   prepared.started();
   try {

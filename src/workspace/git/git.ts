@@ -130,7 +130,10 @@ const refMover =
     const { program, clean } = findGit(place);
     const own = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
     const order = {
-      ...{ program, words: HARDENING, folder: location.top, deadlineMs: CALL_DEADLINE_MS },
+      program,
+      words: HARDENING,
+      folder: location.top,
+      deadlineMs: CALL_DEADLINE_MS,
       environment: withoutUndefined({ ...clean, ...own }),
     };
     return moveRef(order, move, watcher);
@@ -204,15 +207,13 @@ const openIn = (place: GitPlace, start: Start, located: LocatedRepository, scrat
   const run: Repository['run'] = (words, options = {}) =>
     start([...HARDENING, ...words], options, { ...frozen, GIT_INDEX_FILE: options.indexFile });
   return {
-    ...{
-      top: location.top,
-      gitFolder: location.gitFolder,
-      indexFile: location.indexFile,
-      shared: location.shared,
-      scratch,
-      config,
-      run,
-    },
+    top: location.top,
+    gitFolder: location.gitFolder,
+    indexFile: location.indexFile,
+    shared: location.shared,
+    scratch,
+    config,
+    run,
     ask: async (words, options) => {
       const end = await run(words, options);
       if (end.code !== 0) throw refusal(words, end);

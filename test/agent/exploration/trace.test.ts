@@ -83,10 +83,16 @@ test('instructions for a summary are written after the request and read back', (
 
 test('a reply is told with its text, without its reasoning and calls', () => {
   const event: Event = {
-    ...{ type: 'LlmCompleted', at: 0, requestId: 'req-1', calls: [], stopReason: 'end' },
+    type: 'LlmCompleted',
+    at: 0,
+    requestId: 'req-1',
+    calls: [],
+    stopReason: 'end',
     usage: usage(0, 7),
     message: {
-      ...{ role: 'assistant', model: 'test/model', cut: false },
+      role: 'assistant',
+      model: 'test/model',
+      cut: false,
       parts: [
         { type: 'reasoning', text: 'hm' },
         { type: 'text', text: 'yes' },

@@ -88,8 +88,14 @@ export const toolStories: readonly Story[] = [
 function limitsOf(own: Partial<NonNullable<Story['settings']>['limits']>) {
   const none = 'unlimited' as const;
   return {
-    ...{ usd: none, tokens: none, timeMs: none, rounds: 100, truncation: 2 },
-    ...{ repeats: none, errors: none, sameResults: none },
+    usd: none,
+    tokens: none,
+    timeMs: none,
+    rounds: 100,
+    truncation: 2,
+    repeats: none,
+    errors: none,
+    sameResults: none,
     ...own,
   };
 }

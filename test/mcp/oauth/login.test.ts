@@ -36,7 +36,9 @@ const stage = async (t: TestContext): Promise<Stage> => {
   const deadline = new AbortController();
   t.after(() => deadline.abort());
   return {
-    ...{ issuer, server, options: { stateFolder, environment: {}, signal: deadline.signal } },
+    issuer,
+    server,
+    options: { stateFolder, environment: {}, signal: deadline.signal },
     connection() {
       const connection = createConnection(server.settings, { environment: {}, workspace: '/', stateFolder });
       atEnd(t, () => connection.close());

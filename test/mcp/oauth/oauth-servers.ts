@@ -113,9 +113,11 @@ export const authorizationServer = async (scope: TestScope): Promise<Authorizati
     if (url.pathname === '/.well-known/oauth-authorization-server')
       return json(outgoing, 200, {
         issuer,
-        ...{ authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
+        authorization_endpoint: `${issuer}/authorize`,
+        token_endpoint: `${issuer}/token`,
         registration_endpoint: `${issuer}/register`,
-        ...{ response_types_supported: ['code'], code_challenge_methods_supported: ['S256'] },
+        response_types_supported: ['code'],
+        code_challenge_methods_supported: ['S256'],
         token_endpoint_auth_methods_supported: ['none'],
         authorization_response_iss_parameter_supported: true,
       });
@@ -130,7 +132,11 @@ export const authorizationServer = async (scope: TestScope): Promise<Authorizati
     outgoing.writeHead(404).end();
   });
   const server: AuthorizationServer = {
-    ...{ issuer, seen: [], valid: new Map(), clients: new Map(), refuses: false },
+    issuer,
+    seen: [],
+    valid: new Map(),
+    clients: new Map(),
+    refuses: false,
     expire: () => server.valid.clear(),
     revoke() {
       server.valid.clear();
@@ -171,11 +177,9 @@ export const guardedServer = async (
   const base = await serve(scope, async (incoming, outgoing, url) => {
     if (url.pathname === '/.well-known/oauth-protected-resource/mcp')
       return json(outgoing, 200, {
-        ...{
-          resource: `${base}/mcp`,
-          authorization_servers: [guarded.issuedBy.issuer],
-          scopes_supported: ['read'],
-        },
+        resource: `${base}/mcp`,
+        authorization_servers: [guarded.issuedBy.issuer],
+        scopes_supported: ['read'],
       });
     if (url.pathname !== '/mcp') return void outgoing.writeHead(404).end();
     const token = incoming.headers.authorization?.replace('Bearer ', '') ?? '';
@@ -197,7 +201,10 @@ export const guardedServer = async (
   atEnd(scope, () => handler.close());
   const [settings] = readServers({ web: { url: `${base}/mcp` } }, []).servers;
   const guarded: GuardedServer = {
-    ...{ settings: settings as HttpServer, tokens: [], issuedBy, callScope: null }, // it has a url
+    settings: settings as HttpServer,
+    tokens: [],
+    issuedBy,
+    callScope: null, // it has a url
   };
   return guarded;
 };

@@ -38,8 +38,14 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
   });
   const composer = new Composer({ commands: commandChoices, files: async () => [] }, nothing);
   const wishes = {
-    ...{ say: nothing, cancel: nothing, answer: nothing, runCommand: nothing, pastePicture: nothing },
-    ...{ editLast: nothing, suspend: nothing, end: nothing },
+    say: nothing,
+    cancel: nothing,
+    answer: nothing,
+    runCommand: nothing,
+    pastePicture: nothing,
+    editLast: nothing,
+    suspend: nothing,
+    end: nothing,
     stopUserCommand: () => false,
     withoutShellOutput: (texts: readonly string[]) => texts,
   };
@@ -47,7 +53,12 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
   const parts = { area, look: out.look, clock, composer, rows: () => 30 };
   const view = new InteractiveView(parts, wishes, state);
   const context = {
-    ...{ session, workspace: settings.workspace, flags, look: out.look, view, paste: async () => undefined },
+    session,
+    workspace: settings.workspace,
+    flags,
+    look: out.look,
+    view,
+    paste: async () => undefined,
     move: async () => undefined,
     quit: nothing,
     servers: {
@@ -62,8 +73,11 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
       ],
     },
     prompts: {
-      ...{ tools: [], section: '', mentions: () => [], expands: () => false },
-      ...{ expand: async (text: string) => ({ text, fault: null }) },
+      tools: [],
+      section: '',
+      mentions: () => [],
+      expands: () => false,
+      expand: async (text: string) => ({ text, fault: null }),
       choices: [{ text: hostile.name(), about: hostile.text(300) }],
     },
   };

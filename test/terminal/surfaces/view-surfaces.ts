@@ -20,8 +20,14 @@ import type { Out, Surface } from './surface.js';
 
 const nothing = (): void => undefined;
 const wishes: ViewHandlers = {
-  ...{ say: nothing, cancel: nothing, answer: nothing, runCommand: nothing, pastePicture: nothing },
-  ...{ editLast: nothing, suspend: nothing, end: nothing },
+  say: nothing,
+  cancel: nothing,
+  answer: nothing,
+  runCommand: nothing,
+  pastePicture: nothing,
+  editLast: nothing,
+  suspend: nothing,
+  end: nothing,
   stopUserCommand: () => false,
   withoutShellOutput: (texts) => texts,
 };

@@ -141,7 +141,8 @@ const endAtShutdown = (
     return endRunning(call, at, { status: 'interrupted', text: interruptedText(outcome?.text ?? '') });
   const { status, images } = outcome;
   return endRunning(call, at, {
-    ...{ status, text: outcomeText(outcome, 'user') },
+    status,
+    text: outcomeText(outcome, 'user'),
     ...(status === 'ok' && images !== undefined ? { images } : {}),
   });
 };

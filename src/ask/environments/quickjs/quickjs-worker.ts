@@ -101,7 +101,12 @@ const run = ({ number, code, deadlineMs }: Extract<ToWorker, { readonly type: 'r
   const outputs = newOutputs(input.memoryMax);
   const running = begin(number, deadlineMs, outputs);
   const finished = runCell({
-    ...{ realm, code, number, outputs, lastOutput, outputMax: input.outputMax },
+    realm,
+    code,
+    number,
+    outputs,
+    lastOutput,
+    outputMax: input.outputMax,
     wasStopped: () => running.wasInterrupted || isStopAsked(running),
     allowEnding: () => begin(0, ENDING_MS, outputs),
   });

@@ -29,7 +29,11 @@ type CellOrder = Pick<Cell, 'code' | 'deadlineMs' | 'signal'> & {
 };
 
 const reportOf = ({ status, stdout, stderr, variables, answer }: Finished): CellReport => ({
-  ...{ status, stdout, stderr, variables, answer },
+  status,
+  stdout,
+  stderr,
+  variables,
+  answer,
   variablesLost: 'no',
 });
 

@@ -17,7 +17,9 @@ import { startEnvironment, timeLimitMs } from './start-run.js';
  * the run.
  */
 const scheduleAgain = (timerId: string, dueAt: number, at: number, longestMs: number): OutsideAction => ({
-  ...{ type: 'ScheduleTimer', timerId, dueAt: Math.min(dueAt, at + longestMs) },
+  type: 'ScheduleTimer',
+  timerId,
+  dueAt: Math.min(dueAt, at + longestMs),
 });
 
 /** The longest delay before a retry: that of the schedule, or what a provider may ask for. */

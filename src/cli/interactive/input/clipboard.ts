@@ -72,8 +72,15 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
     if (found === null) continue;
     const kept = NEEDED.flatMap((name) => (environment[name] ? [[name, environment[name]]] : []));
     const { code, output, errors } = await runProgram({
-      ...{ program: found, words, title: program, folder: path.dirname(found), input: null, signal },
-      ...{ bytesMax: BYTES_MAX, atMax: 'fail', deadlineMs: DEADLINE_MS },
+      program: found,
+      words,
+      title: program,
+      folder: path.dirname(found),
+      input: null,
+      signal,
+      bytesMax: BYTES_MAX,
+      atMax: 'fail',
+      deadlineMs: DEADLINE_MS,
       environment: { ...Object.fromEntries(kept), PATH: programs.folders.join(path.delimiter) },
     });
     const picture = code === 0 ? decode(output) : output.subarray(0, 0);

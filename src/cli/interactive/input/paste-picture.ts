@@ -18,7 +18,10 @@ const NAME_DIGITS = 12;
 /** Stores the clipboard's picture with the session. Returns the word that names it; rejects with why there is none. */
 const keepClipboard = async (session: Session, workspace: string, signal: AbortSignal): Promise<string> => {
   const bytes = await readClipboard({
-    ...{ platform: process.platform, environment: process.env, workspace, signal },
+    platform: process.platform,
+    environment: process.env,
+    workspace,
+    signal,
   });
   const { sha256 } = await session.keepPicture(bytes); // reports a picture that no model accepts now, not when the text is sent
   const folder = pastedFolder(stateFolder(process.env), session.id);

@@ -45,8 +45,15 @@ const recordCalls = (world: World, event: Event): void => {
   if (event.type === 'LlmCompleted')
     for (const { callId, tool, input } of event.calls)
       world.calls.set(callId, {
-        ...{ tool, input: JSON.stringify(input), approval: 'none', askedIn: 0, ranIn: 0 },
-        ...{ isStarted: false, effects: 0, result: null, isCompleted: false },
+        tool,
+        input: JSON.stringify(input),
+        approval: 'none',
+        askedIn: 0,
+        ranIn: 0,
+        isStarted: false,
+        effects: 0,
+        result: null,
+        isCompleted: false,
       });
   if (event.type === 'ApprovalAnswered') recordAnswer(world.calls.get(event.callId), event.answer.kind);
   if (event.type === 'ToolStarted') markCall(world, event.callId, 'isStarted');

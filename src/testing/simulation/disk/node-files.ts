@@ -16,7 +16,6 @@ import { simulateSockets } from './sockets.js';
 
 const ROOT = '/@pawl/';
 const FIRST_DESCRIPTOR = 1_000_000;
-
 type Open = { readonly caller: Caller; readonly descriptor: Descriptor; readonly path: string };
 
 const callers = new Map<number, Caller>();
@@ -94,7 +93,6 @@ type Operation = (place: Place, args: readonly unknown[]) => unknown;
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
 const textOf = (value: unknown): string => value as string;
 const dataOf = (value: unknown): Uint8Array => value as Uint8Array; // likewise
-
 const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
 const descriptorOf = ({ open: found }: Place): Descriptor => {
   if (found === undefined) throw systemError('EBADF', 'no open file');
@@ -112,6 +110,8 @@ const stat: Operation = (place, [, options]) =>
   place.open === undefined
     ? callsOf(place.caller).stat(place.names, options)
     : callsOf(place.caller).statOf(place.open.descriptor);
+/** Modes, owners and times of files: no simulated session looks at them. */
+const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
 const sync = onFile((calls, descriptor) => calls.sync(descriptor));
 
@@ -119,7 +119,11 @@ const sync = onFile((calls, descriptor) => calls.sync(descriptor));
 const operations: Readonly<Record<string, Operation>> = {
   open: (place, [path, flags]) => opened(place, textOf(path), flags),
   close: (_place, [fd]) => void open.delete(Number(fd)),
-  ...{ stat, lstat: stat, fstat: stat, fsync: sync, fdatasync: sync },
+  stat,
+  lstat: stat,
+  fstat: stat,
+  fsync: sync,
+  fdatasync: sync,
   read: onFile((calls, descriptor, [, into, offset, length, position]) =>
     calls.read(
       descriptor,
@@ -157,7 +161,7 @@ const operations: Readonly<Record<string, Operation>> = {
     place.open === undefined
       ? callsOf(place.caller).appendFile(place.names, dataOf(written))
       : void callsOf(place.caller).write(place.open.descriptor, dataOf(written)),
-  ...{ chmod: nothing, fchmod: nothing, utimes: nothing, futimes: nothing, chown: nothing, lchown: nothing },
+  ...Object.fromEntries(unobserved.map((name) => [name, nothing])),
 };
 
 const numbers = (offset: unknown, length: unknown): [number | undefined, number | undefined] => [
@@ -242,7 +246,6 @@ const asPromise =
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
     if (place === null) return current === null ? original(...args) : realFile(name, original, args);
     const called = callLater(name, place, args);
-    // `open` gives the number of the descriptor
     return name === 'open' ? called.then((fd) => handleOf(Number(fd))) : called;
   };
 
