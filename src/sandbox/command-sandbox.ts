@@ -39,8 +39,6 @@ import { type SessionView, unfitWorkspace, viewSession } from './session/visible
 import { commandFilter } from './system-calls/command-system-calls.js';
 import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
 
-export { SandboxRefusal } from './sandbox-refusal.js';
-
 /**
  * Starts commands, fenced or not. There is no other way to start one.
  *
