@@ -2,13 +2,12 @@ import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } fro
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
-import type { Session } from '../api/create-agent.js';
 import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session.js';
 import { attempt } from '../runtime/attempt.js';
 import { permissionRequest, readAnswer } from './calls/permission-request.js';
-import { changeOption, changePreset, configOptionsOf, modesOf } from './config-options.js';
-import type { AcpHost, EditorPrompts } from './host.js';
+import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
+import type { AcpHost, OpenedSession } from './host.js';
 import {
   type Client,
   type Collected,
@@ -17,25 +16,24 @@ import {
   type SessionOpening,
 } from './opening.js';
 import type { Outbox } from './outbox.js';
-import { commandIn, keepPictures, readPrompt } from './prompt-blocks.js';
-import { availableCommands, unknownCommandText } from './session-commands.js';
+import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
+import { ReopenableSession } from './reopenable-session.js';
+import { commandsUpdate, unknownCommandText } from './session-commands.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
+import { TrustGate } from './trust/trust-gate.js';
 import { answerOf, TurnFailed } from './turn-answer.js';
 
 type Parts = {
   readonly host: AcpHost;
   readonly client: Client;
-  readonly session: Session;
-  readonly prompts: EditorPrompts;
+  readonly opened: OpenedSession;
+  /** Opens the session again after it was closed. */
+  readonly openAgain: () => Promise<OpenedSession>;
   readonly state: State;
   /** Steps since the session was opened. More are added until the session shows them. */
   readonly held: Stepped[];
   readonly collected: Collected;
 };
-
-/** The parts of the settings that a client shows. */
-const shownSettings = ({ preset, model, effort }: Settings): string =>
-  JSON.stringify([preset, model, effort]);
 
 /**
  * A session that is open for the client.
@@ -47,9 +45,9 @@ const shownSettings = ({ preset, model, effort }: Settings): string =>
 export class AcpSession {
   readonly #host: AcpHost;
   readonly #client: Client;
-  readonly #session: Session;
+  readonly #live: ReopenableSession;
+  readonly #trust: TrustGate;
   readonly #workspace: string;
-  readonly #prompts: EditorPrompts;
   readonly #outbox: Outbox;
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
@@ -64,21 +62,28 @@ export class AcpSession {
   /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
   #cancelled: Promise<unknown> = Promise.resolve();
 
-  private constructor({ host, client, session, prompts, state, held, collected }: Parts) {
+  private constructor({ host, client, opened, openAgain, state, held, collected }: Parts) {
     this.#host = host;
     this.#client = client;
-    this.#session = session;
-    this.#prompts = prompts;
+    this.#live = new ReopenableSession(opened);
     this.#state = state;
     this.#held = held;
     this.#workspace = state.session.settings.workspace;
     this.#outbox = collected.outbox;
     this.#updates = collected.updates;
+    this.#trust = new TrustGate({
+      host,
+      client,
+      openAgain,
+      live: this.#live,
+      outbox: this.#outbox,
+      workspace: this.#workspace,
+    });
     this.#seq = collected.seq ?? 0;
     this.#isCollected = collected.seq !== null;
     this.#approvals = createApprovals({
       onApproval: (question, signal) => this.#ask(question, signal),
-      send: (input) => session.send(input),
+      send: async (input) => (await this.#live.current()).send(input),
       report: (fault) => this.tell(fault.message),
     });
   }
@@ -90,15 +95,19 @@ export class AcpSession {
     const warnings: string[] = [];
     let watcher: Watcher = (stepped) => void held.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
-    const { session, prompts } = await host.open({
-      ...request,
-      resume: collecting.resume,
-      watcher: (stepped) => watcher(stepped),
-      warn: (text) => warn(text),
-    });
-    const state = await session.state();
+    const open = (resume: typeof collecting.resume): Promise<OpenedSession> =>
+      host.open({
+        ...request,
+        resume,
+        watcher: (stepped) => watcher(stepped),
+        warn: (text) => warn(text),
+      });
+    const first = await open(collecting.resume);
+    const state = await first.session.state();
+    const again = { id: first.session.id, visit: null, accept: async () => undefined };
+    const openAgain = (): Promise<OpenedSession> => open(again);
     const collected = collecting.end();
-    const opened = new AcpSession({ host, client, session, prompts, state, held, collected });
+    const opened = new AcpSession({ host, client, opened: first, openAgain, state, held, collected });
     watcher = (stepped) => opened.#see(stepped);
     warn = (text) => opened.tell(text);
     for (const warning of warnings) opened.tell(warning);
@@ -106,7 +115,7 @@ export class AcpSession {
   }
 
   get id(): string {
-    return this.#session.id;
+    return this.#live.id;
   }
 
   get workspace(): string {
@@ -115,7 +124,7 @@ export class AcpSession {
 
   /** Resolves when the session has ended, also by a fault. */
   get ended(): Promise<void> {
-    return this.#session.ended.catch(() => undefined); // whoever waits for a turn gets the fault
+    return this.#live.ended;
   }
 
   /** What the client gets to know when it opens the session. */
@@ -132,10 +141,7 @@ export class AcpSession {
   /** Call after the answer that names the session: from now on updates are sent. */
   announce(): void {
     this.#showHeld();
-    this.#outbox.push({
-      sessionUpdate: 'available_commands_update',
-      availableCommands: availableCommands(this.#host.commands, this.#prompts),
-    });
+    this.#outbox.push(commandsUpdate(this.#host.commands, this.#live.prompts));
     this.#outbox.push(usageUpdate(this.#state));
     this.#outbox.open();
   }
@@ -189,25 +195,28 @@ export class AcpSession {
 
   cancel(): void {
     this.#cancels += 1;
+    this.#trust.withdraw();
     // It rejects if the session has ended: then there is nothing to cancel.
     this.#cancelled = attempt(async () => {
-      await this.#session.send({ type: 'CancelTurn' });
-      await this.#session.idle();
+      const session = await this.#live.current();
+      await session.send({ type: 'CancelTurn' });
+      await session.idle();
     });
   }
 
-  changePreset(preset: string): Promise<void> {
-    return changePreset(this.#session, preset);
+  async changePreset(preset: string): Promise<void> {
+    await changePreset(await this.#live.current(), preset);
   }
 
-  changeOption(id: string, value: string): Promise<void> {
-    return changeOption(this.#session, id, value);
+  async changeOption(id: string, value: string): Promise<void> {
+    await changeOption(await this.#live.current(), id, value);
   }
 
   async close(): Promise<void> {
     this.#cancels += 1;
+    this.#trust.withdraw();
     this.#updates.stop();
-    await this.#session.close();
+    await this.#live.close();
   }
 
   #notify(update: SessionUpdate): Promise<void> {
@@ -245,33 +254,35 @@ export class AcpSession {
 
   async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
     const command = commandIn(blocks);
-    const isPrompt = this.#prompts.choices.some((choice) => choice.text === command?.name);
+    const isPrompt = this.#live.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
     const { text: whole, written, pictures } = readPrompt(blocks, this.#workspace);
-    const expands = this.#prompts.expands(written);
-    const expanded = expands ? await this.#prompts.expand(written) : { text: written, fault: null };
+    await this.#trust.pass(this.#state);
+    if (this.#cancels !== cancels) return this.#state;
+    const expanded = await expandTyped(this.#live.prompts, written);
     if (expanded.fault !== null) this.tell(expanded.fault);
     const text = `${expanded.text}${whole.slice(written.length)}`;
-    const images = await keepPictures(pictures, this.#session.keepPicture);
+    const session = await this.#live.current();
+    const images = await keepPictures(pictures, session.keepPicture);
     await this.#cancelled;
     if (this.#cancels !== cancels) return this.#state;
-    await this.#session.send({
+    await session.send({
       type: 'UserInput',
       text,
       mode: 'steer',
       ...(images.length === 0 ? {} : { images }),
     });
-    return this.#session.idle();
+    return session.idle();
   }
 
   async #runCommand(name: string, words: string): Promise<State> {
     const { commands } = this.#host;
-    const isKnown = commands.some((command) => command.name === name);
-    const printed = isKnown
-      ? await this.#host.runCommand(this.#session, name, words)
-      : unknownCommandText(name, commands, this.#prompts);
+    const session = await this.#live.current();
+    const printed = commands.some((command) => command.name === name)
+      ? await this.#host.runCommand(session, name, words)
+      : unknownCommandText(name, commands, this.#live.prompts);
     if (printed.trim() !== '') this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
-    return this.#session.idle();
+    return session.idle();
   }
 
   async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {

@@ -78,3 +78,7 @@ export const changeOption = async (session: Session, id: string, value: string):
     throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
   await session.send({ type: 'SettingsChanged', patch: { effort: value } });
 };
+
+/** The parts of the settings that a client shows. */
+export const shownSettings = ({ preset, model, effort }: Settings): string =>
+  JSON.stringify([preset, model, effort]);

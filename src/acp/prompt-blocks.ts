@@ -4,6 +4,7 @@ import type { ContentBlock } from '@agentclientprotocol/sdk';
 import type { Image } from '../agent/message.js';
 import { codeFence } from '../base/code-fence.js';
 import { isWithin } from '../files/is-within.js';
+import type { EditorPrompts } from './host.js';
 
 /** The blocks of a prompt as one text with pictures. */
 
@@ -115,3 +116,10 @@ export const commandIn = ([first]: readonly ContentBlock[]): {
   const found = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
   return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
 };
+
+/** The typed text with its skill, command or prompt in place. */
+export const expandTyped = (
+  prompts: EditorPrompts,
+  typed: string,
+): Promise<{ readonly text: string; readonly fault: string | null }> =>
+  prompts.expands(typed) ? prompts.expand(typed) : Promise.resolve({ text: typed, fault: null });

@@ -1,9 +1,9 @@
-import type { AvailableCommand } from '@agentclientprotocol/sdk';
+import type { AvailableCommand, SessionUpdate } from '@agentclientprotocol/sdk';
 import type { EditorCommand, EditorPrompts } from './host.js';
 
 /** The commands, skills and prompts that can be typed in a session. */
 
-export const availableCommands = (
+const availableCommands = (
   commands: readonly EditorCommand[],
   { choices }: EditorPrompts,
 ): AvailableCommand[] => [
@@ -14,6 +14,14 @@ export const availableCommands = (
   })),
   ...choices.map(({ text, about }) => ({ name: text, description: about, input: { hint: 'words' } })),
 ];
+
+export const commandsUpdate = (
+  commands: readonly EditorCommand[],
+  prompts: EditorPrompts,
+): SessionUpdate => ({
+  sessionUpdate: 'available_commands_update',
+  availableCommands: availableCommands(commands, prompts),
+});
 
 export const unknownCommandText = (
   name: string,

@@ -40,6 +40,10 @@ export const createHost = (flags: RunFlags): AcpHost => ({
       },
     });
   },
+  async trustQuestions(workspace, warn) {
+    const { editorTrustQuestions } = await import('../trust/editor-questions.js');
+    return editorTrustQuestions(workspace, warn);
+  },
   runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
   describeError(error) {
     const { exit, reason, message } = endingOfError(error);

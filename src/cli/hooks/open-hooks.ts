@@ -7,6 +7,8 @@ type Surroundings = {
   readonly workspace: string;
   readonly stateFolder: string;
   readonly warn: (text: string) => void;
+  /** Told in one line which hooks wait for an answer of the user. */
+  readonly tellNotRun: (text: string) => void;
 };
 
 /** A hook that starts Pawl must not start itself again through it. */
@@ -14,7 +16,7 @@ const isInHook = (): boolean => (process.env.PAWL_HOOK ?? '') !== '';
 
 export const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
-  { workspace, stateFolder, warn }: Surroundings,
+  { workspace, stateFolder, warn, tellNotRun }: Surroundings,
 ): Promise<readonly CommandHook[]> => {
   if (isInHook()) return [];
   const own = userHooks.filter(({ enabled }) => enabled).map((hook) => ({ ...hook, folder: null }));
@@ -23,5 +25,6 @@ export const openHooks = async (
     import('../trust/project-hooks.js'),
     import('../../trust/trust-store.js'),
   ]);
-  return [...own, ...(await allowedHooks(workspace, projectHooks, openTrust(stateFolder, warn), warn))];
+  const trust = openTrust(stateFolder, warn);
+  return [...own, ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun))];
 };

@@ -29,17 +29,19 @@ export type OptionalTools = {
   attend(session: Session): void;
 };
 
+/** An editor is asked with the first prompt, so the line would only precede the question. */
+const notRunTeller = ({ place, warn }: Surroundings): Surroundings['warn'] =>
+  place === 'editor' ? () => undefined : warn;
+
 /** The servers of the project's `.mcp.json` that the user has allowed. Most projects have no such file. */
-const projectServers = async (
-  own: readonly McpServer[],
-  { stateFolder, workspace, warn }: Surroundings,
-): Promise<AllowedServers> => {
+const projectServers = async (own: readonly McpServer[], place: Surroundings): Promise<AllowedServers> => {
+  const { stateFolder, workspace, warn } = place;
   if (mcpJsonFiles(workspace).length === 0) return { servers: [], whyNot: async () => null };
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../trust/project-servers.js'),
     import('../../trust/trust-store.js'),
   ]);
-  return allowedServers(workspace, own, openTrust(stateFolder, warn), warn);
+  return allowedServers(workspace, own, openTrust(stateFolder, warn), warn, notRunTeller(place));
 };
 
 type OpenedServers = Pick<OptionalTools, 'servers' | 'secrets'>;
@@ -95,7 +97,7 @@ export const optionalTools = async (
     options: {
       tasks: resumes || tasks === true,
       moreTools: [...explores, ...(servers?.tools ?? [])],
-      hooks: await openHooks(flags, place),
+      hooks: await openHooks(flags, { ...place, tellNotRun: notRunTeller(place) }),
     },
     servers,
     secrets,

@@ -12,7 +12,7 @@ import {
 } from '../../terminal/questions/content-question.js';
 import type { WindowSize } from '../../terminal/questions/reading-window.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
-import type { TrustStore } from '../../trust/trust-store.js';
+import type { Executable, TrustStore } from '../../trust/trust-store.js';
 import { kindText, type OpenQuestion } from './project-executables.js';
 
 /** Asks about what a project wants to run, one question each, and stores the answers. */
@@ -28,13 +28,13 @@ export type TrustTerminal = {
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
-const MEANING =
+export const MEANING =
   'It runs on your machine, now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.';
 const LEVELS_MEANING =
   'y runs it in the sandbox: it reads this folder and has no network. w also gives it the network. o runs it as you, outside the sandbox, with all that you can reach.';
 
 /** The answers that say yes to something that can run in a sandbox. */
-const LEVEL_ANSWERS: readonly (YesKey & { readonly level: CommandLevel })[] = [
+export const LEVEL_ANSWERS: readonly (YesKey & { readonly level: CommandLevel })[] = [
   { key: 'y', means: 'sandboxed', level: 'read-only' },
   { key: 'w', means: 'with network', level: 'read-only+net' },
   { key: 'o', means: 'as you', level: 'off' },
@@ -133,6 +133,21 @@ const saidOf = (answer: ContentAnswer): string => {
   return answer === 'later' ? 'not run this time' : `allowed${answer.key === 'y' ? '' : `, ${answer.means}`}`;
 };
 
+/** Stores an answer; resolves with what holds now, in a few words. Rejects if it could not be stored. */
+export const storeAnswer = async (
+  trust: TrustStore,
+  workspace: string,
+  executable: Executable,
+  answer: ContentAnswer,
+): Promise<string> => {
+  if (answer === 'no') await trust.refuse(workspace, executable);
+  else if (answer !== 'later') {
+    const granted = LEVEL_ANSWERS.find((known) => known === answer);
+    await trust.allow(workspace, executable, granted?.level);
+  }
+  return saidOf(answer);
+};
+
 /** Asks each question in turn. A yes is stored before the next question; a failure to store it is thrown. */
 export const askTrust = async (
   trust: TrustStore,
@@ -144,13 +159,9 @@ export const askTrust = async (
     const asked = await questionOf(one);
     const isPlain = terminal.look().plain === 'yes';
     const answer = await (isPlain ? askInLines : askInWindow)(asked, terminal);
-    if (answer === 'no') await trust.refuse(workspace, one.executable);
-    else if (answer !== 'later') {
-      const granted = LEVEL_ANSWERS.find((known) => known === answer);
-      await trust.allow(workspace, one.executable, granted?.level);
-    }
+    const stored = await storeAnswer(trust, workspace, one.executable, answer);
     const { kind, name } = one.executable;
-    const said: Safe = safe`· ${makeSafe(kindText[kind])} ${oneLine(name, 60)}: ${makeSafe(saidOf(answer))}`;
+    const said: Safe = safe`· ${makeSafe(kindText[kind])} ${oneLine(name, 60)}: ${makeSafe(stored)}`;
     terminal.area.print(paint(terminal.look(), 'dim', said));
   }
 };

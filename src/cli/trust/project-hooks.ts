@@ -68,20 +68,21 @@ export const hookSource = async (
   return described.map(({ executable }) => executable);
 };
 
-/** The hooks that the user has allowed. One line says what is not run. */
+/** The hooks that the user has allowed. `tellNotRun` gets one line for those that wait for an answer. */
 export const allowedHooks = async (
   workspace: string,
   hooks: readonly ProjectHook[],
   trust: TrustStore,
   warn: (text: string) => void,
   environment: ProcessEnvironment = process.env,
+  tellNotRun: (text: string) => void = warn,
 ): Promise<readonly CommandHook[]> => {
   const described = await describe(hooks, workspace, environment, warn);
   const { allowed, open } = await settleExecutables(trust, workspace, [
     async () => described.map(({ executable }) => executable),
   ]);
   const text = notRunText(open);
-  if (text !== null) warn(text);
+  if (text !== null) tellNotRun(text);
   return described
     .filter(({ executable }) => allowed.some((one) => one.executable === executable))
     .map(({ hook, executable }) => ({

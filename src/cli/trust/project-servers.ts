@@ -127,14 +127,15 @@ export type AllowedServers = {
 };
 
 /**
- * The servers of the project that the user has allowed, without those whose names the user's own servers have. One line
- * says what is not run.
+ * The servers of the project that the user has allowed, without those whose names the user's own servers have.
+ * `tellNotRun` gets one line for those that wait for an answer.
  */
 export const allowedServers = async (
   workspace: string,
   own: readonly McpServer[],
   trust: TrustStore,
   warn: (text: string) => void,
+  tellNotRun: (text: string) => void = warn,
 ): Promise<AllowedServers> => {
   const { servers, faults } = await readProjectServers(workspace);
   for (const fault of faults) warn(fault);
@@ -143,7 +144,7 @@ export const allowedServers = async (
     async () => others.map(({ executable }) => executable),
   ]);
   const text = notRunText(open);
-  if (text !== null) warn(text);
+  if (text !== null) tellNotRun(text);
   const { top: folder } = placeOf(workspace);
   const kept = others.flatMap(({ server, executable }) => {
     const found = allowed.find((one) => one.executable === executable);
