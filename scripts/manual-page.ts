@@ -1,5 +1,5 @@
-import { type DescribedFlag, describeProgram } from '../src/cli/command-metadata.js';
 import { buildProgram } from '../src/cli/command-table.js';
+import { type DescribedFlag, describeProgram } from '../src/cli/describe-commands.js';
 import { exitCodes } from '../src/cli/exit-codes.js';
 import { settings } from '../src/config/setting-table.js';
 import { providers } from '../src/providers/provider-table.js';

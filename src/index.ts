@@ -29,17 +29,17 @@ export type {
   AskOutcome,
   AskRun,
   ResumeOptions,
-} from './ask/api/asker.js';
+} from './ask/api/asker-types.js';
 export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
 export type { Outcome } from './ask/run/state.js';
 export type { InputSource } from './ask/runtime/inputs.js';
 export type { Pieces } from './ask/tree/pieces.js';
-export { createAsker, fileAskJournals } from './ask.js';
 export { EnvironmentUnavailable, seedParity } from './ask-values.js';
 export { fileJournals } from './journal/file-store.js';
 export { JournalError, type JournalErrorKind } from './journal/journal-error.js';
 export { replay } from './journal/read/replay.js';
 export { type JournalStep, steps } from './journal/read/steps.js';
+export { createAsker, fileAskJournals } from './lazy-ask.js';
 export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk.js';
 export { type ChosenModel, chooseModel } from './models/choose-model.js';
 export type { Entry, Header, Journal, JournalStore, SessionInfo } from './ports/journal.js';

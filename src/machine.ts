@@ -21,7 +21,7 @@ export {
 export { type CodeSettings, defaultCodeSettings, type Parity } from './ask/run/settings.js';
 export type { CodeState, Outcome } from './ask/run/state.js';
 export { type Pieces, piecesOf } from './ask/tree/pieces.js';
-export { stepTree } from './ask/tree/tree.js';
+export { stepTree } from './ask/tree/step-tree.js';
 export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from './ask/tree/tree-state.js';
 export { seedParity } from './ask-values.js';
 export { type JournalStep, steps } from './journal/read/steps.js';

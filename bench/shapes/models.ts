@@ -1,4 +1,4 @@
-import { textOf } from '../../src/models/scripted/script-templates.js';
+import { textOf } from '../../src/models/scripted/script-rules.js';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Model, ModelRequest } from '../../src/ports/model.js';
 import { programsFor } from './programs.js';

@@ -39,7 +39,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   'ask/runtime': 5.4,
   api: 6,
   'ask/api': 6.5,
-  'ask.ts': 6.8,
+  'lazy-ask.ts': 6.8,
   testing: 7,
   'telemetry.ts': 7,
   mcp: 5.2,
@@ -57,7 +57,7 @@ const FLOORS: Readonly<Record<string, number>> = {
 const SELF_CONTAINED = new Set(['machine-kit', 'agent']);
 
 /** Parts that may import ask: ask itself and the faces. The agent knows nothing of it. */
-const KNOWS_ASK = new Set(['ask.ts', 'ask-values.ts', 'index.ts', 'machine.ts', 'cli']);
+const KNOWS_ASK = new Set(['lazy-ask.ts', 'ask-values.ts', 'index.ts', 'machine.ts', 'cli']);
 
 const isAsk = (part: string): boolean => part.startsWith('ask/');
 

@@ -5,7 +5,7 @@ import {
   type DescribedFlag,
   type DescribedProgram,
   takesValue,
-} from './command-metadata.js';
+} from './describe-commands.js';
 import { usageStop } from './flags.js';
 
 /** `pawl completion`: completion scripts for shells, generated from the parser's commands and flags. */

@@ -8,7 +8,7 @@ import { buildProgram } from './command-table.js';
 import { endingOfError, exitCodes } from './exit-codes.js';
 import { tiePrompt } from './flag-advice.js';
 import { exitOnSignals } from './signals.js';
-import { flushSpans } from './telemetry/unsent-spans.js';
+import { flushSpans } from './telemetry/flush-at-exit.js';
 
 /** Entry of the program: parses the command line, runs the command, exits with its code. */
 

@@ -8,7 +8,11 @@ import type { Redactor } from '../secrets/redactor.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
 import type { RemoteOffers } from './live-server.js';
 import { offersOf } from './offers/offered-prompts.js';
-import { createSessionOffers, type OfferingServer, type SessionOffers } from './offers/session-offers.js';
+import {
+  createSessionOffers,
+  type OfferingServer,
+  type SessionOffers,
+} from './offers/prompts-and-resources.js';
 import { declareTools, type OfferedTool } from './tools/declared-tools.js';
 import { createMcpTool } from './tools/mcp-tool.js';
 import { offeredTools, wantedTools } from './tools/offered-tools.js';

@@ -13,7 +13,6 @@ import {
   probeArguments,
 } from './bubblewrap-arguments.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
-import { openStart } from './guarded-command.js';
 import { hostMounts } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
 import { closingOthers } from './inherited-descriptors.js';
@@ -37,6 +36,7 @@ import {
 } from './session/session-folders.js';
 import { type SessionView, unfitWorkspace, viewSession } from './session/visible-machine.js';
 import { commandFilter } from './system-calls/command-system-calls.js';
+import { openStart } from './unsandboxed-command.js';
 import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
 
 /**

@@ -1,5 +1,5 @@
 import { repositoryFolders } from '../files/repository-folders.js';
-import { isSameHead } from './commits/head-changes.js';
+import { isSameHead } from './commits/head-movement.js';
 import { type GitPlace, locateRepository, workWith } from './git/git.js';
 import type { KnownRepository } from './git/known-repository.js';
 import { RefFiles, type Refs } from './git/refs.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { lengthOf, messagesOf } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
-import { deepEqual } from '../../src/agent/exploration/deep-equal.js';
+import { deepEqual } from '../../src/agent/exploration/same-result.js';
 import { requiredRequestFaults } from '../../src/agent/invariants/required-requests.js';
 import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
 import { stepFaults } from '../../src/agent/invariants/step-invariants.js';

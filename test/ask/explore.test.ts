@@ -4,7 +4,7 @@ import type { TreeEvent } from '../../src/ask/run/event.js';
 import { codeMode } from '../../src/ask/run/machine.js';
 import { projectEdges, type SeedCursor } from '../../src/ask/run/seed-projection.js';
 import type { CodeState, RunningCell } from '../../src/ask/run/state.js';
-import { stepTree } from '../../src/ask/tree/tree.js';
+import { stepTree } from '../../src/ask/tree/step-tree.js';
 import { initialTree, type Tree } from '../../src/ask/tree/tree-state.js';
 import { explore } from '../../src/machine-kit/explorer/explore-states.js';
 import * as g from './given.js';

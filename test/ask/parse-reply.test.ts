@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseReply } from '../../src/ask/run/text/parse-reply.js';
-import { digestOf } from '../../src/ask/run/text/text-digest.js';
+import { digestOf } from '../../src/ask/run/text/text-hash.js';
 
 const ours = { finalForms: 'on', fences: 'ignored' } as const;
 const seeds = { finalForms: 'on', fences: 'searched' } as const;

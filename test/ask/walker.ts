@@ -5,7 +5,7 @@ import type { TreeEvent } from '../../src/ask/run/event.js';
 import { projectEdges } from '../../src/ask/run/seed-projection.js';
 import type { CodeSettings } from '../../src/ask/run/settings.js';
 import type { CodeState, Outcome } from '../../src/ask/run/state.js';
-import { stepTree } from '../../src/ask/tree/tree.js';
+import { stepTree } from '../../src/ask/tree/step-tree.js';
 import { initialTree, outcomeOf, type Tree, type TreeStep } from '../../src/ask/tree/tree-state.js';
 import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 import * as g from './given.js';

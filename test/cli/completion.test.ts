@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { allFlags, describeProgram } from '../../src/cli/command-metadata.js';
 import { buildProgram } from '../../src/cli/command-table.js';
 import { completionScript } from '../../src/cli/completion.js';
+import { allFlags, describeProgram } from '../../src/cli/describe-commands.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const program = describeProgram(buildProgram(() => undefined));

@@ -4,7 +4,7 @@ import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { collectRecentTurns, returnedTexts } from '../../src/cli/sessions/hold-session.js';
+import { collectRecentTurns, returnedTexts } from '../../src/cli/sessions/open-for-resume.js';
 import type { JournalStep } from '../../src/journal/read/steps.js';
 
 /** How much of a session is kept to be shown again. */

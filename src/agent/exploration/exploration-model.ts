@@ -16,9 +16,9 @@ import { isBusy } from '../values/turn-running.js';
 import { adversarialEvents } from './adversarial-events.js';
 import type { Configuration } from './configurations/configuration.js';
 import { replyOf } from './configurations/model-replies.js';
-import { deepEqual } from './deep-equal.js';
 import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
 import { pendingResponses } from './pending-responses.js';
+import { deepEqual } from './same-result.js';
 import { stateKeyFor } from './state-key.js';
 import { userEvents } from './user-events.js';
 

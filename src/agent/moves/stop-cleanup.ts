@@ -9,8 +9,8 @@ import { originOf } from '../values/failure-origin.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendPartialReply, appendTexts } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
+import { stopNote } from './common/notice-texts.js';
 import { retractPartial } from './common/send-request.js';
-import { stopNote } from './common/texts.js';
 import { isStopping, isTurnLimit, stopCauseOf } from './stop-turn.js';
 
 /** Cleanup for each state in which a turn can be stopped, and the moves of Cancelled and Failed. */

@@ -24,7 +24,14 @@ import { LiveTree } from '../runtime/live-tree.js';
 import { piecesOf } from '../tree/pieces.js';
 import { canGoOn } from '../tree/raise-limits.js';
 import { initialTree } from '../tree/tree-state.js';
-import type { Asker, AskerOptions, AskOptions, AskRun, EnvironmentKinds, ResumeOptions } from './asker.js';
+import type {
+  Asker,
+  AskerOptions,
+  AskOptions,
+  AskRun,
+  EnvironmentKinds,
+  ResumeOptions,
+} from './asker-types.js';
 import { reserveOf } from './estimate-cost.js';
 
 /** Code mode as a library: questions about inputs that are too large for a model's window. */

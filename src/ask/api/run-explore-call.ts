@@ -10,7 +10,7 @@ import { type RunLimits, readRunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';
 import { ROOT } from '../tree/run-ids.js';
 import { spentBy, type Tree } from '../tree/tree-state.js';
-import type { Asker, AskRun } from './asker.js';
+import type { Asker, AskRun } from './asker-types.js';
 
 /**
  * Runs a call of the tool `explore`: code mode for inputs that do not fit into the agent's window.

@@ -5,9 +5,9 @@ import { askProgram } from '../../programs/start-program.js';
 import { probeSandbox, type SandboxedProgram } from '../../sandbox/bubblewrap.js';
 import { librariesOf } from '../../sandbox/host/shared-libraries.js';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
+import { programFile } from './find-program-file.js';
 import { createEnvironment } from './restartable.js';
 import { programInput } from './sandboxed/launch-spec.js';
-import { programFile } from './sandboxed/program-file.js';
 import type { Inputs } from './sandboxed/repl-protocol.js';
 import { startProcess } from './sandboxed/sandboxed-repl.js';
 

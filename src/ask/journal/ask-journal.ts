@@ -3,7 +3,7 @@ import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-ma
 import type { InspectableStore } from '../../journal/read/inspect.js';
 import type { AskTypes } from '../ports.js';
 import { codeMode } from '../run/machine.js';
-import { stepTreeUnchecked } from '../tree/tree.js';
+import { stepTreeUnchecked } from '../tree/step-tree.js';
 import { initialTree } from '../tree/tree-state.js';
 import { createTreeCheck } from './tree-check.js';
 

@@ -1,6 +1,6 @@
 import type { MachineAdapter } from '../../runtime/machine-adapter.js';
 import type { AskTypes } from '../ports.js';
-import { stepTree } from '../tree/tree.js';
+import { stepTree } from '../tree/step-tree.js';
 
 /** Adapts the tree to journaled sessions: every event is journaled at once, and none is delayed. */
 export const askAdapter: MachineAdapter<AskTypes> = {

@@ -1,6 +1,6 @@
 import type { Environment, SubcallAnswerer } from '../ports.js';
 import type { PastCell } from '../run/cell.js';
-import { digestOf, digestOfCall } from '../run/text/text-digest.js';
+import { digestOf, digestOfCall } from '../run/text/text-hash.js';
 
 /** How far a rerun restored the variables of an environment. */
 export type Variables = 'kept' | 'changed' | 'lost';

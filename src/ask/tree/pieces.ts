@@ -1,5 +1,5 @@
 import type { Outcome } from '../run/state.js';
-import { digestOf } from '../run/text/text-digest.js';
+import { digestOf } from '../run/text/text-hash.js';
 
 /**
  * Counts the prompts of sub-calls (the pieces of a question) and their results.

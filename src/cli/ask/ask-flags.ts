@@ -1,4 +1,4 @@
-import type { AskSettingsPatch } from '../../ask/api/asker.js';
+import type { AskSettingsPatch } from '../../ask/api/asker-types.js';
 import type { EnvironmentName } from '../../ask/ports.js';
 import type { ChangedLimits } from '../../ask/run/event.js';
 import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../flags.js';

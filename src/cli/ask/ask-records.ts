@@ -1,4 +1,4 @@
-import type { AskRun } from '../../ask/api/asker.js';
+import type { AskRun } from '../../ask/api/asker-types.js';
 import type { AskTypes } from '../../ask/ports.js';
 import type { TreeAction } from '../../ask/run/action.js';
 import type { TreeEvent } from '../../ask/run/event.js';

@@ -1,7 +1,7 @@
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
-import type { Check, DoctorWorld, Found } from './doctor-types.js';
+import type { Check, DoctorWorld, Found } from './doctor-check.js';
 import { mcpChecks } from './mcp.js';
 import { modelChecks } from './models.js';
 import { placeChecks } from './place-checks.js';

@@ -6,7 +6,7 @@ import { createFetch } from '../../models/http/node-fetch.js';
 import { DEFAULT_MODEL, providerOfModel } from '../../providers/provider-table.js';
 import { attempt } from '../../runtime/attempt.js';
 import { consult, variablesOf } from '../settings/apply-config.js';
-import type { Check, DoctorWorld } from './doctor-types.js';
+import type { Check, DoctorWorld } from './doctor-check.js';
 
 /** Checks of the configured model and of the connection to its provider. */
 

@@ -14,7 +14,7 @@ import path from 'node:path';
 import { stateFolder } from '../../base/state-folder.js';
 import { userFile } from '../../config/load.js';
 import { attemptNow } from '../../runtime/attempt.js';
-import { type Check, type DoctorWorld, type Found, runProgram } from './doctor-types.js';
+import { type Check, type DoctorWorld, type Found, runProgram } from './doctor-check.js';
 
 /** Checks of the folders that Pawl writes to, and of the workspace. */
 

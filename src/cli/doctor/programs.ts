@@ -8,7 +8,7 @@ import {
   programsOf,
   runProgram,
   versionIn,
-} from './doctor-types.js';
+} from './doctor-check.js';
 
 /** Checks of the programs that the agent starts. */
 

@@ -4,7 +4,7 @@ import { stateFolder } from '../../base/state-folder.js';
 import { sessionsFolder } from '../../journal/journal-paths.js';
 import { checkHolder, describeSelf, readHolder } from '../../journal/write/lock-owner.js';
 import { loadAgentsFiles } from '../../prompt/agents-files.js';
-import type { Check, DoctorWorld } from './doctor-types.js';
+import type { Check, DoctorWorld } from './doctor-check.js';
 
 /** Checks of sessions: open elsewhere, torn journal tails, instruction files that can't be used. */
 

@@ -17,7 +17,7 @@ import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { isBusy, statusRow } from '../../terminal/status.js';
 import { Transcript } from '../../terminal/transcript/transcript.js';
 import { indentWords } from '../../terminal/width.js';
-import type { RecentTurns } from '../sessions/hold-session.js';
+import type { RecentTurns } from '../sessions/open-for-resume.js';
 import { readTypedInput } from '../slash/slash-commands.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { scopedAnswer } from './read-answer.js';

@@ -2,7 +2,7 @@ import type { JournalStep } from '../../journal/read/steps.js';
 import { type Look, paint, paintTyped, shortened } from '../../terminal/print.js';
 import { joinSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Transcript } from '../../terminal/transcript/transcript.js';
-import type { RecentTurns } from '../sessions/hold-session.js';
+import type { RecentTurns } from '../sessions/open-for-resume.js';
 
 /** Draws the last turns of a resumed session by the same code as live ones. */
 

@@ -9,7 +9,7 @@ import { loadMarkdown } from '../../terminal/transcript/markdown.js';
 import { indentWords, wrapWords } from '../../terminal/width.js';
 import { exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
-import { returnedTexts } from '../sessions/hold-session.js';
+import { returnedTexts } from '../sessions/open-for-resume.js';
 import type { Opened } from '../sessions/open-session.js';
 import { storedBlobs } from '../sessions/stored-sessions.js';
 import type { CommandContext, NextSession } from '../slash/command-context.js';

@@ -40,10 +40,10 @@ import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';
 import { watchWithSpans } from '../telemetry/wanted-export.js';
-import { type HeldSession, holdSession, type RecentTurns } from './hold-session.js';
 import { openStateFolder } from './make-state-folder.js';
+import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
 import { optionalTools } from './optional-tools.js';
-import { defaultLimits, defaultPreset, onAskAt, type Place } from './session-place.js';
+import { defaultLimits, defaultPreset, onAskAt, type Place } from './place-defaults.js';
 import { tornSentence } from './show/torn-journal-text.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 

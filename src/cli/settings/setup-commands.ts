@@ -153,7 +153,7 @@ export const addSurroundings = (program: Command, end: End): void => {
     .action(async (shell: string) => {
       const [{ completionScript }, { describeProgram }] = await Promise.all([
         import('../completion.js'),
-        import('../command-metadata.js'),
+        import('../describe-commands.js'),
       ]);
       writeResult(completionScript(shell, describeProgram(program)));
       end(exitCodes.done);

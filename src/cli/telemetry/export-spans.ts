@@ -8,7 +8,7 @@ import { endpointOf } from '../../models/endpoints.js';
 import type { Stepped, Watcher } from '../../ports/session.js';
 import { providers } from '../../providers/provider-table.js';
 import { SessionSpans, type SpanOptions } from '../../telemetry/session-spans.js';
-import { FLUSH_MS, flushAtEnd } from './unsent-spans.js';
+import { FLUSH_MS, flushAtEnd } from './flush-at-exit.js';
 
 /** Sends the spans of sessions to the user's collector. Loaded only where telemetry is on: it takes 32 ms. */
 

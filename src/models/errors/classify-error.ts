@@ -1,6 +1,6 @@
 import type { ModelError, ModelErrorKind } from '../../agent/event.js';
-import { kindOf } from './error-kinds.js';
-import { type ErrorSigns, readSigns } from './error-signs.js';
+import { kindOf } from './error-kind-rules.js';
+import { type ErrorSigns, readSigns } from './read-error-facts.js';
 
 /**
  * Classifies every error that a provider sends or its client throws; nothing else does. The message says what a user

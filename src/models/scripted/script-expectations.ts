@@ -1,7 +1,7 @@
 import type { Message } from '../../agent/message.js';
 import type { ModelRequest } from '../../ports/model.js';
 import type { Expectation, ResultExpectation, TextExpectation } from './script.js';
-import { textOf } from './script-templates.js';
+import { textOf } from './script-rules.js';
 
 const SHOWN = 300;
 

@@ -5,7 +5,7 @@ import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from '../..
 import { callIdOf, isAnswer, rawInputOf, type Script, type ScriptedReply } from './script.js';
 import { createCursor } from './script-cursor.js';
 import { findUnmet } from './script-expectations.js';
-import { createRules } from './script-templates.js';
+import { createRules } from './script-rules.js';
 
 /**
  * A model that answers from a script: docs/scripted-model.md.

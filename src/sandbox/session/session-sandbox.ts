@@ -4,7 +4,7 @@ import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { configFolder, stateFolder } from '../../base/state-folder.js';
 import type { SandboxProbe } from '../sandbox-probe.js';
 import type { CommandSandbox, CommandSandboxOptions } from '../sandboxed-command.js';
-import type { EarlierCommands } from './find-earlier.js';
+import type { EarlierCommands } from './find-earlier-commands.js';
 import { recordSession } from './session-record.js';
 
 export type SessionSandboxOptions = {
@@ -83,7 +83,7 @@ class Sandboxes implements SessionSandbox {
     const { sessionId } = this.#options;
     if (sessionId === undefined) return null;
     const { sessionFolder } = this.#placeOf(workspace);
-    this.#earlier ??= import('./find-earlier.js').then(({ findEarlier }) =>
+    this.#earlier ??= import('./find-earlier-commands.js').then(({ findEarlier }) =>
       findEarlier(sessionFolder, sessionId),
     );
     return this.#earlier;

@@ -1,7 +1,7 @@
 import { Choices } from './choices.js';
-import { useClocks } from './clocks.js';
 import { startComputer } from './disk/kernel-files.js';
 import { planFor } from './plan.js';
+import { useClocks } from './process-clocks.js';
 import { SimulatedSession } from './session.js';
 import type { Situation } from './situations.js';
 import { type Violation, World } from './world.js';

@@ -1,6 +1,6 @@
-import { simulateClocks, useClocks } from './clocks.js';
 import { simulateFiles, unmountDisks } from './disk/node-files.js';
 import { closeSockets } from './disk/sockets.js';
+import { simulateClocks, useClocks } from './process-clocks.js';
 import type { SimulationOptions, SimulationReport } from './report.js';
 import { runSession, type SessionResult } from './run-session.js';
 import { shrink } from './shrink.js';

@@ -6,11 +6,11 @@ import { isWithin } from '../../files/is-within.js';
 import type { HookContext, HookReport } from '../../ports/hooks.js';
 import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
-import { oneLine, statistics } from '../safe-names.js';
+import { oneLine, statistics } from '../shown-names.js';
 import { takeSnapshot, type WorktreeSnapshot } from '../worktree-snapshot.js';
 import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
-import { type CommitStatistics, parseStatistics, placeOf, shortHash } from './head-changes.js';
+import { type CommitStatistics, parseStatistics, placeOf, shortHash } from './head-movement.js';
 import { commitTree, filtered, patchOf, prepareTree, whyNotNow } from './make-commit.js';
 import { type SettledCommit, settleAbandoned, settleCommit } from './settle-commit.js';
 

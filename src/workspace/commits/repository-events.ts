@@ -3,8 +3,8 @@ import type { CallChanges } from '../call-changes.js';
 import { type GitPlace, useRepository } from '../git/git.js';
 import type { Refs } from '../git/refs.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
-import type { HeadMove, HeadMover } from './commit-notes.js';
-import { filesMade, type HeadChange, headChangeOf, isSameHead } from './head-changes.js';
+import { filesMade, type HeadChange, headChangeOf, isSameHead } from './head-movement.js';
+import type { HeadMove, HeadMover } from './head-movement-notes.js';
 
 /** One move of HEAD. */
 type HeadStep = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };

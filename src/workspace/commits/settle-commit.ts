@@ -5,7 +5,7 @@ import { hasEnded } from '../../programs/process-identity.js';
 import { type CommitClaim, type CommitIntent, listClaims } from '../git/commit-claim.js';
 import type { Repository } from '../git/git.js';
 import { applyCommit, applyIndex, commitOf, currentRef, type IndexChange, refLocks } from './apply-commit.js';
-import { shortHash } from './head-changes.js';
+import { shortHash } from './head-movement.js';
 import { underWay } from './make-commit.js';
 
 /**

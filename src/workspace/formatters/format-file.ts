@@ -3,7 +3,7 @@ import type { HookContext } from '../../ports/hooks.js';
 import { replaceFile } from '../../tools/files/atomic-write.js';
 import { decodeFile, encodeText, hashOf, loadFile } from '../../tools/files/file-text.js';
 import { endingsOf, withEnding } from '../../tools/files/line-endings.js';
-import { type ContentBefore, FORMATTED_BYTES_MAX } from './earlier-content.js';
+import { type ContentBefore, FORMATTED_BYTES_MAX } from './content-before-calls.js';
 import type { ChosenFormatter, FormatterChoice } from './formatter-choice.js';
 import type { FileOutcome } from './formatter-report.js';
 import { type FormatterRuntime, formatText, shownTarget } from './formatter-run.js';

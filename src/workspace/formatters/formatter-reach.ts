@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { isWithin } from '../../files/is-within.js';
+import { type Fingerprint, isSettled, joinFingerprints, listingFingerprintOf } from '../file-fingerprint.js';
 import { type GitPlace, locateRepository, type Repository, workWith } from '../git/git.js';
-import { type Fingerprint, isSettled, joinFingerprints, listingFingerprintOf } from '../unchanged-files.js';
 import { openFolder, strongest } from './formatter-detection.js';
 import { formatters } from './formatter-table.js';
 

@@ -6,7 +6,7 @@ import type { HookContext, HookReport } from '../../ports/hooks.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { createCommandVariables } from '../../tools/shell/command-variables.js';
 import { settleAll } from '../run-program.js';
-import { type ContentBefore, EarlierContent } from './earlier-content.js';
+import { type ContentBefore, EarlierContent } from './content-before-calls.js';
 import { BatchFormatter } from './format-file.js';
 import { FormatterChoice, isForeign, isFormattable } from './formatter-choice.js';
 import { type FileOutcome, reportOf } from './formatter-report.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
-import { type Fingerprint, fingerprintOf, isSettled, joinFingerprints } from '../unchanged-files.js';
+import { type Fingerprint, fingerprintOf, isSettled, joinFingerprints } from '../file-fingerprint.js';
 import { configFilesOf, type GitConfig } from './git-config.js';
 import { includedFiles } from './git-files.js';
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { readSmall } from '../../sandbox/protected/git-folders.js';
-import { fingerprintOf, isSettled } from '../unchanged-files.js';
+import { fingerprintOf, isSettled } from '../file-fingerprint.js';
 import type { LocatedRepository } from './known-repository.js';
 import { readPackedRefs } from './packed-refs.js';
 

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
 import type { Subcall } from '../../../src/ask/ports.js';
 import type { CellReport, PastCell } from '../../../src/ask/run/cell.js';
-import { digestOf } from '../../../src/ask/run/text/text-digest.js';
+import { digestOf } from '../../../src/ask/run/text/text-hash.js';
 import { runPast } from '../../../src/ask/runtime/restore-environment.js';
 
 /** An environment built again from its cells: what is the same, what is noticed. */

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
-import type { DoctorWorld } from '../../../src/cli/doctor/doctor-types.js';
+import type { DoctorWorld } from '../../../src/cli/doctor/doctor-check.js';
 import { bundleProgram } from '../../bundled-program.js';
 import { fakeProgram, makePlace, namesIn, type Place, realGit, write } from './world.js';
 

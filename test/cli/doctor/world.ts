@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync 
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { diagnose } from '../../../src/cli/doctor/doctor.js';
-import type { DoctorWorld } from '../../../src/cli/doctor/doctor-types.js';
+import type { DoctorWorld } from '../../../src/cli/doctor/doctor-check.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 /** A healthy world of real files and programs, and ways to make it ill. */

@@ -1,5 +1,5 @@
 /**
- * What a cell finds in QuickJS: the names of recursive mode, and how values are shown.
+ * What a JavaScript cell finds, in QuickJS and in a sandboxed Node.js: the names of recursive mode, and how values are shown.
  *
  * 1. It runs in a realm of its own beside the one of the cells: whatever a cell does to its prototypes, this code keeps
  *    working. Values for cells are made with functions taken from their realm before any cell ran.

@@ -7,7 +7,7 @@ import { go, ignore, nextId } from '../move-result.js';
 import type { FinishedCell, Outcome, Run, RunIn, RunningCell } from '../state.js';
 import { countRepeat, noRepeat } from '../stop-policies.js';
 import { hear, tell } from '../text/conversation.js';
-import { digestOf } from '../text/text-digest.js';
+import { digestOf } from '../text/text-hash.js';
 import { EMPTY_REPLY, iterationOver } from '../text/texts.js';
 import { endRun } from './end-run.js';
 import { decide } from './model-call.js';

@@ -4,7 +4,7 @@ import type { RunEventOf } from '../event.js';
 import type { Same } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { RunningCell } from '../state.js';
-import { digestOfCall } from '../text/text-digest.js';
+import { digestOfCall } from '../text/text-hash.js';
 import { type Executing, ignoreCell } from './run-cells.js';
 
 /**

@@ -9,7 +9,7 @@ import { paint } from '../../../terminal/print.js';
 import { makeSafe, safe } from '../../../terminal/safe-text.js';
 import { indentWords } from '../../../terminal/width.js';
 import type { CommandContext } from '../../slash/command-context.js';
-import { readClipboard } from './clipboard.js';
+import { readClipboard } from './clipboard-picture.js';
 import { mentionOf } from './pictures.js';
 
 /** Characters of the hash in a picture's file name. */

@@ -10,7 +10,7 @@ import { readSeq, usageStop } from '../../flags.js';
 import { readView } from '../../machine/projection-flag.js';
 import { findInfo, foldStored, storedBlobs } from '../stored-sessions.js';
 import { messageLines } from './show-message.js';
-import { showPath } from './show-path.js';
+import { showPath } from './show-seed-path.js';
 
 type Flags = {
   readonly at?: string;

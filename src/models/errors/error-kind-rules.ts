@@ -1,5 +1,5 @@
 import type { ModelErrorKind } from '../../agent/event.js';
-import type { ErrorSigns } from './error-signs.js';
+import type { ErrorSigns } from './read-error-facts.js';
 
 /**
  * The kind of an error, from its status, its label and its words, in this order.

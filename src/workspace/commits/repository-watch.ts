@@ -11,8 +11,8 @@ import { KnownRepository } from '../git/known-repository.js';
 import { isSameView, type RepositoryView, RepositoryViews, snapshotOf } from '../repository-look.js';
 import { ProgramFailure } from '../run-program.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
-import { byCalls, describeCommit, type HeadMover, noteOf, warningOf } from './commit-notes.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
+import { byCalls, describeCommit, type HeadMover, noteOf, warningOf } from './head-movement-notes.js';
 import { RepositoryEvents, unborn } from './repository-events.js';
 
 export type WatchNeeds = {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Candidate folders: two in the sources, and two in the package (below the bundle, or beside its chunks). */
-const FOLDERS = ['./', '../quickjs/', './environments/', '../environments/'];
+const FOLDERS = ['./sandboxed/', './quickjs/', './environments/', '../environments/'];
 
 /**
  * The path of a separate program of ask's environments. `names`: its source and, if it is bundled, its bundle.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deepEqual } from '../../../src/agent/exploration/deep-equal.js';
+import { deepEqual } from '../../../src/agent/exploration/same-result.js';
 import { AppendList } from '../../../src/machine-kit/kernel/append-list.js';
 
 // Whether two answers of the machine are one: docs/rules.md#deterministic stands on it.

@@ -1,4 +1,4 @@
-import type { Asker, AskerOptions } from './ask/api/asker.js';
+import type { Asker, AskerOptions } from './ask/api/asker-types.js';
 import type { AskTypes } from './ask/ports.js';
 import { fileBlobs } from './journal/blobs.js';
 import type { FileJournalOptions } from './journal/file-store.js';
