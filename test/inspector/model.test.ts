@@ -105,6 +105,21 @@ describe('what the inspector computes', () => {
     assert.equal(trace.stateAt(0), 'Ready');
   });
 
+  it('counts arrows of a long session from wherever it counted last', () => {
+    const steps = Array.from({ length: 40 }, () => story.steps).flat();
+    const trace = ChartTrace.of('whole');
+    trace.follow(steps);
+    const hopsOf = ({ path }: (typeof steps)[number]) =>
+      path.filter(({ kind, from, to }) => kind === 'go' && from !== to);
+    for (const seq of [1_440, 255, 256, 257, 1_439, 700, 511, 513, 0, 1_000]) {
+      const counts = [...trace.countsAt(seq).values()].reduce((sum, one) => sum + one, 0);
+      assert.equal(counts, steps.slice(0, seq).flatMap(hopsOf).length, `up to ${seq}`);
+      const retries = steps.slice(0, seq).flatMap(hopsOf);
+      const again = retries.filter(({ from, to }) => from === 'Error' && to === 'CallingLlm').length;
+      assert.equal(trace.countsAt(seq).get('Error CallingLlm') ?? 0, again, `retries up to ${seq}`);
+    }
+  });
+
   it('names what differs in two states, lists of our own as well', () => {
     assert.deepEqual(valueDifferences({ a: [1, 2], b: null }, { a: [1], c: { d: 0 } }), [
       { path: 'a[1]', before: 2, after: undefined },

@@ -7,6 +7,9 @@ export type Hop = { readonly from: string; readonly to: string };
 
 type Traced = { readonly hops: readonly Hop[]; readonly state: string };
 
+/** Counts are kept at each such entry, so that going back does not count from the first one. */
+const KEPT_EVERY = 256;
+
 /** Which hops a step makes on a chart, given where the step before it ended. */
 type Tracer = { readonly begin: string; trace(step: JournalStep): Traced };
 
@@ -50,6 +53,7 @@ export const keyOfHop = ({ from, to }: Hop): string => `${from} ${to}`;
 export class ChartTrace {
   readonly #tracer: Tracer;
   readonly #traced: Traced[] = [];
+  readonly #kept: (readonly [string, number][])[] = [[]];
   #counts = new Map<string, number>();
   #countedTo = 0;
 
@@ -81,11 +85,14 @@ export class ChartTrace {
 
   /** How often each arrow was taken up to the entry, by `keyOfHop`. */
   countsAt(seq: number): ReadonlyMap<string, number> {
-    if (seq < this.#countedTo) {
-      this.#counts = new Map();
-      this.#countedTo = 0;
+    const last = Math.min(seq, this.#traced.length);
+    const kept = Math.min(Math.floor(last / KEPT_EVERY), this.#kept.length - 1);
+    if (last < this.#countedTo || this.#countedTo < kept * KEPT_EVERY) {
+      this.#counts = new Map(this.#kept[kept]);
+      this.#countedTo = kept * KEPT_EVERY;
     }
-    for (; this.#countedTo < Math.min(seq, this.#traced.length); this.#countedTo++) {
+    for (; this.#countedTo < last; this.#countedTo++) {
+      if (this.#countedTo === this.#kept.length * KEPT_EVERY) this.#kept.push([...this.#counts]);
       for (const hop of this.#traced[this.#countedTo]?.hops ?? []) {
         const key = keyOfHop(hop);
         this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
