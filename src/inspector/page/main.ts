@@ -16,6 +16,9 @@ import { showSessions } from './sessions-page.js';
 /** Live entries are drawn at most so often: a render for each of them would be quadratic. */
 const RENDER_MS = 80;
 
+/** The address follows the selection when it rests: browsers refuse more than 200 changes in ten seconds. */
+const ADDRESS_MS = 250;
+
 /** Calls `draw` once for all changes of a moment. */
 const scheduled = (draw: () => void): (() => void) => {
   let waiting = false;
@@ -41,9 +44,22 @@ const seqInAddress = (): number | null => {
   return digits === undefined ? null : Number(digits);
 };
 
+/** Writes the selected entry into the address, so that it can be copied and survives a reload. */
+const addressWriter = (): ((reader: Reader) => void) => {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return (reader) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const wanted = reader.following ? '' : `#${reader.seq}`;
+      if (location.hash !== wanted) history.replaceState(null, '', `${location.pathname}${wanted}`);
+    }, ADDRESS_MS);
+  };
+};
+
 const openPage = (session: InspectedSession): Reader => {
   let page: SessionPage | null = null;
   let wanted = seqInAddress();
+  const writeAddress = addressWriter();
   const reader = new Reader(
     session,
     scheduled(() => {
@@ -53,8 +69,7 @@ const openPage = (session: InspectedSession): Reader => {
         reader.go(seq);
       }
       page?.render();
-      if (wanted === null)
-        history.replaceState(null, '', reader.following ? location.pathname : `#${reader.seq}`);
+      if (wanted === null) writeAddress(reader);
     }),
   );
   page = new SessionPage(reader);
