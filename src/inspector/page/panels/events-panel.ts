@@ -69,23 +69,29 @@ class EventsPanel implements Panel {
   }
 
   render(): void {
-    const { history, query } = this.#reader;
+    const { query } = this.#reader;
     if (this.#field.value !== query) this.#field.value = query;
-    const key = `${history.seq} ${query}`;
-    if (key !== this.#foundFor) {
-      this.#found = findEntries(history.steps, query);
-      this.#foundFor = key;
-      this.#count.textContent =
-        query === ''
-          ? plural(this.#found.length, 'event')
-          : `${plural(this.#found.length, 'hit')}; Enter goes to the next`;
-      this.#rows.style.height = `${this.#found.length * ROW_PIXELS}px`;
-    }
+    this.#find();
     if (this.#shownSeq !== this.#reader.seq) this.#scrollTo(this.#reader.seq);
     this.#fill();
   }
 
+  #find(): void {
+    const { history, query } = this.#reader;
+    const key = `${history.seq} ${query}`;
+    if (key === this.#foundFor) return;
+    this.#found = findEntries(history.steps, query);
+    this.#foundFor = key;
+    this.#count.textContent =
+      query === ''
+        ? plural(this.#found.length, 'event')
+        : `${plural(this.#found.length, 'hit')}; Enter goes to the next`;
+    this.#rows.style.height = `${this.#found.length * ROW_PIXELS}px`;
+  }
+
+  /** Enter may be pressed before the page has drawn what was typed. */
   #goToNext(direction: 'forward' | 'back'): void {
+    this.#find();
     const { seq } = this.#reader;
     const hit =
       direction === 'forward'
