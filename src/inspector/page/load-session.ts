@@ -37,7 +37,7 @@ export const followSession = (reader: Reader): void => {
     reader.update();
   };
   feed.addEventListener('open', () => {
-    reader.connection = 'live';
+    if (reader.connection === 'lost') reader.connection = 'live';
     reader.update();
   });
   feed.addEventListener('error', () => {
@@ -49,6 +49,7 @@ export const followSession = (reader: Reader): void => {
     if (piece.kind === 'restart') reader.restart();
     else if (piece.kind === 'damaged') end(piece.why, 'damaged');
     else {
+      if (piece.caughtUp) reader.connection = 'live';
       take(reader, piece.entries);
       if (piece.caughtUp) document.body.dataset.loaded = 'yes';
     }

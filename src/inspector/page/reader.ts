@@ -29,7 +29,8 @@ export const PANELS: readonly PanelName[] = [
   'events',
 ];
 
-export type FeedStatus = 'live' | 'file' | 'lost' | 'damaged';
+/** `loading`: the entries that there are so far have not all come; until then only their number is shown. */
+export type FeedStatus = 'loading' | 'live' | 'file' | 'lost' | 'damaged';
 
 export class Reader {
   readonly session: InspectedSession;
@@ -44,7 +45,7 @@ export class Reader {
   pinned: number | null = null;
   jump: MarkerKind | null = null;
   query = '';
-  connection: FeedStatus = 'live';
+  connection: FeedStatus = 'loading';
   /** Why there are no more entries; empty otherwise. */
   trouble = '';
   readonly #traces = new Map<ChartName, ChartTrace>();
@@ -76,6 +77,7 @@ export class Reader {
 
   restart(): void {
     this.history = new SessionHistory(this.session.header);
+    this.connection = 'loading';
     this.#traces.clear();
     this.seq = Math.min(this.seq, 0);
     this.following = true;

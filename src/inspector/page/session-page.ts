@@ -11,7 +11,7 @@ import { stepPanel } from './panels/step-panel.js';
 import { timePanel } from './panels/time-panel.js';
 import { PANELS, type Panel, type PanelName, type Reader } from './reader.js';
 import { TimeTravel } from './timeline.js';
-import { moneyText, shortCount } from './words.js';
+import { moneyText, plural, shortCount } from './words.js';
 
 /** The page of one session: the machine at the left, the panels at the right, the timeline below. */
 
@@ -26,7 +26,13 @@ const TITLES: Readonly<Record<PanelName, string>> = {
   events: 'Events',
 };
 
-const CONNECTIONS = { live: 'following', file: 'saved file', lost: 'connection lost', damaged: 'damaged' };
+const CONNECTIONS = {
+  loading: 'loading',
+  live: 'following',
+  file: 'saved file',
+  lost: 'connection lost',
+  damaged: 'damaged',
+};
 
 /** Below this width the machine is a panel among the others. */
 const WIDE = matchMedia('(min-width: 1000px)');
@@ -166,6 +172,9 @@ export class SessionPage {
   render(): void {
     const reader = this.#reader;
     const wide = WIDE.matches;
+    this.#renderConnection();
+    // To draw thousands of entries again and again while they come would take longer than they do.
+    if (reader.connection === 'loading') return;
     const name = wide && reader.panel === 'machine' ? 'conversation' : reader.panel;
     const machine = this.#panels.machine.element;
     if (wide && machine.parentElement !== this.#side) this.#side.replaceChildren(machine);
@@ -187,8 +196,17 @@ export class SessionPage {
     this.#timeline.render();
   }
 
+  #renderConnection(): void {
+    const { history, connection, trouble } = this.#reader;
+    const count = connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
+    this.#connection.textContent = `${CONNECTIONS[connection]}${count}`;
+    this.#connection.className = `connection ${connection}`;
+    this.#trouble.textContent = trouble;
+    this.#trouble.hidden = trouble === '';
+  }
+
   #renderHeader(): void {
-    const { history, seq, connection, trouble, following } = this.#reader;
+    const { history, seq, following } = this.#reader;
     const { name, session } = history.stateAt(seq);
     const { usage } = session;
     this.#state.textContent = name;
@@ -196,10 +214,6 @@ export class SessionPage {
     const tokens = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     const unknown = usage.unpriced > 0 ? '+?' : '';
     this.#facts.textContent = `${moneyText(usage.costUsd)}${unknown} · ${shortCount(tokens)} tokens`;
-    this.#connection.textContent = CONNECTIONS[connection];
-    this.#connection.className = `connection ${connection}`;
-    this.#trouble.textContent = trouble;
-    this.#trouble.hidden = trouble === '';
     const { dataset } = document.body;
     dataset.seq = String(seq);
     dataset.last = String(history.seq);
