@@ -24,6 +24,20 @@ export const draw = <K extends keyof SVGElementTagNameMap>(
   ...children: readonly Child[]
 ): SVGElementTagNameMap[K] => fill(document.createElementNS(SVG, tag), attributes, children);
 
+/**
+ * Gives a parent these children and touches only those that differ: what stays in its place is not laid out again, and
+ * keeps what a reader opened in it.
+ */
+export const arrange = (parent: Element, children: readonly Element[]): void => {
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let place = parent.firstElementChild;
+  for (const child of children) {
+    if (child === place) place = place.nextElementSibling;
+    else parent.insertBefore(child, place);
+  }
+};
+
 export const button = (label: string, attributes: Attributes, press: () => void): HTMLButtonElement => {
   const made = make('button', { type: 'button', ...attributes }, label);
   made.addEventListener('click', press);

@@ -1,7 +1,7 @@
 import { messagesOf } from '../../../agent/conversation.js';
 import type { Message } from '../../../agent/message.js';
 import { groupDigits } from '../../../base/group-digits.js';
-import { button, make } from '../dom.js';
+import { arrange, button, make } from '../dom.js';
 import type { Panel, Reader } from '../reader.js';
 import { plural } from '../words.js';
 
@@ -87,8 +87,11 @@ const messageView = (message: Message): HTMLElement => {
 export const conversationPanel = (reader: Reader): Panel => {
   const list = make('div', { class: 'messages' });
   const element = make('section', { class: 'conversation', 'aria-label': 'Conversation' }, list);
+  const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
   let drawn: readonly Message[] = [];
   let from = 0;
+  /** States share their messages: one that is drawn stays as it is. */
+  let views: ReadonlyMap<Message, HTMLElement> = new Map();
 
   const earlier = (): HTMLElement =>
     button(
@@ -101,10 +104,12 @@ export const conversationPanel = (reader: Reader): Panel => {
     );
 
   const fill = (messages: readonly Message[]): void => {
+    const shown = messages.slice(from);
+    const before = views;
+    views = new Map(shown.map((message) => [message, before.get(message) ?? messageView(message)]));
     drawn = messages;
-    const views = messages.slice(from).map(messageView);
-    const none = make('p', { class: 'faint' }, 'Nothing has been said yet.');
-    list.replaceChildren(...(from > 0 ? [earlier()] : []), ...(messages.length === 0 ? [none] : views));
+    const none = messages.length === 0 ? [nothing] : [];
+    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...views.values()]);
   };
 
   return {

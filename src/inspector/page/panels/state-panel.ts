@@ -4,7 +4,7 @@ import { titleOf } from '../../../agent/values/call-title.js';
 import { tokensOf } from '../../../agent/values/usage.js';
 import { groupDigits } from '../../../base/group-digits.js';
 import { make } from '../dom.js';
-import { jsonTree } from '../json-tree.js';
+import { JsonTree } from '../json-tree.js';
 import type { Panel, Reader } from '../reader.js';
 import { durationText, moneyText, percentText } from '../words.js';
 
@@ -122,7 +122,7 @@ const reasonOf = (state: State): string => {
 
 export const statePanel = (reader: Reader): Panel => {
   const element = make('section', { class: 'state-panel', 'aria-label': 'State' });
-  const open = new Set<string>();
+  const tree = new JsonTree();
   return {
     element,
     render() {
@@ -143,8 +143,8 @@ export const statePanel = (reader: Reader): Panel => {
         make('h3', {}, 'Queue'),
         queueView(state),
         make('h3', {}, 'Everything'),
-        ...Object.entries(own).map(([key, value]) => jsonTree(key, value, key, open)),
-        jsonTree('session', session, 'session', open),
+        ...Object.entries(own).map(([key, value]) => tree.draw(key, value, key)),
+        tree.draw('session', session, 'session'),
       );
     },
   };

@@ -2,7 +2,7 @@ import type { JournalStep } from '../../../journal/read/steps.js';
 import type { Edge } from '../../../machine-kit/kernel/step.js';
 import { copyCommand } from '../copy-command.js';
 import { make } from '../dom.js';
-import { jsonTree } from '../json-tree.js';
+import { JsonTree } from '../json-tree.js';
 import type { Panel, Reader } from '../reader.js';
 import { clockText, dayText } from '../words.js';
 
@@ -49,7 +49,7 @@ const commandsFor = (id: string, seq: number): HTMLElement =>
 
 export const stepPanel = (reader: Reader): Panel => {
   const element = make('section', { class: 'step', 'aria-label': 'Step' });
-  const open = new Set<string>(['event']);
+  const tree = new JsonTree(['event']);
   return {
     element,
     render() {
@@ -72,12 +72,12 @@ export const stepPanel = (reader: Reader): Panel => {
           `${seq}. ${event.type}`,
           make('span', { class: 'faint' }, ` at ${clockText(event.at)}`),
         ),
-        jsonTree('event', event, 'event', open),
+        tree.draw('event', event, 'event'),
         make('h3', {}, 'Path'),
         pathTable(step),
         make('h3', {}, actions.length === 0 ? 'No actions' : 'Actions'),
         ...actions.map((action, index) =>
-          jsonTree(`${index + 1}. ${action.type}`, action, `action/${action.type}`, open),
+          tree.draw(`${index + 1}. ${action.type}`, action, `action/${index}/${action.type}`),
         ),
         make('h3', {}, 'In a terminal'),
         commandsFor(id, seq),
