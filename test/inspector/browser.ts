@@ -66,6 +66,21 @@ export const waitUntil = async (page: Page, expression: string): Promise<void> =
   }
 };
 
+/**
+ * Makes a function for scripts inside of the page that moves the slider and waits until the entry is drawn. Nothing waits
+ * for the screen: hundreds of frames that nobody looks at would cost more than all that they show.
+ */
+export const GO_TO = `window.requestAnimationFrame = (draw) => setTimeout(draw, 0);
+  const goTo = async (seq) => {
+    const slider = document.getElementById('slider');
+    slider.value = String(seq);
+    slider.dispatchEvent(new Event('input'));
+    for (let looks = 0; document.body.dataset.seq !== String(seq); looks++) {
+      if (looks > 2_000) throw new Error('the page never went to ' + seq);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  };`;
+
 /** Waits until all entries that there are so far have been drawn. */
 export const loaded = ({ page }: Pick<Watched, 'page'>, seq: number): Promise<void> =>
   waitUntil(page, `Number(document.body.dataset.last ?? -1) >= ${seq}`);

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import type { BrowserContext } from 'playwright-core';
 import { inspectorPage } from '../../scripts/inspector-page.js';
 import { type Inspector, startInspector } from '../../src/inspector/server/inspector-server.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
@@ -15,8 +14,9 @@ export type Inspected = {
   /** The built page. */
   readonly built: string;
   readonly inspector: Inspector;
-  readonly browser: BrowserContext;
-  /** Opens a session, and waits until so many entries are drawn. */
+  /** Opens an address in the one page of all tests, which is wide and dark again and has no faults so far. */
+  visit(address: string): Promise<Watched>;
+  /** Visits a session, and waits until so many entries are drawn. */
   open(sessionId: string, seq: number): Promise<Watched>;
 };
 
@@ -26,13 +26,22 @@ export const inspect = async (scope: TestScope): Promise<Inspected> => {
   const inspector = await startInspector({ folder, version: '1', redactor: createRedactor([]), page: built });
   atEnd(scope, () => inspector.close());
   const browser = await startBrowser(scope);
+  const watched = await openPage(browser);
+  const visit = async (address: string): Promise<Watched> => {
+    const { page, faults, requests } = watched;
+    await page.setViewportSize({ width: 1000, height: 600 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    faults.length = 0;
+    requests.length = 0;
+    await page.goto(address);
+    return watched;
+  };
   const open = async (sessionId: string, seq: number): Promise<Watched> => {
-    const watched = await openPage(browser);
-    await watched.page.goto(inspector.addressOf(sessionId));
+    await visit(inspector.addressOf(sessionId));
     await loaded(watched, seq);
     return watched;
   };
-  return { folder, built, inspector, browser, open };
+  return { folder, built, inspector, visit, open };
 };
 
 export const at = ({ page }: Watched, seq: number): Promise<void> =>

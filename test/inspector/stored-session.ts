@@ -106,3 +106,4 @@ export const STORY = `! careful {"hooks":"mutating","formatter":"onChanges","aut
 > @958000 CompactionCompleted compaction-1 "The invoice total is rounded once; all tests pass." tokens=43000+400 cost=0.06
 > @960000 ShutdownRequested
 `;
+export const STORY_SEQ = 36;
