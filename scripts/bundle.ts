@@ -22,6 +22,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   machine: 'src/machine.ts',
   testing: 'src/testing/index.ts',
   telemetry: 'src/telemetry.ts',
+  engine: 'src/engine.ts',
 };
 /** Stays a dependency: it carries a binary for each platform. */
 const EXTERNAL = ['@vscode/ripgrep'];

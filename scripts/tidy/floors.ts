@@ -49,6 +49,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   restate: 7,
   'machine.ts': 8,
   'index.ts': 8,
+  'engine.ts': 8,
   terminal: 8.5,
   acp: 8.7,
   cli: 9,

@@ -10,20 +10,15 @@ import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import { attempt } from './attempt.js';
 import { checkInput } from './check-input.js';
+import { createPerformers } from './create-performers.js';
 import type { Equipment } from './dependencies.js';
 import { JournaledSession, notOpen } from './journaled-session.js';
 import type { MachineAdapter } from './machine-adapter.js';
-import { createCompactions } from './model/compaction-call.js';
-import { ModelCalls } from './model/model-call.js';
 import { type Performers, perform, prepare } from './perform.js';
-import type { Post, Posted } from './posted-event.js';
-import { createTimers } from './timers.js';
-import { HookRuns } from './tools/hook-run.js';
-import { Previews } from './tools/preview.js';
+import type { Posted } from './posted-event.js';
 import { recoverCalls, runningCalls } from './tools/recover-calls.js';
 import type { StoppedCalls } from './tools/running-call.js';
-import { ToolRuns } from './tools/tool-run.js';
-import { type SessionBegin, UserHookRuns } from './user-hooks/user-hook-runs.js';
+import type { SessionBegin } from './user-hooks/user-hook-runs.js';
 
 const isVolatile = (event: Event): boolean =>
   event.type === 'TextDelta' ||
@@ -59,18 +54,6 @@ const endsOf = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'ou
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
-/** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
-const hooksOf = (
-  { userHooks = null, redactor }: Equipment,
-  { name, session }: State,
-  post: Post,
-): UserHookRuns | null => {
-  if (userHooks === null) return null;
-  const { batch } = session.counters;
-  const ended = name === 'ExecutingTools' || name === 'PostToolsHook' ? batch - 1 : batch;
-  return new UserHookRuns(userHooks, redactor, post, ended);
-};
-
 /** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
 export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #journal: Journal;
@@ -85,21 +68,13 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     this.#opened = opened;
     this.#equipment = equipment;
     this.#report = report;
-    const post: Post = (event, applied) => this.post(event, applied);
-    const session = (): State['session'] => this.state.session;
-    const userHooks = hooksOf(equipment, opened, post);
-    const tools = new ToolRuns(equipment, journal.blobs, { session, post, hooks: userHooks });
-    const remember = (): ReturnType<typeof tools.remember> => tools.remember();
-    this.#performers = {
-      models: new ModelCalls(equipment, journal.blobs, post, userHooks, () => this.state),
-      compactions: createCompactions(equipment, post, userHooks),
-      tools,
-      previews: new Previews(equipment, session, remember, post),
-      hooks: new HookRuns(equipment, journal, remember, post),
-      userHooks,
-      timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
+    this.#performers = createPerformers(equipment, {
+      journal,
+      opened,
+      state: () => this.state,
+      post: (event, told) => this.post(event, told),
       shutDown: () => void this.end(null),
-    };
+    });
   }
 
   /** Starts the hooks about the session's start. */

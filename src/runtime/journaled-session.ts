@@ -6,7 +6,7 @@ import { attempt, attemptNow } from './attempt.js';
 import type { Group, Item } from './event-group.js';
 import type { MachineAdapter } from './machine-adapter.js';
 import { Observers } from './observers.js';
-import type { Applied, Posted } from './posted-event.js';
+import type { Applied, Posted, Told } from './posted-event.js';
 
 /** The parts of a session of any machine. */
 export type SessionParts<M extends MachineTypes> = {
@@ -131,8 +131,9 @@ export abstract class JournaledSession<M extends MachineTypes> {
   }
 
   /** Queues an event of the runtime. Ignored after the end. */
-  protected post(event: Posted<M>, applied?: Applied<M>): void {
-    if (this.#over === null) this.#enqueue({ event, applied });
+  protected post(event: Posted<M>, told?: Told<M>): void {
+    if (this.#over !== null) return;
+    this.#enqueue({ event, ...(told && { applied: ({ state }, accepted) => told(accepted, state) }) });
   }
 
   /** Resolves when the event is durable and applied. Rejects with the journal's error, or if the session has ended. */

@@ -2,24 +2,16 @@ import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';
-import type {
-  FrozenPrompt,
-  Header,
-  Journal,
-  JournalStore,
-  OpenJournal,
-  StartedBy,
-} from '../ports/journal.js';
-import type { ToolDeclaration } from '../ports/model.js';
+import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
 import type { NewSession, Runtime } from '../ports/runtime.js';
 import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job, Tool } from '../ports/tool.js';
+import type { Job } from '../ports/tool.js';
 import { AgentSession } from './agent-session.js';
 import { attempt } from './attempt.js';
 import { checkSettings } from './check-input.js';
 import type { Equipment, SessionDependencies } from './dependencies.js';
 import { notOpen } from './journaled-session.js';
-import { NO_REDACTOR, redactJobs } from './tools/redaction.js';
+import { beginHeader, freezePrompt, gatherEquipment } from './session-parts.js';
 
 export type RuntimeDependencies = {
   readonly journals: JournalStore;
@@ -59,12 +51,6 @@ export type LocalRuntime = Omit<Runtime, 'create'> & {
   ended(sessionId: string): Promise<void>;
 };
 
-const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
-  name,
-  description,
-  inputSchema,
-});
-
 /** Time of the last entry; null if it can't be read, and then the time of a turn goes on by the clock. */
 const lastTime = async (journal: Journal): Promise<number | null> => {
   const read = await attempt(async () => {
@@ -92,30 +78,15 @@ class OpenSessions implements LocalRuntime {
     checkSettings(settings);
     const sessionId = this.#needs.newSessionId();
     const needs = await this.#needs.equip(settings, sessionId, startedBy ?? null);
-    const frozen = { instructions, tools: JSON.stringify(needs.tools.map(declare)) };
-    // first, so that no header is ever durable without what it names
-    const [instructionsHash, toolsHash] = await Promise.all([
-      journals.blobs.put(frozen.instructions),
-      journals.blobs.put(frozen.tools),
-    ]);
-    const header: Header = {
-      version: 1,
-      sessionId,
-      createdAt: clock.now(),
-      workspace: settings.workspace,
-      parent: null,
-      ...(startedBy === undefined ? {} : { startedBy }),
-      machine,
-      settings,
-      instructions: instructionsHash,
-      tools: toolsHash,
-      prices: needs.model(settings.model).facts.prices,
-    };
+    const frozen = freezePrompt(instructions, needs.tools);
+    const prices = needs.model(settings.model).facts.prices;
+    const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
+    const header = await beginHeader(session, frozen, journals.blobs);
     const journal = await journals.create(header);
     const equipment = this.#gather(needs, frozen, stoppingPolicy);
-    const session = new AgentSession(journal, initialState(settings), equipment, report);
-    this.#start(session);
-    session.begin('startup');
+    const opened = new AgentSession(journal, initialState(settings), equipment, report);
+    this.#start(opened);
+    opened.begin('startup');
     return sessionId;
   }
 
@@ -198,22 +169,11 @@ class OpenSessions implements LocalRuntime {
 
   #gather(
     needs: SessionDependencies,
-    { instructions, tools }: FrozenPrompt,
-    stoppingPolicy?: StoppingPolicy,
+    frozen: FrozenPrompt,
+    stoppingPolicy: StoppingPolicy | null = null,
   ): Equipment {
     const { clock, random } = this.#needs;
-    const redactor = needs.redactor ?? NO_REDACTOR;
-    return {
-      ...needs,
-      redactor,
-      jobs: redactJobs(redactor, needs.jobs),
-      tools: new Map(needs.tools.map((tool) => [tool.name, tool])),
-      instructions,
-      declarations: JSON.parse(tools) as readonly ToolDeclaration[], // found by its hash, so it is what `create` wrote
-      clock,
-      random,
-      stoppingPolicy: stoppingPolicy ?? null,
-    };
+    return gatherEquipment(needs, frozen, { clock, random, stoppingPolicy });
   }
 
   /** The first failure is the one to report; the journal is let go of as well as it can be. */

@@ -10,5 +10,8 @@ export type Posted<M extends MachineTypes = AgentTypes> = WithoutTime<M['event']
  * its actions are performed: they are not when the disk is full. */
 export type Applied<M extends MachineTypes = AgentTypes> = (stepped: Stepped<M>, accepted: boolean) => void;
 
+/** Told when a posted event is durable and applied, with the state after it. `accepted`: see Applied. */
+export type Told<M extends MachineTypes = AgentTypes> = (accepted: boolean, state: M['state']) => void;
+
 /** Queues an event for the session. Ignored after the session has ended. */
-export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, applied?: Applied<M>) => void;
+export type Post<M extends MachineTypes = AgentTypes> = (event: Posted<M>, told?: Told<M>) => void;

@@ -36,7 +36,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     this.#opened = opened;
     this.#limits = limits;
     const { settings } = journal.header;
-    const post: Post<AskTypes> = (event, applied) => this.post(event, applied);
+    const post: Post<AskTypes> = (event, told) => this.post(event, told);
     const fired = (timerId: string): void => post({ type: 'TimerFired', node: runOf(timerId), timerId });
     this.#performers = {
       calls: new TreeCalls(equipment, settings, post, report),

@@ -199,7 +199,7 @@ export class HookRuns {
       const refuse = (): void => reject(new Error('the phase was stopped'));
       signal.addEventListener('abort', refuse, { once: true });
       if (signal.aborted) return refuse();
-      this.#post({ type: 'HookPrepared', hookId, effect }, (_stepped, accepted) => {
+      this.#post({ type: 'HookPrepared', hookId, effect }, (accepted) => {
         signal.removeEventListener('abort', refuse);
         if (accepted) resolve();
         else refuse();

@@ -14,7 +14,7 @@ import type { ToolRuns } from './tool-run.js';
  *    leaves it. `opaque` is looked for by its tool: it is waited for, or runs if it had not begun, or is unknown.
  */
 
-type Running = { readonly batchId: string; readonly call: JudgedCall };
+export type Running = { readonly batchId: string; readonly call: JudgedCall };
 
 const isRunning = (call: Call): boolean => call.status === 'running';
 
@@ -41,7 +41,7 @@ const TOOK_EFFECT: ToolOutcome = {
   text: 'it had taken effect before the crash: the file is as this call leaves it',
 };
 
-const readPast = async (journal: Journal, upTo: number): Promise<PastFiles> => {
+const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<PastFiles> => {
   const { see, past } = collectPastFiles();
   const read = await attempt(async () => {
     for await (const { seq, event } of journal.read()) {
@@ -75,7 +75,7 @@ const decideProbeable = async (
  */
 export const recoverCalls = (
   running: readonly Running[],
-  journal: Journal,
+  journal: Pick<Journal, 'read' | 'seq'>,
   tools: ToolRuns,
   { known, takingOver }: { readonly known: PastFiles | undefined; readonly takingOver: Promise<void> },
 ): void => {

@@ -8,7 +8,7 @@ import { attempt } from '../attempt.js';
 import { takeHashes, takeOutcome, uncountable } from '../check-input.js';
 import type { Equipment } from '../dependencies.js';
 import { UNKNOWN_USAGE } from '../model/price.js';
-import type { Applied, Post } from '../posted-event.js';
+import type { Post, Told } from '../posted-event.js';
 import { contextOf, filesOf } from './call-context.js';
 import { finishOutcome } from './finish-outcome.js';
 import { lookAfter, lookBefore } from './look-before-call.js';
@@ -181,8 +181,8 @@ export class ToolRuns {
   }
 
   /** Rule 1: the loop calls the result once ToolStarted is durable. */
-  #begin(run: ToolRun): Applied {
-    return (_stepped, accepted) => {
+  #begin(run: ToolRun): Told {
+    return (accepted) => {
       if (accepted) return void this.#finish(run);
       this.#stopped.add(run, NEVER_RAN);
       this.#drop(run);

@@ -183,7 +183,7 @@ export class UserHookRuns {
       const giveUp = (): void => resolve(null);
       if (signal.aborted) return giveUp();
       signal.addEventListener('abort', giveUp, { once: true });
-      this.#post({ type: 'UserHooksRan', moment, requestId, verdicts }, ({ state }) => {
+      this.#post({ type: 'UserHooksRan', moment, requestId, verdicts }, (_accepted, state) => {
         signal.removeEventListener('abort', giveUp);
         resolve(state);
       });

@@ -1,0 +1,30 @@
+/**
+ * `pawl/engine`: the parts of a runtime that keeps its sessions elsewhere. The machine decides, performers do what it asks
+ * for, and whoever uses them keeps the entries and calls the machine once for each event.
+ */
+export type { Action } from './agent/action.js';
+export type { JudgedCall } from './agent/call.js';
+export type { Event, StoppedCall } from './agent/event.js';
+export { step } from './agent/machine.js';
+export type { Settings } from './agent/settings.js';
+export type { State } from './agent/state.js';
+export { turnRuns } from './agent/values/turn-running.js';
+export { fileBlobs } from './journal/blobs.js';
+export { summarise, titleFrom } from './journal/read/list-sessions.js';
+export { agentMachine } from './journal/read/replay.js';
+export { forkHeader } from './journal/write/fork-header.js';
+export type { Blobs, Entry, FrozenPrompt, Header, SessionInfo, StartedBy } from './ports/journal.js';
+export type { NewSession, Runtime } from './ports/runtime.js';
+export type { Input, Stepped, Watcher } from './ports/session.js';
+export type { Judgement, Tool } from './ports/tool.js';
+export { AsyncQueue } from './runtime/async-queue.js';
+export { attempt, attemptNow } from './runtime/attempt.js';
+export { checkInput, checkSettings } from './runtime/check-input.js';
+export { systemClock } from './runtime/clock.js';
+export { createPerformers, type PerformedSession } from './runtime/create-performers.js';
+export type { Equipment, SessionDependencies } from './runtime/dependencies.js';
+export { newSessionId } from './runtime/new-session-id.js';
+export { type Performers, perform, prepare } from './runtime/perform.js';
+export type { Posted, Told } from './runtime/posted-event.js';
+export { beginHeader, freezePrompt, gatherEquipment } from './runtime/session-parts.js';
+export { recoverCalls } from './runtime/tools/recover-calls.js';
