@@ -1,0 +1,170 @@
+import {
+  agentMachine,
+  type Entry,
+  type Event,
+  type Header,
+  type State,
+  type Stepped,
+  type Watcher,
+} from 'pawl/engine';
+import type { LiveChannel, LiveMessage } from '../live/live-channel.js';
+import type { SessionStore } from '../session/session-store.js';
+
+/**
+ * Follows one session for its watchers and readers in this process.
+ *
+ * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. A delta whose reply has ended already
+ *    is not shown: the whole text is in the entry.
+ */
+
+/** How often the engine is asked for entries of which no word has come. */
+const POLL_MS = 1_000;
+
+export type SeeEntry = (entry: Entry) => void;
+
+const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
+
+export class Follower {
+  readonly #sessionId: string;
+  readonly #store: SessionStore;
+  readonly #report: (fault: Error) => void;
+  readonly #watchers = new Set<Watcher>();
+  readonly #readers = new Set<SeeEntry>();
+  readonly #unsubscribe: () => void;
+  readonly #polling: NodeJS.Timeout;
+  /** Resolves when it knows where it begins. */
+  readonly ready: Promise<void>;
+  #seq: number;
+  #state: State;
+  /** The state with the deltas since the last entry. */
+  #shown: State;
+  #showed = false;
+  #reading: Promise<void> | null = null;
+  #isReady = false;
+
+  /** `begun`: the state that is known already; otherwise it begins with the session's current one. */
+  constructor(
+    sessionId: string,
+    parts: {
+      readonly store: SessionStore;
+      readonly live: LiveChannel;
+      readonly header: Header | null;
+      now(): Promise<{ readonly seq: number; readonly state: State }>;
+      report(fault: Error): void;
+    },
+  ) {
+    const { store, live, header, report } = parts;
+    this.#sessionId = sessionId;
+    this.#store = store;
+    this.#report = report;
+    this.#seq = 0;
+    this.#state = agentMachine.initialState((header?.settings ?? {}) as Header['settings']); // replaced before use if unknown
+    this.#shown = this.#state;
+    this.#isReady = header !== null;
+    this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
+    this.ready.catch(() => undefined); // whoever waits for it is told
+    this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
+    this.#polling = setInterval(() => void this.catchUp().catch(() => undefined), POLL_MS); // the next one may work
+    this.#polling.unref();
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  get isNeeded(): boolean {
+    return this.#watchers.size + this.#readers.size > 0;
+  }
+
+  watch(watcher: Watcher): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  read(see: SeeEntry): () => void {
+    this.#readers.add(see);
+    return () => void this.#readers.delete(see);
+  }
+
+  /** Resolves when everything up to `seq` was seen. Without it: everything up to now. */
+  async catchUp(seq = Number.POSITIVE_INFINITY): Promise<void> {
+    await this.ready;
+    while (this.#seq < seq) {
+      if (this.#reading === null) {
+        this.#reading = this.#read().finally(() => {
+          this.#reading = null;
+        });
+        if (seq === Number.POSITIVE_INFINITY) return this.#reading;
+      }
+      await this.#reading;
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#polling);
+    this.#unsubscribe();
+  }
+
+  async #begin(now: () => Promise<{ readonly seq: number; readonly state: State }>): Promise<void> {
+    const { seq, state } = await now();
+    this.#seq = seq;
+    this.#state = state;
+    this.#shown = state;
+    this.#isReady = true;
+  }
+
+  async #read(): Promise<void> {
+    for await (const entry of this.#store.entries(this.#sessionId, this.#seq + 1)) this.#see(entry);
+  }
+
+  #hear(message: LiveMessage): void {
+    if (!this.#isReady) return;
+    if (message.kind === 'delta') {
+      this.#showDelta(message.event);
+      return;
+    }
+    const [first] = message.entries;
+    if (first === undefined) return;
+    if (first.seq > this.#seq + 1)
+      void this.catchUp().catch(() => undefined); // the poll tries again
+    else for (const entry of message.entries) this.#see(entry);
+  }
+
+  #see(entry: Entry): void {
+    if (entry.seq !== this.#seq + 1) return;
+    const stepped = agentMachine.step(this.#state, entry.event);
+    this.#seq = entry.seq;
+    this.#state = stepped.state;
+    for (const reader of this.#readers) reader(entry);
+    const isText = TEXTS.has(entry.event.type);
+    // The text before an interruption was shown piece by piece; a watcher that missed the pieces sees it as one.
+    if (!isText) this.#tell({ seq: entry.seq, event: entry.event, ...stepped });
+    else if (!this.#showed) this.#tell({ seq: null, event: entry.event, ...stepped });
+    this.#showed = false;
+    this.#shown = this.#state;
+  }
+
+  #showDelta(event: Event): void {
+    const stepped = agentMachine.step(this.#shown, event);
+    if (stepped.state === this.#shown && stepped.actions.length === 0 && stepped.path.length === 0) return;
+    if (event.type === 'TextDelta') this.#showed = true;
+    this.#shown = stepped.state;
+    this.#tell({ seq: null, event, ...stepped });
+  }
+
+  #tell(stepped: Stepped): void {
+    for (const watcher of this.#watchers) {
+      const drop = (thrown: unknown): void => {
+        this.#watchers.delete(watcher);
+        this.#report(thrown instanceof Error ? thrown : new Error(String(thrown)));
+      };
+      try {
+        const returned: unknown = watcher(stepped);
+        if (returned instanceof Promise) returned.catch(drop);
+      } catch (thrown) {
+        drop(thrown); // the session goes on without it
+      }
+    }
+  }
+}

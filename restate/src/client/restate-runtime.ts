@@ -1,0 +1,193 @@
+import '../polyfill.js';
+import {
+  AsyncQueue,
+  checkSettings,
+  type Entry,
+  type Header,
+  type Input,
+  type NewSession,
+  newSessionId,
+  type Runtime,
+  type SessionInfo,
+  systemClock,
+  type Watcher,
+} from 'pawl/engine';
+import type { LiveChannel } from '../live/live-channel.js';
+import { SessionStates } from '../session/session-states.js';
+import { SessionStore } from '../session/session-store.js';
+import { allShards } from '../session/shards.js';
+import { Follower } from './follower.js';
+import { SendQueue } from './send-queue.js';
+
+/** Sessions on the engine, behind the interface that sessions in one process have too. */
+
+export type RestateRuntimeOptions = {
+  /** Where the engine takes calls, for example `http://127.0.0.1:8080`. */
+  readonly ingressUrl: string;
+  /** The node on which a new session gets its workspace. */
+  placeOn(session: NewSession): string;
+  /** The same as that of the nodes, or one that reaches all of them. */
+  readonly live: LiveChannel;
+  /** Told of faults that stop nothing: a watcher that threw. */
+  readonly report?: (fault: Error) => void;
+};
+
+export type RestateRuntime = Runtime & {
+  /** Goes on with a session that was closed, or with a fork. */
+  open(sessionId: string): Promise<void>;
+  /** From now on the session's tools run on another node, in the folder of the same name there. */
+  move(sessionId: string, node: string): Promise<void>;
+  /** Lets go of all connections. The sessions go on. */
+  disconnect(): Promise<void>;
+};
+
+class EngineSessions implements RestateRuntime {
+  readonly #options: RestateRuntimeOptions;
+  readonly #store: SessionStore;
+  readonly #states: SessionStates;
+  readonly #followers = new Map<string, Follower>();
+  readonly #queues = new Map<string, SendQueue>();
+  /** Sessions that were created here and have no follower yet: it begins with their first entry. */
+  readonly #created = new Map<string, Header>();
+
+  constructor(options: RestateRuntimeOptions) {
+    this.#options = options;
+    this.#store = new SessionStore(options.ingressUrl);
+    this.#states = new SessionStates(this.#store);
+  }
+
+  async create(session: NewSession): Promise<string> {
+    checkSettings(session.settings);
+    const sessionId = newSessionId(systemClock);
+    const node = this.#options.placeOn(session);
+    const header = await this.#store.call<Header>({
+      ...{ service: `Tools-${node}`, handler: 'begin', parameter: { ...session, sessionId } },
+    });
+    await this.#store.call(
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { header, node } },
+      true,
+    );
+    this.#created.set(sessionId, header);
+    return sessionId;
+  }
+
+  async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {
+    const follower = this.#followers.get(sessionId);
+    await follower?.ready;
+    const queue =
+      this.#queues.get(sessionId) ?? new SendQueue((inputs) => this.#store.input(sessionId, inputs));
+    this.#queues.set(sessionId, queue);
+    const sent = await queue.add(input).finally(() => {
+      if (queue.isIdle) this.#queues.delete(sessionId);
+    });
+    this.#created.delete(sessionId);
+    await this.#followers.get(sessionId)?.catchUp(sent.seq);
+    return sent;
+  }
+
+  async *read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
+    const { over } = await this.#store.session(sessionId);
+    const live = new AsyncQueue<Entry>();
+    const follower = over ? null : this.#follow(sessionId);
+    const unread = follower?.read((entry) => {
+      live.push(entry);
+      if (entry.event.type === 'ShutdownRequested') live.end(null);
+    });
+    if (over) live.end(null);
+    try {
+      await follower?.ready;
+      let last = from - 1;
+      for await (const entry of this.#store.entries(sessionId, from)) {
+        last = entry.seq;
+        yield entry;
+        if (entry.event.type === 'ShutdownRequested' && follower !== null) {
+          const { seq } = await this.#store.session(sessionId);
+          if (seq === entry.seq) return;
+        }
+      }
+      for await (const entry of live) if (entry.seq > last) yield entry;
+    } finally {
+      unread?.();
+      this.#forget(sessionId);
+    }
+  }
+
+  watch(sessionId: string, watcher: Watcher): () => void {
+    const unwatch = this.#follow(sessionId).watch(watcher);
+    return () => {
+      unwatch();
+      this.#forget(sessionId);
+    };
+  }
+
+  async state(sessionId: string): ReturnType<Runtime['state']> {
+    const { seq } = await this.#store.session(sessionId);
+    await this.#followers.get(sessionId)?.catchUp(seq); // its watchers have seen what is returned
+    const { header, state } = await this.#states.exact(sessionId, seq, []);
+    return { header, seq, state };
+  }
+
+  async fork(sessionId: string, seq: number): Promise<string> {
+    const parameter = { newSessionId: newSessionId(systemClock), seq, at: Date.now() };
+    return this.#store.call({ service: 'Session', handler: 'fork', key: sessionId, parameter }, true);
+  }
+
+  async *list(): ReturnType<Runtime['list']> {
+    const shards = await Promise.all(allShards.map((shard) => this.#store.list(shard)));
+    const infos: SessionInfo[] = shards.flat();
+    yield* infos.sort((left, right) => right.changedAt - left.changedAt);
+  }
+
+  async close(sessionId: string): Promise<void> {
+    const { over } = await this.#store.session(sessionId);
+    if (!over) await this.send(sessionId, { type: 'ShutdownRequested' });
+  }
+
+  async open(sessionId: string): Promise<void> {
+    const parameter = { at: Date.now() };
+    await this.#store.call({ service: 'Session', handler: 'open', key: sessionId, parameter }, true);
+  }
+
+  async move(sessionId: string, node: string): Promise<void> {
+    await this.#store.call(
+      { service: 'Session', handler: 'move', key: sessionId, parameter: { node } },
+      true,
+    );
+  }
+
+  async disconnect(): Promise<void> {
+    for (const follower of this.#followers.values()) follower.stop();
+    this.#followers.clear();
+    this.#states.stop();
+  }
+
+  #follow(sessionId: string): Follower {
+    const following = this.#followers.get(sessionId);
+    if (following !== undefined) return following;
+    const header = this.#created.get(sessionId) ?? null;
+    this.#created.delete(sessionId);
+    const follower = new Follower(sessionId, {
+      store: this.#store,
+      live: this.#options.live,
+      header,
+      now: async () => {
+        const { seq } = await this.#store.session(sessionId);
+        return this.#states.exact(sessionId, seq, []);
+      },
+      report: this.#options.report ?? ((fault) => process.emitWarning(fault)),
+    });
+    this.#followers.set(sessionId, follower);
+    return follower;
+  }
+
+  #forget(sessionId: string): void {
+    const follower = this.#followers.get(sessionId);
+    if (follower === undefined || follower.isNeeded) return;
+    follower.stop();
+    this.#followers.delete(sessionId);
+  }
+}
+
+/** A runtime whose sessions live on an engine: any process that reaches the engine may use them. */
+export const createRestateRuntime = (options: RestateRuntimeOptions): RestateRuntime =>
+  new EngineSessions(options);

@@ -1,0 +1,55 @@
+import type { Input } from 'pawl/engine';
+import type { AppliedEvent } from '../session/apply-events.js';
+
+/** Sends the inputs of one session in the order in which they came: those that wait for an answer go together. */
+
+type Waiting = {
+  readonly input: Input;
+  resolve(sent: { readonly seq: number }): void;
+  reject(error: Error): void;
+};
+
+const TOGETHER_MAX = 64;
+
+export class SendQueue {
+  readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
+  readonly #waiting: Waiting[] = [];
+  #sending: Promise<void> | null = null;
+
+  constructor(send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>) {
+    this.#send = send;
+  }
+
+  get isIdle(): boolean {
+    return this.#sending === null;
+  }
+
+  add(input: Input): Promise<{ readonly seq: number }> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ input, resolve, reject });
+      this.#sending ??= this.#drain().finally(() => {
+        this.#sending = null;
+      });
+    });
+  }
+
+  async #drain(): Promise<void> {
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const together = this.#waiting.splice(0, TOGETHER_MAX);
+      try {
+        const results = await this.#send(together.map(({ input }) => input));
+        for (const [index, one] of together.entries()) settle(one, results[index]);
+      } catch (thrown) {
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+        for (const { reject } of together) reject(error); // each sender is told
+      }
+    }
+  }
+}
+
+const settle = ({ resolve, reject }: Waiting, result: AppliedEvent | undefined): void => {
+  if (result === undefined) reject(new Error('the session has ended, and the input had no effect'));
+  else if ('refused' in result) reject(new TypeError(result.refused));
+  else resolve({ seq: result.seq });
+};

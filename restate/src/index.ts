@@ -1,0 +1,11 @@
+/** `@pawl/restate`: Pawl's sessions on Restate. Start nodes with `startNode`, use them with `createRestateRuntime`. */
+export {
+  createRestateRuntime,
+  type RestateRuntime,
+  type RestateRuntimeOptions,
+} from './client/restate-runtime.js';
+export { register } from './engine/register.js';
+export { type LiveChannel, localLive } from './live/live-channel.js';
+export type { EquippedSession } from './node/session-worker.js';
+export { type NodeOptions, type PawlNode, startNode } from './node/start-node.js';
+export { EngineError } from './session/session-store.js';

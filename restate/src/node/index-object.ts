@@ -1,0 +1,47 @@
+import * as restate from '@restatedev/restate-sdk';
+import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
+import { json } from '../session/json.js';
+import type { Head } from '../session/session-records.js';
+import { shardOf } from '../session/shards.js';
+
+/** The list of sessions, in shards, so that no one object is told of every change. */
+
+const titleIn = (entries: readonly Entry[]): string => {
+  for (const { event } of entries) if (event.type === 'UserInput') return titleFrom(event.text);
+  return '';
+};
+
+/** The call that tells the list of a session. The first title stays. */
+export const indexOf = (header: Header, head: Head, entries: readonly Entry[]) => ({
+  service: 'SessionIndex',
+  method: 'put',
+  key: shardOf(header.sessionId),
+  inputSerde: json(),
+  outputSerde: json(),
+  parameter: summarise(header.sessionId, header, titleIn(entries), head.lastAt),
+});
+
+const put = async (ctx: restate.ObjectContext, info: SessionInfo): Promise<void> => {
+  const known = await ctx.get<SessionInfo>(info.sessionId);
+  const title = known === null || known.title === '' ? info.title : known.title;
+  ctx.set(info.sessionId, { ...info, title });
+};
+
+const list = async (ctx: restate.ObjectSharedContext): Promise<readonly SessionInfo[]> => {
+  const infos: SessionInfo[] = [];
+  for (const name of await ctx.stateKeys()) {
+    const info = await ctx.get<SessionInfo>(name);
+    if (info !== null) infos.push(info);
+  }
+  return infos;
+};
+
+export const indexObject = restate.object({
+  name: 'SessionIndex',
+  options: { journalRetention: 0 },
+  handlers: {
+    put: restate.handlers.object.exclusive({ enableLazyState: true }, put),
+    // The whole shard comes with the call: one answer instead of one for each session.
+    list: restate.handlers.object.shared({ enableLazyState: false }, list),
+  },
+});

@@ -1,0 +1,84 @@
+import * as restate from '@restatedev/restate-sdk';
+import type { Action } from 'pawl/engine';
+import { json } from '../session/json.js';
+import { type Head, LIVE, type Work } from '../session/session-records.js';
+import { type StartedWork, workOf } from '../session/work-of-action.js';
+
+/** Starts and stops the work of a session: calls of services that nobody waits for. */
+
+export const toolsService = (node: string): string => `Tools-${node}`;
+
+/** The signals to running work: end with your outcome, and: end at once, nobody waits for it any more. */
+export const STOP = 'stop';
+export const FORCE = 'force';
+
+type Context = restate.ObjectContext;
+
+const asJson = { inputSerde: json() } as const;
+
+const send = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
+  const { seq, node } = head;
+  const parameter: Work = { sessionId: ctx.key, seq, action, workId, node, isRecovered };
+  const service = place === 'model' ? 'Model' : toolsService(node);
+  return ctx.genericSend({ service, method: 'perform', parameter, ...asJson });
+};
+
+const signal = (ctx: Context, invocationId: string, name: string): void =>
+  ctx.invocation(restate.InvocationIdParser.fromString(invocationId)).signal(name).resolve();
+
+const schedule = (
+  ctx: Context,
+  { timerId, delayMs }: Extract<Action, { readonly type: 'ScheduleTimer' }>,
+): void => {
+  const parameter = { timerId };
+  ctx.genericSend({
+    service: 'Session',
+    method: 'timer',
+    key: ctx.key,
+    parameter,
+    delay: delayMs,
+    ...asJson,
+  });
+};
+
+const isForced = (action: Action): boolean => action.type === 'CancelTools' && action.force;
+
+/** The first `recovered` actions go on with what an interruption has left. Returns whether the engine has answered. */
+export const startWork = async (
+  ctx: Context,
+  head: Head,
+  actions: readonly Action[],
+  recovered: number,
+): Promise<boolean> => {
+  const started = new Map<string, string>();
+  let answered = false;
+  for (const [index, action] of actions.entries()) {
+    if (action.type === 'ScheduleTimer') schedule(ctx, action);
+    for (const work of workOf(action)) {
+      if (work.kind === 'start') {
+        const id = await send(ctx, head, work, index < recovered).invocationId;
+        answered = true;
+        started.set(work.workId, id);
+        ctx.set(LIVE + work.workId, id);
+      } else {
+        const id = started.get(work.workId) ?? (await ctx.get<string>(LIVE + work.workId));
+        if (id === null) continue;
+        signal(ctx, id, STOP);
+        if (isForced(action)) signal(ctx, id, FORCE);
+      }
+    }
+  }
+  return answered;
+};
+
+/** The session is over: nothing of it may go on. */
+export const stopAllWork = async (ctx: Context, { node }: Head): Promise<void> => {
+  for (const name of await ctx.stateKeys()) {
+    if (!name.startsWith(LIVE)) continue;
+    const id = await ctx.get<string>(name);
+    if (id !== null) for (const one of [STOP, FORCE]) signal(ctx, id, one);
+    ctx.clear(name);
+  }
+  const parameter = { sessionId: ctx.key };
+  ctx.genericSend({ service: toolsService(node), method: 'end', parameter, ...asJson });
+};

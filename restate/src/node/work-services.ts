@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import * as restate from '@restatedev/restate-sdk';
+import {
+  agentMachine,
+  attempt,
+  beginHeader,
+  checkSettings,
+  freezePrompt,
+  type Header,
+  type Judgement,
+  type NewSession,
+  type Posted,
+  type StoppedCall,
+} from 'pawl/engine';
+import { json } from '../session/json.js';
+import type { Arrival, Work } from '../session/session-records.js';
+import type { WorkerWorld } from './session-worker.js';
+import { FORCE, STOP, toolsService } from './start-work.js';
+import type { WorkResult } from './work-run.js';
+import type { Workers } from './workers.js';
+
+/**
+ * The services that do the work of sessions: `Model` on any node, `Tools-<node>` where a workspace is.
+ *
+ * 1. The work itself runs inside one recorded step, whose result is sent to the session as events.
+ * 2. The process that begins it is recorded first. If another one finds the step unfinished, the work was interrupted,
+ *    and is found or given up instead of being repeated (SessionWorker).
+ * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it.
+ */
+
+/** This process. */
+const PROCESS_ID = randomUUID();
+
+export type ServiceParts = { readonly workers: Workers; readonly world: WorkerWorld };
+
+/** Longer than any work: the engine would end a silent call and start it again. */
+const DAY_MS = 24 * 60 * 60 * 1000;
+const OPTIONS = { inactivityTimeout: DAY_MS, abortTimeout: DAY_MS, journalRetention: 0 } as const;
+
+const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
+  const message = `it could not be begun: ${why}`;
+  switch (action.type) {
+    case 'SendLlmRequest': {
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
+    }
+    case 'StartCompaction':
+      return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
+    case 'RunHook':
+      return [{ type: 'HookFailed', hookId: action.hookId, message }];
+    case 'PreviewCall': {
+      const { batchId, call } = action;
+      return [{ type: 'CallPreviewed', batchId, callId: call.callId, preview: { kind: 'none' } }];
+    }
+    case 'ExecuteTools':
+      return action.calls.map(({ callId }) => ({
+        ...{ type: 'ToolCompleted', batchId: action.batchId, callId },
+        outcome: { status: 'failed', text: message },
+      }));
+    default:
+      return [];
+  }
+};
+
+const doWork = async (
+  { workers, world }: ServiceParts,
+  id: string,
+  work: Work,
+  isAgain: boolean,
+): Promise<WorkResult> => {
+  const done = await attempt(async () => {
+    const worker = await workers.of(work.sessionId, work.seq, work.node);
+    return (await worker.run(id, work, isAgain)).result;
+  });
+  if (done.kind === 'done') return done.value;
+  world.report(done.fault);
+  return { posted: failureOf(work, done.fault.message), at: Date.now(), isOpen: false };
+};
+
+const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
+  if (arrival.posted.length === 0) return;
+  ctx.genericSend({
+    ...{ service: 'Session', method: 'event', key: sessionId, parameter: arrival },
+    inputSerde: json(),
+  });
+};
+
+type Signal = { readonly signalled: string };
+
+const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): Promise<void> => {
+  const { id } = ctx.request();
+  const { sessionId } = work;
+  const bornIn = await ctx.run('born in', () => PROCESS_ID);
+  const isAgain = bornIn !== PROCESS_ID || work.isRecovered;
+  const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
+  const signals = [STOP, FORCE].map((name) =>
+    ctx.signal<unknown>(name).map((): Signal => ({ signalled: name })),
+  );
+  let first: WorkResult | Signal = await restate.RestatePromise.race([working, ...signals]);
+  if ('signalled' in first) {
+    stopHere(parts, sessionId, id, first.signalled);
+    const [, forced] = signals;
+    const rest = first.signalled === FORCE || forced === undefined ? [working] : [working, forced];
+    first = await restate.RestatePromise.race(rest);
+    if ('signalled' in first) {
+      stopHere(parts, sessionId, id, FORCE);
+      first = await working;
+    }
+  }
+  const { posted, at, shown, isOpen } = first;
+  sendTo(ctx, sessionId, { posted, at, ...(shown === undefined ? {} : { shown }) });
+  if (!isOpen) return;
+  const late = await ctx.run('late usage', async () => ({
+    posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
+    at: Date.now(),
+  }));
+  sendTo(ctx, sessionId, late);
+};
+
+/** Only passes the signal on; a process that does not do the work has nothing to stop. */
+const stopHere = ({ workers }: ServiceParts, sessionId: string, id: string, signalled: string): void =>
+  workers
+    .known(sessionId)
+    ?.find(id)
+    ?.stop(signalled === FORCE);
+
+export const modelService = (parts: ServiceParts) =>
+  restate.service({
+    name: 'Model',
+    options: OPTIONS,
+    handlers: { perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work) },
+  });
+
+export type BeginOrder = NewSession & { readonly sessionId: string };
+export type JudgeOrder = {
+  readonly sessionId: string;
+  readonly tool: string;
+  readonly input: Parameters<import('pawl/engine').Tool['judge']>[0];
+  readonly workspace: string;
+};
+
+/** The header of a new session. Its tools and prices are those of this node. */
+const begin = async (
+  { world }: ServiceParts,
+  { settings, instructions, startedBy, sessionId }: BeginOrder,
+): Promise<Header> => {
+  checkSettings(settings);
+  const needs = await world.equip({ settings, sessionId, ...(startedBy === undefined ? {} : { startedBy }) });
+  const session = {
+    ...{ sessionId, createdAt: Date.now(), settings, startedBy },
+    ...{ machine: agentMachine.fingerprint, prices: needs.model(settings.model).facts.prices },
+  };
+  const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
+  await needs.close?.(false);
+  return header;
+};
+
+const judge = async (
+  { workers, world }: ServiceParts,
+  { sessionId, tool, input, workspace }: JudgeOrder,
+): Promise<Judgement> => {
+  const { equipment } = await workers.of(sessionId, 0, world.node);
+  const found = equipment.tools.get(tool);
+  if (found === undefined) throw new restate.TerminalError(`there is no tool ${tool} on this node`);
+  return found.judge(input, workspace);
+};
+
+/** Tells the caller what went wrong instead of trying again for ever. */
+const answer = async <T>(work: () => Promise<T>): Promise<T> => {
+  const done = await attempt(work);
+  if (done.kind === 'done') return done.value;
+  throw new restate.TerminalError(done.fault.message, { errorCode: 400 });
+};
+
+export const toolsServiceOf = (parts: ServiceParts) =>
+  restate.service({
+    name: toolsService(parts.world.node),
+    options: OPTIONS,
+    handlers: {
+      perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
+      begin: (_ctx: restate.Context, order: BeginOrder) => answer(() => begin(parts, order)),
+      judge: (_ctx: restate.Context, order: JudgeOrder) => answer(() => judge(parts, order)),
+      stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
+        ctx.run(
+          'stop',
+          async (): Promise<readonly StoppedCall[]> =>
+            (await parts.workers.known(sessionId)?.stopCalls()) ?? [],
+        ),
+      end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
+        parts.workers.end(sessionId),
+    },
+  });

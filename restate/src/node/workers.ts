@@ -1,0 +1,73 @@
+import { attempt } from 'pawl/engine';
+import type { ShownText } from '../session/session-records.js';
+import { SessionWorker, type WorkerWorld } from './session-worker.js';
+
+/** The sessions that this process works for. One that rests costs nothing: it is made again when it is needed. */
+
+const IDLE_MS = 60_000;
+
+export class Workers {
+  readonly #world: WorkerWorld;
+  readonly #workers = new Map<string, Promise<SessionWorker>>();
+  readonly #open = new Map<string, SessionWorker>();
+  readonly #sweeping: NodeJS.Timeout;
+
+  constructor(world: WorkerWorld) {
+    this.#world = world;
+    this.#sweeping = setInterval(() => this.#sweep(), IDLE_MS / 2);
+    this.#sweeping.unref();
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  async of(sessionId: string, seq: number, node: string): Promise<SessionWorker> {
+    const known = this.#workers.get(sessionId);
+    if (known !== undefined) return known;
+    const opening = SessionWorker.open(sessionId, seq, node, this.#world);
+    this.#workers.set(sessionId, opening);
+    const opened = await attempt(() => opening);
+    if (opened.kind === 'fault') {
+      this.#workers.delete(sessionId);
+      throw opened.fault;
+    }
+    this.#open.set(sessionId, opened.value);
+    return opened.value;
+  }
+
+  known(sessionId: string): SessionWorker | undefined {
+    return this.#open.get(sessionId);
+  }
+
+  shownText(sessionId: string, requestId: string): ShownText | null {
+    return this.#open.get(sessionId)?.shownOf(requestId) ?? null;
+  }
+
+  /** Ends a session here. */
+  async end(sessionId: string): Promise<void> {
+    const worker = this.#open.get(sessionId);
+    this.#forget(sessionId);
+    await worker?.end();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#sweeping);
+    await Promise.all([...this.#open.keys()].map((sessionId) => this.end(sessionId)));
+  }
+
+  #forget(sessionId: string): void {
+    this.#open.delete(sessionId);
+    this.#workers.delete(sessionId);
+  }
+
+  #sweep(): void {
+    const now = Date.now();
+    for (const [sessionId, worker] of this.#open) {
+      worker.sweep(now);
+      if (!worker.isIdle || now - worker.usedAt < IDLE_MS) continue;
+      this.#forget(sessionId);
+      void worker.close();
+    }
+  }
+}

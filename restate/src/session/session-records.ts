@@ -1,0 +1,88 @@
+import type { Action, Entry, Header, Posted } from 'pawl/engine';
+
+/** What the engine keeps of a session, and what its nodes send each other. All of it is plain JSON. */
+
+/** The names of the values of one session. */
+export const HEADER = 'header';
+export const HEAD = 'head';
+export const CHUNK = 'entries-';
+export const LIVE = 'live-';
+
+/** Changes with every event, so it stays small: only the last entries are in it. */
+export type Head = {
+  readonly seq: number;
+  /** The time of the last entry. */
+  readonly lastAt: number;
+  /** The entries after the last chunk. */
+  readonly tail: readonly Entry[];
+  /** The node with the session's workspace. */
+  readonly node: string;
+  /** The text of the current reply that is in the journal already, although the reply has not ended. */
+  readonly kept: { readonly requestId: string; readonly length: number } | null;
+  /** Whether the session was shut down. */
+  readonly over: boolean;
+  /** Whether a first event must be preceded by Resumed: a fork was cut off somewhere. */
+  readonly isFork: boolean;
+  /** Whether the list of sessions has the title. */
+  readonly titled: boolean;
+};
+
+export const chunkName = (seq: number): string => `${CHUNK}${String(seq).padStart(9, '0')}`;
+
+/** The number of the first entry of a chunk. */
+export const firstOf = (name: string): number => Number(name.slice(CHUNK.length));
+
+/** A tail this long becomes a chunk. */
+const TAIL_ENTRIES_MAX = 32;
+const TAIL_BYTES_MAX = 16_384;
+
+/** The tail with new entries: as the new tail, or as a chunk. */
+export const withEntries = (
+  tail: readonly Entry[],
+  entries: readonly Entry[],
+): { readonly tail: readonly Entry[]; readonly chunk: readonly Entry[] | null } => {
+  const all = [...tail, ...entries];
+  if (all.length < TAIL_ENTRIES_MAX && JSON.stringify(all).length < TAIL_BYTES_MAX)
+    return { tail: all, chunk: null };
+  return { tail: [], chunk: all };
+};
+
+/** Text of a reply so far. */
+export type ShownText = { readonly requestId: string; readonly text: string };
+
+/** Events on their way to their session. */
+export type Arrival = {
+  readonly posted: readonly Posted[];
+  /** When they were posted, by the clock there. */
+  readonly at: number;
+  /** All text of a reply that has failed: what is not journaled yet precedes the events. */
+  readonly shown?: ShownText;
+};
+
+/** Work of a session that a node does: an action whose result comes back as events. */
+export type Work = {
+  readonly sessionId: string;
+  /** The journal up to this entry holds all that the work needs. */
+  readonly seq: number;
+  readonly action: Action;
+  /** Unique in the session; the same when the work is repeated. */
+  readonly workId: string;
+  /** The node with the session's workspace. */
+  readonly node: string;
+  /** The work was begun before an interruption: it must be found, not repeated. */
+  readonly isRecovered: boolean;
+};
+
+/** One page of the entries. */
+export type EntriesPage = {
+  readonly entries: readonly Entry[];
+  readonly seq: number;
+  readonly over: boolean;
+};
+
+export type StoredSession = {
+  readonly header: Header;
+  readonly seq: number;
+  readonly over: boolean;
+  readonly node: string;
+};

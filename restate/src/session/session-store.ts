@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import * as clients from '@restatedev/restate-sdk-clients';
+import type { Entry, Input, Posted, SessionInfo } from 'pawl/engine';
+import type { AppliedEvent } from './apply-events.js';
+import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
+
+/** The sessions as the engine keeps them, asked over its HTTP interface. */
+
+/** A call that takes longer is given up: the engine itself would wait for ever for a node that is gone. */
+const TIMEOUT_MS = 30_000;
+const PAUSES_MS = [50, 100, 200, 400, 800, 1_600, 3_000, 5_000, 5_000, 5_000];
+
+/** An answer of the engine that is an error; its message says what to do. */
+export class EngineError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = 'EngineError';
+    this.status = status;
+  }
+}
+
+type Call = {
+  readonly service: string;
+  readonly handler: string;
+  readonly key?: string;
+  readonly parameter: unknown;
+  readonly timeoutMs?: number;
+};
+
+const messageIn = (text: string): string => {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown };
+    return typeof message === 'string' ? message : text;
+  } catch {
+    return text; // not JSON: the text itself is what there is to say
+  }
+};
+
+/** Whether the same call may work a moment later: the engine or a node restarts. */
+const isPassing = (error: unknown): boolean =>
+  !(error instanceof clients.HttpCallError) || error.status >= 502 || error.status === 429;
+
+const asEngineError = (error: unknown, { service, handler }: Call): Error => {
+  if (error instanceof clients.HttpCallError)
+    return new EngineError(error.status, messageIn(error.responseText));
+  const why = error instanceof Error ? error.message : String(error);
+  return new EngineError(503, `the engine did not answer ${service}/${handler}: ${why}`);
+};
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class SessionStore {
+  readonly #ingress: clients.Ingress;
+
+  constructor(ingressUrl: string) {
+    this.#ingress = clients.connect({ url: ingressUrl });
+  }
+
+  /** Repeats the call until the engine answers. Its key makes sure that it has its effect once. */
+  async call<T>(call: Call, once = false): Promise<T> {
+    const { service, handler, key, parameter, timeoutMs = TIMEOUT_MS } = call;
+    const idempotencyKey = once ? { idempotencyKey: randomUUID() } : {};
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#ingress.call<unknown, T>({
+          service,
+          handler,
+          parameter,
+          ...(key === undefined ? {} : { key }),
+          opts: clients.rpc.opts({ timeout: timeoutMs, ...idempotencyKey }) as never,
+        });
+      } catch (error) {
+        const ms = PAUSES_MS[attempt];
+        if (ms === undefined || !isPassing(error)) throw asEngineError(error, call);
+        await pause(ms);
+      }
+    }
+  }
+
+  session(sessionId: string): Promise<StoredSession> {
+    return this.call({ service: 'Session', handler: 'session', key: sessionId, parameter: null });
+  }
+
+  /** What the session's own journal has from `from` on, at most one page. */
+  #page(sessionId: string, from: number): Promise<EntriesPage> {
+    return this.call({ service: 'Session', handler: 'entries', key: sessionId, parameter: { from } });
+  }
+
+  /** The entries from `from` to `to`. Those before a fork are read from its parent. */
+  async *entries(sessionId: string, from: number, to = Number.POSITIVE_INFINITY): AsyncGenerator<Entry> {
+    const { header } = await this.session(sessionId);
+    let next = from;
+    const { parent } = header;
+    if (parent !== null && next <= parent.seq) {
+      yield* this.entries(parent.sessionId, next, Math.min(to, parent.seq));
+      next = parent.seq + 1;
+    }
+    while (next <= to) {
+      const page = await this.#page(sessionId, next);
+      for (const entry of page.entries) {
+        if (entry.seq > to) return;
+        yield entry;
+        next = entry.seq + 1;
+      }
+      if (next > page.seq) return;
+    }
+  }
+
+  input(sessionId: string, inputs: readonly Input[]): Promise<readonly AppliedEvent[]> {
+    const parameter = { inputs, at: Date.now() };
+    return this.call({ service: 'Session', handler: 'input', key: sessionId, parameter }, true);
+  }
+
+  post(sessionId: string, posted: readonly Posted[]): Promise<readonly AppliedEvent[]> {
+    const parameter: Arrival = { posted, at: Date.now() };
+    return this.call({ service: 'Session', handler: 'event', key: sessionId, parameter }, true);
+  }
+
+  /** One shard of the list. */
+  list(shard: string): Promise<readonly SessionInfo[]> {
+    return this.call({ service: 'SessionIndex', handler: 'list', key: shard, parameter: null });
+  }
+}

@@ -1,0 +1,107 @@
+import '../src/polyfill.js';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileBlobs, type NewSession, type Runtime } from 'pawl/engine';
+import { createFileMemory } from '../../src/tools/file-memory.js';
+import { createJobs } from '../../src/tools/jobs.js';
+import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
+import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
+import { startEngine } from '../src/engine/start-engine.js';
+import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
+
+/** The real engine with one node in this process, for all tests of a file. */
+
+export const NODE = 'n1';
+
+export type EngineUnderTest = {
+  /** A runtime over the engine. Each story has a world of its own: its sessions are found by their workspace. */
+  readonly make: MakeRuntime;
+  /** Invocations that the engine has tried more than three times. */
+  stuck(): Promise<readonly string[]>;
+};
+
+/** A test that is ended from outside must not leave the server behind. */
+const endWithTest = (pid: () => number): void => {
+  const end = (): void => {
+    try {
+      process.kill(pid(), 'SIGKILL');
+    } catch {
+      // it has ended already
+    }
+  };
+  process.once('exit', end);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
+};
+
+/** Sees only its own sessions: the engine keeps those of all stories. */
+const onlyOwn = (
+  runtime: ReturnType<typeof createRestateRuntime>,
+  begin: (session: NewSession) => void,
+): Runtime => {
+  const own = new Set<string>();
+  const add = (sessionId: string): string => {
+    own.add(sessionId);
+    return sessionId;
+  };
+  return {
+    create: async (session) => {
+      begin(session);
+      return add(await runtime.create(session));
+    },
+    send: (sessionId, input) => runtime.send(sessionId, input),
+    read: (sessionId, from) => runtime.read(sessionId, from),
+    watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
+    state: (sessionId) => runtime.state(sessionId),
+    fork: async (sessionId, seq) => add(await runtime.fork(sessionId, seq)),
+    async *list() {
+      for await (const info of runtime.list()) if (own.has(info.sessionId)) yield info;
+    },
+    close: (sessionId) => runtime.close(sessionId),
+  };
+};
+
+const stuckAt = async (adminUrl: string): Promise<readonly string[]> => {
+  const query = 'select target, retry_count from sys_invocation where retry_count > 3';
+  const response = await fetch(`${adminUrl}/query`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ query }),
+  });
+  const { rows } = (await response.json()) as { readonly rows: readonly { readonly target: string }[] };
+  return rows.map(({ target }) => target);
+};
+
+export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest> => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-engine-'));
+  atEnd(scope, () => removeFolderSync(folder));
+  const engine = await startEngine(path.join(folder, 'engine'));
+  endWithTest(() => engine.pid);
+  atEnd(scope, () => engine.stop());
+  const worlds = new Map<string, ContractWorld>();
+  const live = localLive();
+  const { ingressUrl, adminUrl } = engine;
+  const node = await startNode({
+    ...{ name: NODE, ingressUrl, live, blobs: fileBlobs(path.join(folder, 'blobs')) },
+    equip: async ({ settings }) => {
+      const world = worlds.get(settings.workspace);
+      if (world === undefined) throw new Error(`no story works in ${settings.workspace}`);
+      return {
+        ...{ model: () => world.model, tools: world.tools, hooks: world.hooks },
+        ...{ files: createFileMemory(), jobs: createJobs() },
+        compactionInstructions: () => 'Summarise.',
+      };
+    },
+    report: (fault) => console.error(fault),
+  });
+  atEnd(scope, () => node.stop());
+  for (const port of [node.sharedPort, node.ownPort]) await register(adminUrl, `http://127.0.0.1:${port}`);
+  return {
+    make: async (world) => {
+      const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => NODE });
+      const begin = ({ settings }: NewSession): void => void worlds.set(settings.workspace, world);
+      return { runtime: onlyOwn(runtime, begin), stop: () => runtime.disconnect() };
+    },
+    stuck: () => stuckAt(adminUrl),
+  };
+};
