@@ -172,6 +172,7 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   const left = plan.files.filter((file) => !started.has(file)).length;
   if (left > 0)
     console.log(`✖ ${left} of ${plan.files.length} test files were not started: a check had failed`);
+  if (extent === 'all') console.log('ℹ restate/ has tests of its own: cd restate && npm ci && npm test');
   process.stdout.write(describeEnd(ran, failedChecks, performance.now() - startedAtMs));
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };

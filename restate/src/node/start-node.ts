@@ -58,7 +58,8 @@ const listen = async (
     services,
     ...(identityKeys.length === 0 ? {} : { identityKeys: [...identityKeys] }),
     logger: ({ level }, ...texts) => {
-      if (level === 'error') process.emitWarning(texts.map(String).join(' '));
+      if (level === 'error' || (level === 'warn' && process.env.DEBUG_RESTATE))
+        process.emitWarning(texts.map(String).join(' '));
     },
   });
   const server: Http2Server = createServer(handler);
