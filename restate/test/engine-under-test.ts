@@ -82,13 +82,19 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
   const live = localLive();
   const { ingressUrl, adminUrl } = engine;
   const node = await startNode({
-    ...{ name: NODE, ingressUrl, live, blobs: fileBlobs(path.join(folder, 'blobs')) },
+    name: NODE,
+    ingressUrl,
+    live,
+    blobs: fileBlobs(path.join(folder, 'blobs')),
     equip: async ({ settings }) => {
       const world = worlds.get(settings.workspace);
       if (world === undefined) throw new Error(`no story works in ${settings.workspace}`);
       return {
-        ...{ model: () => world.model, tools: world.tools, hooks: world.hooks },
-        ...{ files: createFileMemory(), jobs: createJobs() },
+        model: () => world.model,
+        tools: world.tools,
+        hooks: world.hooks,
+        files: createFileMemory(),
+        jobs: createJobs(),
         compactionInstructions: () => 'Summarise.',
       };
     },

@@ -61,7 +61,9 @@ class EngineSessions implements RestateRuntime {
     const sessionId = newSessionId(systemClock);
     const node = this.#options.placeOn(session);
     const header = await this.#store.call<Header>({
-      ...{ service: `Tools-${node}`, handler: 'begin', parameter: { ...session, sessionId } },
+      service: `Tools-${node}`,
+      handler: 'begin',
+      parameter: { ...session, sessionId },
     });
     await this.#store.call(
       { service: 'Session', handler: 'create', key: sessionId, parameter: { header, node } },

@@ -20,8 +20,11 @@ export const stoppedBy = async (
 ): Promise<readonly StoppedCall[]> => {
   if (runningIn(state).length === 0) return [];
   const asked = ctx.genericCall<unknown, readonly StoppedCall[]>({
-    ...{ service: toolsService(node), method: 'stop', parameter: { sessionId: ctx.key } },
-    ...{ inputSerde: json(), outputSerde: json() },
+    service: toolsService(node),
+    method: 'stop',
+    parameter: { sessionId: ctx.key },
+    inputSerde: json(),
+    outputSerde: json(),
   });
   try {
     return await asked.orTimeout(STOPPING_MS);

@@ -181,8 +181,14 @@ const create = async (ctx: Context, { header, node }: CreateOrder): Promise<void
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
   const head: Head = {
-    ...{ seq: parent?.seq ?? 0, lastAt: createdAt, tail: [], node, kept: null },
-    ...{ over: false, isFork: parent !== null, titled: false },
+    seq: parent?.seq ?? 0,
+    lastAt: createdAt,
+    tail: [],
+    node,
+    kept: null,
+    over: false,
+    isFork: parent !== null,
+    titled: false,
   };
   ctx.set(HEAD, head);
   await ctx.genericCall<unknown, unknown>(indexOf(header, head, []));
@@ -194,8 +200,11 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
   await ctx.genericCall<CreateOrder, unknown>({
-    ...{ service: 'Session', method: 'create', key: newSessionId },
-    ...{ inputSerde: json(), outputSerde: json() },
+    service: 'Session',
+    method: 'create',
+    key: newSessionId,
+    inputSerde: json(),
+    outputSerde: json(),
     parameter: { header: forkHeader(header, seq, newSessionId, at), node: head.node },
   });
   return newSessionId;

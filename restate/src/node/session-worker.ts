@@ -98,7 +98,9 @@ export class SessionWorker {
       { ...needs, userHooks: null },
       { instructions, tools },
       {
-        ...{ clock: systemClock, random: Math.random, stoppingPolicy: null },
+        clock: systemClock,
+        random: Math.random,
+        stoppingPolicy: null,
       },
     );
     const equipment = isHere
@@ -242,7 +244,8 @@ function judgedThere(
   const judged = [...tools].map(([name, tool]): [string, Tool] => {
     const judge: Tool['judge'] = (input, workspace) =>
       store.call({
-        ...{ service: `Tools-${node}`, handler: 'judge' },
+        service: `Tools-${node}`,
+        handler: 'judge',
         parameter: { sessionId, tool: name, input, workspace },
       });
     return [name, { ...tool, judge }];

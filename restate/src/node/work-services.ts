@@ -54,7 +54,9 @@ const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
     }
     case 'ExecuteTools':
       return action.calls.map(({ callId }) => ({
-        ...{ type: 'ToolCompleted', batchId: action.batchId, callId },
+        type: 'ToolCompleted',
+        batchId: action.batchId,
+        callId,
         outcome: { status: 'failed', text: message },
       }));
     default:
@@ -80,7 +82,10 @@ const doWork = async (
 const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void => {
   if (arrival.posted.length === 0) return;
   ctx.genericSend({
-    ...{ service: 'Session', method: 'event', key: sessionId, parameter: arrival },
+    service: 'Session',
+    method: 'event',
+    key: sessionId,
+    parameter: arrival,
     inputSerde: json(),
   });
 };
@@ -147,8 +152,12 @@ const begin = async (
   checkSettings(settings);
   const needs = await world.equip({ settings, sessionId, ...(startedBy === undefined ? {} : { startedBy }) });
   const session = {
-    ...{ sessionId, createdAt: Date.now(), settings, startedBy },
-    ...{ machine: agentMachine.fingerprint, prices: needs.model(settings.model).facts.prices },
+    sessionId,
+    createdAt: Date.now(),
+    settings,
+    startedBy,
+    machine: agentMachine.fingerprint,
+    prices: needs.model(settings.model).facts.prices,
   };
   const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
   await needs.close?.(false);
