@@ -1,3 +1,4 @@
+import type { Message } from '../../agent/message.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
 import type { InspectedSession } from '../wire.js';
 import type { SessionHistory } from './session-history.js';
@@ -12,7 +13,24 @@ export type SentRequest = {
   readonly parts: readonly RequestPart[];
 };
 
-export type RequestPart = { readonly title: string; readonly text: string };
+/** `bytes`: of the text in UTF-8. */
+export type RequestPart = { readonly title: string; readonly text: string; readonly bytes: number };
+
+const encoder = new TextEncoder();
+const bytesOf = (text: string): number => encoder.encode(text).length;
+
+const partOf = (title: string, text: string): RequestPart => ({ title, text, bytes: bytesOf(text) });
+
+/** Requests share their messages: each is written as JSON once. */
+const partsOfMessages = new WeakMap<Message, RequestPart>();
+
+const partOfMessage = (message: Message): RequestPart => {
+  const known = partsOfMessages.get(message);
+  if (known !== undefined) return known;
+  const part = partOf(message.role, JSON.stringify(message, null, 2));
+  partsOfMessages.set(message, part);
+  return part;
+};
 
 /** The last request up to the entry; null if there is none. */
 export const requestAt = (
@@ -27,9 +45,9 @@ export const requestAt = (
     const { conversation, settings } = step.state.session;
     const messages = requestMessages(conversation, sent.length, settings.model);
     const parts = [
-      { title: 'tools', text: prompt?.tools ?? '(not in this copy)' },
-      { title: 'instructions', text: prompt?.instructions ?? '(not in this copy)' },
-      ...messages.map((message) => ({ title: message.role, text: JSON.stringify(message, null, 2) })),
+      partOf('tools', prompt?.tools ?? '(not in this copy)'),
+      partOf('instructions', prompt?.instructions ?? '(not in this copy)'),
+      ...messages.map(partOfMessage),
     ];
     return { seq: at, requestId: sent.requestId, model: settings.model, parts };
   }
@@ -52,18 +70,15 @@ const commonLength = (one: string, other: string): number => {
   return index;
 };
 
-const encoder = new TextEncoder();
-const bytesOf = (text: string): number => encoder.encode(text).length;
-
 /** How much of a request a provider's cache could keep: what it has in common with the one before, from the beginning. */
 export const sharedPrefix = (earlier: SentRequest | null, request: SentRequest): SharedPrefix => {
-  const bytes = request.parts.reduce((sum, { text }) => sum + bytesOf(text), 0);
+  const bytes = request.parts.reduce((sum, part) => sum + part.bytes, 0);
   const before = earlier !== null && earlier.model === request.model ? earlier.parts : [];
   let sharedBytes = 0;
-  for (const [index, { text }] of request.parts.entries()) {
+  for (const [index, { text, bytes: own }] of request.parts.entries()) {
     const old = before[index]?.text ?? '';
     if (old === text) {
-      sharedBytes += bytesOf(text);
+      sharedBytes += own;
       continue;
     }
     const characters = commonLength(old, text);
