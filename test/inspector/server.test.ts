@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, renameSync, truncateSync } from 'node:fs';
+import { appendFileSync, readdirSync, readlinkSync, renameSync, truncateSync } from 'node:fs';
 import { copyFile, stat } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { describe, it, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Inspector, startInspector } from '../../src/inspector/server/inspector-server.js';
 import type { FeedPiece } from '../../src/inspector/wire.js';
 import { journalPath } from '../../src/journal/journal-paths.js';
@@ -189,7 +190,7 @@ describe('the server of the inspector', () => {
     assert.match(JSON.stringify(pieces.at(-1)), /damaged at line 9/);
   });
 
-  it('waits for a slow reader without leaving listeners behind', async (context) => {
+  it('waits for a slow reader, and leaves neither listeners nor an open journal behind', async (context) => {
     const { inspector, folder } = await serve(context);
     const warnings: Error[] = [];
     const warn = (warning: Error): void => void warnings.push(warning);
@@ -206,6 +207,23 @@ describe('the server of the inspector', () => {
     const pieces = await feed(dataOf(inspector, 'long', 'feed'), caughtUp);
     assert.equal(entriesOf(pieces).length, 4_000);
     assert.deepEqual(warnings, []);
+
+    // Readers that leave while the next entries are read: the journal is not kept open for them.
+    const file = journalPath(folder, 'long');
+    const isOpen = (): boolean =>
+      readdirSync('/proc/self/fd').some((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`) === file;
+        } catch {
+          return false; // closed meanwhile
+        }
+      });
+    const leaving = Array.from({ length: 8 }, () => feed(dataOf(inspector, 'long', 'feed'), () => true));
+    await Promise.all(leaving);
+    for (let looks = 0; isOpen(); looks++) {
+      assert.ok(looks < 500, 'the journal stays open for readers that have left');
+      await pause(20);
+    }
   });
 
   it('says since when a session runs by its own events', async (context) => {

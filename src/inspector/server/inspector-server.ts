@@ -66,6 +66,11 @@ const seqOf = ({ url = '', headers }: IncomingMessage): number => {
 /** Resolves when more may be written, or nobody reads any more. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
+    // A reader that has left tells so only once.
+    if (response.closed || response.destroyed) {
+      resolve();
+      return;
+    }
     const end = (): void => {
       response.off('drain', end).off('close', end);
       resolve();
