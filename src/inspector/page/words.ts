@@ -3,11 +3,12 @@ import { groupDigits } from '../../base/group-digits.js';
 /** Numbers and times as people read them. */
 
 export const durationText = (ms: number): string => {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  const seconds = ms / 1_000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
 };

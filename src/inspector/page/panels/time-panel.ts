@@ -50,7 +50,24 @@ const ordered = (requests: readonly RequestFigures[], order: Order): readonly Re
   return requests.toSorted((left, right) => size(right) - size(left));
 };
 
-const endingText = ({ ending, why }: RequestFigures): string => (why === '' ? ending : `${ending}: ${why}`);
+const PURPOSES: Readonly<Record<RequestFigures['purpose'], string>> = {
+  user: 'your message',
+  toolResults: 'tool results',
+  compaction: 'a summary',
+};
+
+const ENDINGS: Readonly<Record<string, string>> = {
+  end: 'answered',
+  toolUse: 'asked for tools',
+  maxTokens: 'cut off at its greatest length',
+  refusal: 'refused',
+  contentFilter: 'stopped by a filter',
+};
+
+const endingText = ({ ending, why }: RequestFigures): string => {
+  if (ending === 'completed') return ENDINGS[why] ?? (why === '' ? 'completed' : `completed: ${why}`);
+  return why === '' ? ending : `${ending}: ${why}`;
+};
 
 class TimePanel implements Panel {
   readonly element = make('section', { class: 'time', 'aria-label': 'Time and money' });
@@ -173,7 +190,7 @@ class TimePanel implements Panel {
       const { usage: own, firstPieceMs, startMs } = one;
       return [
         seqLink(one.seq, this.#go),
-        one.purpose,
+        PURPOSES[one.purpose],
         String(one.attempt),
         firstPieceMs === null ? '–' : durationText(firstPieceMs - startMs),
         durationText(durationOf(one)),
@@ -198,8 +215,8 @@ class TimePanel implements Panel {
       requests.length > ROWS_MAX ? `${ROWS_MAX} of ${requests.length} are shown` : '',
     ];
     const head = [
-      'after',
-      'for',
+      'sent after',
+      'because of',
       'attempt',
       'first piece',
       'time',
