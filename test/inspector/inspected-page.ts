@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspectorPage } from '../../scripts/inspector-page.js';
 import { type Inspector, startInspector } from '../../src/inspector/server/inspector-server.js';
@@ -53,3 +55,26 @@ export const inState = ({ page }: Watched, state: string): Promise<void> =>
 export const textOf = ({ page }: Watched, selector: string): Promise<string> =>
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen, from a locator
   page.locator(selector).innerText();
+
+export const PANELS = ['machine', 'conversation', 'step', 'state', 'changes', 'request', 'time', 'events'];
+
+/** With PAWL_PICTURES=FOLDER: pictures of each panel at an entry, wide and narrow, dark and light. */
+export const keepPictures = async (watched: Watched, name: string, seq: number): Promise<void> => {
+  const folder = process.env.PAWL_PICTURES;
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  const { page } = watched;
+  await page.evaluate(`location.hash = '#${seq}'`);
+  await at(watched, seq);
+  for (const colorScheme of ['dark', 'light'] as const)
+    for (const width of [1400, 420]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      for (const [index, panel] of PANELS.entries()) {
+        if (panel === 'machine' && width > 1_000) continue;
+        await page.keyboard.press(String(index + 1));
+        await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);
+        await page.screenshot({ path: path.join(folder, `${name}-${colorScheme}-${width}-${panel}.png`) });
+      }
+    }
+};

@@ -3,6 +3,7 @@ import { type Inspected, inspect } from './inspected-page.js';
 import { checkSessions } from './session-checks.js';
 import { STORY, storeTrace } from './stored-session.js';
 import { checkStory } from './story-checks.js';
+import { checkTrial } from './trial-checks.js';
 
 /** The page in a real browser, which all of these tests share. */
 describe('the page of the inspector', () => {
@@ -20,5 +21,6 @@ describe('the page of the inspector', () => {
   });
 
   checkStory(inspected);
+  checkTrial(inspected);
   checkSessions(inspected);
 });

@@ -67,6 +67,9 @@ export const storeTrace = async (folder: string, sessionId: string, trace: strin
   await stored.journal.close();
 };
 
+/** The last entry of `STORY`. */
+export const STORY_SEQ = 36;
+
 /** A session with everything in it that a reader may ask about. */
 export const STORY = `! careful {"hooks":"mutating","formatter":"onChanges","autoCommit":"on","windowTokens":200000,"limits":{"usd":5}}
 > @0 Start
@@ -106,4 +109,3 @@ export const STORY = `! careful {"hooks":"mutating","formatter":"onChanges","aut
 > @958000 CompactionCompleted compaction-1 "The invoice total is rounded once; all tests pass." tokens=43000+400 cost=0.06
 > @960000 ShutdownRequested
 `;
-export const STORY_SEQ = 36;
