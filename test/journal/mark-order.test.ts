@@ -24,7 +24,11 @@ const processOn = (disk: Disk, look: (operation: string) => boolean) => {
       return null;
     },
     block: () => undefined,
-    wait: () => Promise.resolve(),
+    later: (run: () => void) => {
+      void Promise.resolve().then(() => {
+        if (!isDead) run();
+      });
+    },
     writesShort: () => false,
     now: () => 1_000,
   };

@@ -1,8 +1,9 @@
-import type { State, StateName } from '../../agent/state.js';
+import type { State } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import { createClock } from '../../runtime/clock.js';
 import type { Caller } from './disk/caller.js';
 import type { Disk } from './disk/disk.js';
+import type { CrashPlan } from './disturbances/plan-crash.js';
 import type { World } from './world.js';
 
 /** Operations that need room on the disk. */
@@ -11,16 +12,6 @@ const SYNCS = new Set(['fsync', 'fdatasync']);
 
 /** What a life is doing, beside the state of its session. */
 type Doing = 'creating' | 'opening' | 'running';
-
-/**
- * The process crashes at the n-th point: counted from its start, from the moment at which its session is open, or of
- * those points at which the session is in a state, or at which entries (`syncing`) or a new file and its name (`naming`) were
- * written and are not durable yet.
- */
-export type CrashPlan = {
-  readonly from: 'opening' | 'running' | 'syncing' | 'naming' | StateName;
-  readonly points: number;
-};
 
 /**
  * One process, from its start to its end. After its end nothing of it has an effect: what it waits for never comes.
@@ -96,9 +87,7 @@ export class Life implements Caller {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    return this.world.timeline.after(delayMs, () => {
-      if (!this.isDead) run();
-    });
+    return this.world.timeline.after(delayMs, run, this);
   }
 
   pause(delayMs: number): Promise<void> {
@@ -152,8 +141,8 @@ export class Life implements Caller {
     return !this.isQuiet && this.world.choices.chance(0.02);
   }
 
-  wait(): Promise<void> {
+  later(run: () => void): void {
     const { choices, plan } = this.world;
-    return this.pause(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4));
+    this.world.timeline.plan(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4), run, this);
   }
 }

@@ -7,7 +7,7 @@ export type PromiseOutcome =
 /** Waits for the promise; `next` lets a moment pass, and returns false when nobody can wait any longer. */
 export const whileTimePasses = async (
   promise: Promise<unknown>,
-  next: () => Promise<boolean>,
+  next: () => Promise<true> | false,
 ): Promise<PromiseOutcome> => {
   let outcome: PromiseOutcome = { kind: 'open' };
   promise.then(
@@ -20,6 +20,10 @@ export const whileTimePasses = async (
   );
   const isOpen = (): boolean => outcome.kind === 'open';
   await Promise.resolve();
-  while (isOpen() && (await next()));
+  while (isOpen()) {
+    const moment = next();
+    if (moment === false) break;
+    await moment;
+  }
   return outcome;
 };

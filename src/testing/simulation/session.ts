@@ -9,6 +9,7 @@ import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
 import { mountDisk } from './disk/node-files.js';
 import { disturbClock } from './disturbances/disturb-clock.js';
+import { planCrash } from './disturbances/plan-crash.js';
 import { tryAsRival } from './disturbances/rival.js';
 import { changeJournal } from './disturbances/stranger.js';
 import { Life } from './life.js';
@@ -47,24 +48,9 @@ export class SimulatedSession {
   #newLife(isQuiet = false): Life {
     lives += 1;
     this.world.lives += 1;
-    const { plan, choices, isHealed } = this.world;
+    const { plan, isHealed } = this.world;
     if (isQuiet || isHealed || this.#crashes >= plan.crashes) return new Life(this.world, lives, null);
-    const from = choices.pick(
-      'running',
-      'opening',
-      'running',
-      'ExecutingTools',
-      'PostToolsHook',
-      'Error',
-      'Compacting',
-      'syncing',
-      'naming',
-    );
-    const points = choices.between(
-      1,
-      from === 'running' ? choices.pick(40, 10, 120, 300) : choices.pick(10, 3, 40),
-    );
-    return new Life(this.world, lives, { from, points });
+    return new Life(this.world, lives, planCrash(this.world));
   }
 
   async run(): Promise<void> {
@@ -116,7 +102,7 @@ export class SimulatedSession {
   }
 
   /** Lets the next thing happen; after a crash a new life begins. False if nothing is going to happen. */
-  async #turn(): Promise<boolean> {
+  #turn(): Promise<boolean> | boolean {
     this.#turns += 1;
     if (this.#life.isDead) {
       this.#crash();
@@ -124,7 +110,10 @@ export class SimulatedSession {
     }
     this.#life.point('a moment');
     disturbClock(this.#life);
-    if (this.#mayMeetRival()) await this.#meetRival();
+    return this.#mayMeetRival() ? this.#meetRival().then(() => this.#goOn()) : this.#goOn();
+  }
+
+  #goOn(): Promise<true> | false {
     if (this.#mayMeetStranger()) changeJournal(this.#life);
     return this.world.timeline.advance();
   }
@@ -283,12 +272,12 @@ export class SimulatedSession {
 
   /** Lets time pass until the promise has settled, or the life is over. */
   #await(promise: Promise<unknown>): Promise<PromiseOutcome> {
-    return whileTimePasses(promise, async () => {
+    return whileTimePasses(promise, () => {
       if (this.#life.isDead || !this.#mayGoOn()) return false;
       this.#turns += 1;
-      if (!(await this.world.timeline.advance()))
-        this.world.violate('settles', 'the session neither opens nor closes');
-      return true;
+      const moment = this.world.timeline.advance();
+      if (moment === false) this.world.violate('settles', 'the session neither opens nor closes');
+      return moment;
     });
   }
 }

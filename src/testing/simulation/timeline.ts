@@ -1,13 +1,21 @@
 /**
  * Simulated time. Everything that happens later stands in one list, ordered by its time; time jumps from one to the next.
  */
-type Planned = { readonly at: number; readonly order: number; run: (() => void) | null };
+type Planned = {
+  readonly at: number;
+  readonly order: number;
+  run: (() => void) | null;
+  /** Its process: after its end nothing runs. */
+  readonly owner: Owner | null;
+};
+
+type Owner = { readonly isDead: boolean };
 
 const isBefore = (one: Planned, other: Planned): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
 /** Resolves when every promise that could settle has settled: Node runs this queue after that of promises. */
-const promisesSettled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
+const promisesSettled = (): Promise<true> => new Promise((resolve) => process.nextTick(resolve, true));
 
 export class Timeline {
   /** Milliseconds since the simulation began. Never goes back. */
@@ -17,25 +25,30 @@ export class Timeline {
   readonly #heap: Planned[] = [];
 
   /** Runs `run` after `delayMs`; the returned function cancels that. */
-  after(delayMs: number, run: () => void): () => void {
-    const planned: Planned = { at: this.now + Math.max(0, delayMs), order: this.#ordered++, run };
-    this.#heap.push(planned);
-    this.#rise(this.#heap.length - 1);
+  after(delayMs: number, run: () => void, owner: Owner | null = null): () => void {
+    const planned = this.plan(delayMs, run, owner);
     return () => {
       planned.run = null;
     };
   }
 
+  /** As `after`, for what is never cancelled. */
+  plan(delayMs: number, run: () => void, owner: Owner | null): Planned {
+    const planned: Planned = { at: this.now + Math.max(0, delayMs), order: this.#ordered++, run, owner };
+    this.#heap.push(planned);
+    this.#rise(this.#heap.length - 1);
+    return planned;
+  }
+
   /** Lets the next thing happen, and all that follows from it at once. False if nothing is planned. */
-  async advance(): Promise<boolean> {
+  advance(): Promise<true> | false {
     for (;;) {
       const next = this.#takeFirst();
       if (next === undefined) return false;
       if (next.run === null) continue;
       this.now = Math.max(this.now, next.at);
-      next.run();
-      await promisesSettled();
-      return true;
+      if (next.owner?.isDead !== true) next.run();
+      return promisesSettled();
     }
   }
 

@@ -37,10 +37,7 @@ const isSet = (
   options: unknown,
   name: 'recursive' | 'force' | 'withFileTypes' | 'throwIfNoEntry',
   to = true,
-): boolean =>
-  typeof options === 'object' &&
-  options !== null &&
-  Object.entries(options).some(([key, value]) => key === name && value === to);
+): boolean => typeof options === 'object' && options !== null && Reflect.get(options, name) === to;
 
 /** What `stat` tells of a file or folder. */
 class NodeStatus {

@@ -2,6 +2,7 @@
 const ZEROS = Buffer.alloc(256 * 1024);
 /** Shorter ones are copied like other bytes. */
 const ZEROS_MIN = 4_096;
+const EMPTY = Buffer.alloc(0);
 
 /** A copy of the bytes; of many zeros, the shared ones. */
 export const keepBytes = (bytes: Uint8Array): Buffer => {
@@ -18,8 +19,8 @@ export class GrowingBytes {
   #stored = 0;
   length = 0;
 
-  constructor(content: Uint8Array = new Uint8Array()) {
-    this.#bytes = Buffer.from(content);
+  constructor(content: Uint8Array = EMPTY) {
+    this.#bytes = content.length === 0 ? EMPTY : Buffer.from(content);
     this.#stored = content.length;
     this.length = content.length;
   }

@@ -3,8 +3,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { Caller } from './caller.js';
 import { type Descriptor, DiskCalls } from './calls.js';
 import { systemError } from './disk.js';
-import { fileHandle } from './file-handle.js';
+import { SimulatedHandle } from './file-handle.js';
 import { kernelFile, runProcess } from './kernel-files.js';
+import { type AnyFunction, realFile } from './real-files.js';
 import { simulateSockets } from './sockets.js';
 
 /**
@@ -16,16 +17,20 @@ import { simulateSockets } from './sockets.js';
 
 const ROOT = '/@pawl/';
 const FIRST_DESCRIPTOR = 1_000_000;
-type Open = { readonly caller: Caller; readonly descriptor: Descriptor; readonly path: string };
 
-const callers = new Map<number, Caller>();
+/** A process, and the file functions on its disk. */
+type Mounted = { readonly caller: Caller; readonly calls: DiskCalls };
+type Open = Mounted & { readonly descriptor: Descriptor; readonly path: string };
+
+const mounted = new Map<number, Mounted>();
 const open = new Map<number, Open>();
 let lastDescriptor = FIRST_DESCRIPTOR;
 let current: Caller | null = null;
 
 /** The state folder of a life. */
 export const mountDisk = (life: number, caller: Caller): string => {
-  callers.set(life, caller);
+  if (!mounted.has(life))
+    mounted.set(life, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
   current = caller;
   runProcess(life);
   return `${ROOT}${life}/home/state`;
@@ -33,14 +38,22 @@ export const mountDisk = (life: number, caller: Caller): string => {
 
 /** Forgets all lives and descriptors. */
 export const unmountDisks = (): void => {
-  callers.clear();
+  mounted.clear();
   open.clear();
   places.clear();
   current = null;
 };
 
 /** The names below the root of a simulated path. */
-type Place = { readonly caller: Caller; readonly names: readonly string[]; readonly open?: Open };
+type Place = Mounted & { readonly names: readonly string[]; readonly open: Open | null };
+
+const NO_NAMES: readonly string[] = [];
+const placeOfOpen = (open: Open): Place => ({
+  caller: open.caller,
+  calls: open.calls,
+  names: NO_NAMES,
+  open,
+});
 
 const descriptorIn = (path: string): Open | undefined =>
   path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
@@ -51,11 +64,11 @@ const places = new Map<string, Place | null>();
 const placeOf = (given: unknown): Place | null => {
   if (typeof given === 'number') {
     const found = open.get(given);
-    return found === undefined ? null : { caller: found.caller, names: [], open: found };
+    return found === undefined ? null : placeOfOpen(found);
   }
   if (typeof given !== 'string' || !given.startsWith('/')) return null;
   const reached = descriptorIn(given);
-  if (reached !== undefined) return { caller: reached.caller, names: [], open: reached };
+  if (reached !== undefined) return placeOfOpen(reached);
   const known = places.get(given);
   if (known !== undefined) return known;
   const place = given.startsWith(ROOT) ? placeBelow(given.slice(ROOT.length)) : null;
@@ -65,27 +78,18 @@ const placeOf = (given: unknown): Place | null => {
 
 const placeBelow = (path: string): Place | null => {
   const [life, ...names] = path.split('/').filter((name) => name !== '');
-  const caller = callers.get(Number(life));
-  return caller === undefined ? null : { caller, names };
+  const found = mounted.get(Number(life));
+  return found === undefined ? null : { caller: found.caller, calls: found.calls, names, open: null };
 };
 
 const opened = (place: Place, path: string, flags: unknown): number => {
-  const calls = callsOf(place.caller);
+  const { caller, calls } = place;
   const known = typeof flags === 'string' || typeof flags === 'number' ? flags : 'r';
   const descriptor =
-    place.open === undefined ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
+    place.open === null ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
   lastDescriptor += 1;
-  open.set(lastDescriptor, { caller: place.caller, descriptor, path });
+  open.set(lastDescriptor, { caller, calls, descriptor, path });
   return lastDescriptor;
-};
-
-const made = new WeakMap<Caller, DiskCalls>();
-const callsOf = (caller: Caller): DiskCalls => {
-  const known = made.get(caller);
-  if (known !== undefined) return known;
-  const calls = new DiskCalls(caller.disk, () => caller.now());
-  made.set(caller, calls);
-  return calls;
 };
 
 type Operation = (place: Place, args: readonly unknown[]) => unknown;
@@ -95,21 +99,19 @@ const textOf = (value: unknown): string => value as string;
 const dataOf = (value: unknown): Uint8Array => value as Uint8Array; // likewise
 const namesIn = (value: unknown): readonly string[] => placeOf(value)?.names ?? [];
 const descriptorOf = ({ open: found }: Place): Descriptor => {
-  if (found === undefined) throw systemError('EBADF', 'no open file');
+  if (found === null) throw systemError('EBADF', 'no open file');
   return found.descriptor;
 };
 const onPath =
   (run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown): Operation =>
-  ({ caller, names }, args) =>
-    run(callsOf(caller), names, args);
+  ({ calls, names }, args) =>
+    run(calls, names, args);
 const onFile =
   (run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown): Operation =>
   (place, args) =>
-    run(callsOf(place.caller), descriptorOf(place), args);
+    run(place.calls, descriptorOf(place), args);
 const stat: Operation = (place, [, options]) =>
-  place.open === undefined
-    ? callsOf(place.caller).stat(place.names, options)
-    : callsOf(place.caller).statOf(place.open.descriptor);
+  place.open === null ? place.calls.stat(place.names, options) : place.calls.statOf(place.open.descriptor);
 /** Modes, owners and times of files: no simulated session looks at them. */
 const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
@@ -136,12 +138,11 @@ const operations: Readonly<Record<string, Operation>> = {
     calls.write(descriptor, dataOf(written), ...place),
   ),
   ftruncate: onFile((calls, descriptor, [, size]) => calls.truncate(descriptor, Number(size ?? 0))),
-  truncate: (place, [, size]) =>
-    callsOf(place.caller).truncate(callsOf(place.caller).open(place.names, 'r+'), Number(size ?? 0)),
+  truncate: (place, [, size]) => place.calls.truncate(place.calls.open(place.names, 'r+'), Number(size ?? 0)),
   exists: onPath((calls, names) => calls.exists(names)),
   access: onPath((calls, names) => void calls.stat(names)),
   mkdir: onPath((calls, names, [, options]) => calls.mkdir(names, options)),
-  mkdtemp: ({ caller, names }, [path]) => `${textOf(path)}${callsOf(caller).mkdtemp(names)}`,
+  mkdtemp: ({ calls, names }, [path]) => `${textOf(path)}${calls.mkdtemp(names)}`,
   rename: onPath((calls, names, [, to]) => calls.rename(names, namesIn(to))),
   link: onPath((calls, names, [, to]) => calls.link(names, namesIn(to))),
   unlink: onPath((calls, names) => calls.unlink(names)),
@@ -150,17 +151,17 @@ const operations: Readonly<Record<string, Operation>> = {
   realpath: (_place, [path]) => path,
   readlink: ({ open: found }) => found?.path ?? '',
   readFile: (place, [, options]) =>
-    place.open === undefined
-      ? callsOf(place.caller).readFile(place.names, options)
-      : callsOf(place.caller).readAll(place.open.descriptor, options),
+    place.open === null
+      ? place.calls.readFile(place.names, options)
+      : place.calls.readAll(place.open.descriptor, options),
   writeFile: (place, [, written, options]) =>
-    place.open === undefined
-      ? callsOf(place.caller).writeFile(place.names, dataOf(written), options)
-      : void callsOf(place.caller).write(place.open.descriptor, dataOf(written)),
+    place.open === null
+      ? place.calls.writeFile(place.names, dataOf(written), options)
+      : void place.calls.write(place.open.descriptor, dataOf(written)),
   appendFile: (place, [, written]) =>
-    place.open === undefined
-      ? callsOf(place.caller).appendFile(place.names, dataOf(written))
-      : void callsOf(place.caller).write(place.open.descriptor, dataOf(written)),
+    place.open === null
+      ? place.calls.appendFile(place.names, dataOf(written))
+      : void place.calls.write(place.open.descriptor, dataOf(written)),
   ...Object.fromEntries(unobserved.map((name) => [name, nothing])),
 };
 
@@ -174,7 +175,7 @@ const writePart = (place: Place, [, written, offset, length, position]: readonly
   const bytes = dataOf(written);
   const start = typeof offset === 'number' ? offset : 0;
   const whole = typeof length === 'number' ? length : bytes.length - start;
-  return callsOf(place.caller).write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
+  return place.calls.write(descriptorOf(place), bytes, start, (whole + 1) >> 1, position);
 };
 
 const perform = (name: string, place: Place, args: readonly unknown[], code: string | null): unknown => {
@@ -189,13 +190,19 @@ const perform = (name: string, place: Place, args: readonly unknown[], code: str
 const never = (): Promise<never> => new Promise(() => undefined);
 
 /** One call of a promise that `fs/promises` or a file handle gives. */
-const callLater = async (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
+const callLater = (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
   const { caller } = place;
   if (caller.isDead) return never();
   const code = caller.enter(name, false);
-  await caller.wait();
-  if (caller.isDead) return never();
-  return perform(name, place, args, code);
+  return new Promise((resolve, reject) => {
+    caller.later(() => {
+      try {
+        resolve(perform(name, place, args, code));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
 };
 
 const callNow = (name: string, place: Place, args: readonly unknown[]): unknown => {
@@ -207,15 +214,11 @@ const callNow = (name: string, place: Place, args: readonly unknown[]): unknown 
   return perform(name, place, args, code);
 };
 
-const handleOf = (fd: number): object =>
-  fileHandle(fd, (name, args) => {
-    const place = placeOf(fd);
-    return place === null
-      ? Promise.reject(systemError('EBADF', name))
-      : callLater(name, place, [fd, ...args]);
-  });
+const callHandle = (fd: number, name: string, ...args: readonly unknown[]): Promise<unknown> => {
+  const place = placeOf(fd);
+  return place === null ? Promise.reject(systemError('EBADF', name)) : callLater(name, place, [fd, ...args]);
+};
 
-type AnyFunction = (...args: unknown[]) => unknown;
 type Functions = Record<string, unknown>;
 type Replaced = { readonly owner: Functions; readonly name: string; readonly original: unknown };
 const replaced: Replaced[] = [];
@@ -227,16 +230,6 @@ const replace = (owner: Functions, name: string, make: (original: AnyFunction) =
   owner[name] = make((...args) => Reflect.apply(original, owner, args));
 };
 
-/** What a simulated process must not do to the real system. */
-const CHANGES = new Set(['mkdtemp', 'mkdir', 'writeFile', 'appendFile', 'rename', 'link', 'unlink', 'rm']);
-
-/** A file of the real system, read at once: a simulated process must not wait for real time. */
-const realFile = async (name: string, original: AnyFunction, args: readonly unknown[]): Promise<unknown> => {
-  const now: unknown = Reflect.get(fs, `${name}Sync`);
-  if (CHANGES.has(name)) throw systemError('EROFS', name);
-  return typeof now === 'function' && name !== 'open' ? Reflect.apply(now, fs, args) : original(...args);
-};
-
 const asPromise =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
@@ -246,7 +239,8 @@ const asPromise =
     if (fromKernel !== undefined) return Promise.resolve(fromKernel);
     if (place === null) return current === null ? original(...args) : realFile(name, original, args);
     const called = callLater(name, place, args);
-    return name === 'open' ? called.then((fd) => handleOf(Number(fd))) : called;
+    // `open` gives the number of the descriptor
+    return name === 'open' ? called.then((fd) => new SimulatedHandle(Number(fd), callHandle)) : called;
   };
 
 const asSync =

@@ -35,7 +35,7 @@ class SimulatedServer extends EventEmitter {
 
   listen({ path }: { readonly path: string }, done: () => void): this {
     const caller = this.#files.callerOf(path);
-    void caller?.wait().then(() => {
+    caller?.later(() => {
       const name = this.#files.nameOf(path);
       const other = listening.get(name);
       if (other !== undefined && !other.isDead) return this.emit('error', systemError('EADDRINUSE', name));
@@ -54,7 +54,7 @@ class SimulatedServer extends EventEmitter {
   close(done?: () => void): this {
     const path = this.#path;
     const caller = path === null ? null : this.#files.callerOf(path);
-    void caller?.wait().then(() => {
+    caller?.later(() => {
       if (path !== null) {
         listening.delete(this.#files.nameOf(path));
         this.#remove(path);
@@ -85,15 +85,12 @@ class SimulatedServer extends EventEmitter {
 class SimulatedSocket extends EventEmitter {
   constructor(path: string, files: SocketFiles) {
     super();
-    void files
-      .callerOf(path)
-      ?.wait()
-      .then(() => {
-        const holder = listening.get(files.nameOf(path));
-        if (holder !== undefined && !holder.isDead) return this.emit('connect');
-        const code = holder !== undefined || files.exists(path) ? 'ECONNREFUSED' : 'ENOENT';
-        return this.emit('error', systemError(code, path));
-      });
+    files.callerOf(path)?.later(() => {
+      const holder = listening.get(files.nameOf(path));
+      if (holder !== undefined && !holder.isDead) return this.emit('connect');
+      const code = holder !== undefined || files.exists(path) ? 'ECONNREFUSED' : 'ENOENT';
+      return this.emit('error', systemError(code, path));
+    });
   }
 
   destroy(): this {

@@ -1,0 +1,41 @@
+import type { StateName } from '../../../agent/state.js';
+import type { World } from '../world.js';
+
+/**
+ * The process crashes at the n-th point: counted from its start, from the moment at which its session is open, or of
+ * those points at which the session is in a state, or at which entries (`syncing`) or a new file and its name (`naming`) were
+ * written and are not durable yet.
+ */
+export type CrashPlan = {
+  readonly from: 'opening' | 'running' | 'syncing' | 'naming' | StateName;
+  readonly points: number;
+};
+
+/**
+ * When the next process crashes. Two moments are rare and tell much, so they are planned more often: the creation of the
+ * session, and the first syncs of a process that finds what a killed one has left unsynced.
+ */
+export const planCrash = (world: World): CrashPlan => {
+  const { choices, disk, isCreated, lives } = world;
+  if (!isCreated && choices.chance(0.15)) return { from: 'naming', points: choices.between(1, 8) };
+  if (lives > 1 && disk.hasPending() && choices.chance(0.7)) {
+    const from = choices.pick('syncing', 'naming', 'syncing', 'opening');
+    return { from, points: choices.between(1, from === 'opening' ? 60 : 4) };
+  }
+  const from = choices.pick(
+    'running',
+    'opening',
+    'running',
+    'ExecutingTools',
+    'PostToolsHook',
+    'Error',
+    'Compacting',
+    'syncing',
+    'naming',
+  );
+  const points = choices.between(
+    1,
+    from === 'running' ? choices.pick(40, 10, 120, 300) : choices.pick(10, 3, 40),
+  );
+  return { from, points };
+};
