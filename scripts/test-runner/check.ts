@@ -24,7 +24,7 @@ export const SOURCE_CHECKS: readonly Check[] = [
 
 export const CHECKS: readonly Check[] = [
   ...SOURCE_CHECKS,
-  { title: 'package', program: ownBin('publint'), words: ['run', '--strict', '--pack', 'false'] },
+  { title: 'package', program: ownBin('publint'), words: ['run', '--strict', '--pack', 'npm'] },
 ];
 
 /** Runs it in `root` and prints what it said; whether it ended with 0. */
