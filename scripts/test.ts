@@ -19,6 +19,7 @@ import { missingNeeds } from './needs.js';
 import { BUILDS, CHECKS, type Check, runCheck, SOURCE_CHECKS } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
+import { spentCpuMs } from './test-runner/cpu-time.js';
 import { describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
 import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
@@ -149,6 +150,11 @@ const endOnSignal = (compiled: CompiledTests): void => {
   }
 };
 
+const spentSince = (startedAtMs: number): { readonly durationMs: number; readonly cpuMs: number } => ({
+  durationMs: performance.now() - startedAtMs,
+  cpuMs: spentCpuMs(),
+});
+
 /** Whether everything passed. */
 const run = async (files: readonly string[], extent: Extent): Promise<boolean> => {
   const startedAtMs = performance.now();
@@ -161,7 +167,7 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   if (compiled === null || failedBuilds.length > 0) {
     compiled?.remove();
     const failed = [...failedBuilds, ...(compiled === null ? ['test files compiled'] : [])];
-    process.stdout.write(describeEnd({ results: [], unsteady: [] }, failed, performance.now() - startedAtMs));
+    process.stdout.write(describeEnd({ results: [], unsteady: [] }, failed, spentSince(startedAtMs)));
     return false;
   }
   endOnSignal(compiled);
@@ -173,7 +179,7 @@ const run = async (files: readonly string[], extent: Extent): Promise<boolean> =
   if (left > 0)
     console.log(`✖ ${left} of ${plan.files.length} test files were not started: a check had failed`);
   if (extent === 'all') console.log('ℹ restate/ has tests of its own: cd restate && npm ci && npm test');
-  process.stdout.write(describeEnd(ran, failedChecks, performance.now() - startedAtMs));
+  process.stdout.write(describeEnd(ran, failedChecks, spentSince(startedAtMs)));
   return failedChecks.length === 0 && !ran.results.some(hasFailed);
 };
 

@@ -13,4 +13,5 @@ export type OutcomeLine =
   | { readonly type: 'suite'; readonly name: string; readonly durationMs: number }
   /** What node says beside: an error after the end of a test, for example. */
   | { readonly type: 'note'; readonly text: string }
-  | { readonly type: 'ended' };
+  /** `cpuMs`: of the process and its children until then. */
+  | { readonly type: 'ended'; readonly cpuMs: number };

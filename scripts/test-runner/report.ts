@@ -49,6 +49,18 @@ const describeFailures = ({ file, tests, fault }: FileResult): string =>
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 
+const times = ({ durationMs, cpuMs }: FileResult): string => `${seconds(durationMs)}, CPU ${seconds(cpuMs)}`;
+
+const EXPENSIVE = 10;
+
+/** Cores are what a run lacks: the files that take most of their time. */
+const mostExpensive = (results: readonly FileResult[]): readonly string[] =>
+  results
+    .toSorted((one, other) => other.cpuMs - one.cpuMs)
+    .slice(0, EXPENSIVE)
+    .filter(({ cpuMs }) => cpuMs > 0)
+    .map(({ file, cpuMs }) => `ℹ CPU ${seconds(cpuMs)} ${file}\n`);
+
 /** Tests that were left out, by name. */
 const leftOut = ({ file, tests }: FileResult): readonly string[] =>
   tests
@@ -57,7 +69,7 @@ const leftOut = ({ file, tests }: FileResult): readonly string[] =>
 
 /** One file: what it printed, its failures, what it left out, and its line. */
 export const describeFile = (result: FileResult): string => {
-  const { file, tests, printed, notes, durationMs } = result;
+  const { file, tests, printed, notes } = result;
   const { failed } = countsOf(result);
   const account = failed > 0 ? `${failed} failed, ${tests.length} tests` : `${tests.length} tests`;
   return [
@@ -65,7 +77,7 @@ export const describeFile = (result: FileResult): string => {
     ...leftOut(result),
     ...notes.map((note) => `ℹ ${file}: ${note}\n`),
     describeFailures(result),
-    `${failed > 0 ? '✖' : '✔'} ${file}: ${account}, ${seconds(durationMs)}\n`,
+    `${failed > 0 ? '✖' : '✔'} ${file}: ${account}, ${times(result)}\n`,
   ].join('');
 };
 
@@ -80,7 +92,7 @@ export const describeUnits = (results: readonly FileResult[], whole: FileResult)
     ...results.flatMap(leftOut),
     ...whole.notes.map((note) => `ℹ ${whole.file}: ${note}\n`),
     ...all.map(describeFailures),
-    `${failed > 0 ? '✖' : '✔'} ${whole.file} of ${results.length} files: ${failed > 0 ? `${failed} failed, ` : ''}${passed + failed} tests, ${seconds(whole.durationMs)}${longest}\n`,
+    `${failed > 0 ? '✖' : '✔'} ${whole.file} of ${results.length} files: ${failed > 0 ? `${failed} failed, ` : ''}${passed + failed} tests, ${times(whole)}${longest}\n`,
   ].join('');
 };
 
@@ -88,7 +100,7 @@ export const describeUnits = (results: readonly FileResult[], whole: FileResult)
 export const describeEnd = (
   { results, unsteady }: Rerun,
   failedChecks: readonly string[],
-  durationMs: number,
+  spent: Pick<FileResult, 'durationMs' | 'cpuMs'>,
 ): string => {
   const counts = addCounts(results);
   const { passed, skipped, todo, suites } = counts;
@@ -100,6 +112,7 @@ export const describeEnd = (
     ...[...failedChecks.toSorted(), ...failedFiles.map(({ file }) => file).toSorted()].map(
       (name) => `✖ ${name}\n`,
     ),
+    ...(results.length > EXPENSIVE ? mostExpensive(results) : []),
     `ℹ tests ${passed + counts.failed + skipped + todo}\n`,
     `ℹ suites ${suites}\n`,
     `ℹ pass ${passed}\n`,
@@ -107,7 +120,8 @@ export const describeEnd = (
     `ℹ unsteady ${unsteady.length}\n`,
     `ℹ skipped ${skipped}\n`,
     `ℹ todo ${todo}\n`,
-    `ℹ duration_ms ${Math.round(durationMs)}\n`,
+    `ℹ cpu_ms ${Math.round(spent.cpuMs)}\n`,
+    `ℹ duration_ms ${Math.round(spent.durationMs)}\n`,
     `${passed} passed, ${failed} failed\n`,
   ].join('');
 };

@@ -1,5 +1,6 @@
 import type { TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
+import { spentCpuMs } from './cpu-time.js';
 import type { OutcomeLine } from './outcome.js';
 
 /** Runs within the process of a test file: writes what came of its tests for the process that runs them all. */
@@ -56,5 +57,5 @@ export async function* writeOutcomes(events: AsyncIterable<TestEvent>): AsyncGen
       yield encode({ type: 'note', text: event.data.message });
     }
   }
-  yield encode({ type: 'ended' });
+  yield encode({ type: 'ended', cpuMs: spentCpuMs() });
 }

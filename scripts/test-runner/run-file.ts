@@ -16,6 +16,8 @@ export type FileResult = {
   readonly printed: string;
   readonly notes: readonly string[];
   readonly durationMs: number;
+  /** Of its process and the programs that it started; 0 of one that did not reach its end. */
+  readonly cpuMs: number;
 };
 
 /** Whether the file or one of its tests failed. */
@@ -100,6 +102,7 @@ export type ProgramResult = {
   readonly printed: string;
   readonly notes: readonly string[];
   readonly durationMs: number;
+  readonly cpuMs: number;
 };
 
 /** Runs a compiled program of tests. */
@@ -135,6 +138,7 @@ export const runProgram = async (
     printed: nameSources(root, printed),
     notes: lines.flatMap((line) => (line.type === 'note' ? [line.text] : [])),
     durationMs: performance.now() - startedAtMs,
+    cpuMs: lines.reduce((sum, line) => sum + (line.type === 'ended' ? line.cpuMs : 0), 0),
   };
 };
 

@@ -39,6 +39,7 @@ const resultOf = (file: string, { lines }: ProgramResult): FileResult | null => 
     printed: '',
     notes: [],
     durationMs: own?.durationMs ?? 0,
+    cpuMs: 0, // counted for their common process
   };
 };
 
@@ -63,6 +64,7 @@ export const runUnits = async (
     printed: ran.printed,
     notes: [...new Set(ran.notes)],
     durationMs: ran.durationMs,
+    cpuMs: ran.cpuMs,
   };
   return [...results, process];
 };

@@ -16,6 +16,7 @@ const IMPORTS = "import assert from 'node:assert/strict';\nimport { describe, it
 
 /** How long the file that never ends may run. */
 const HANGS_MS = 3_000;
+const SPENT = { durationMs: 1, cpuMs: 1 };
 
 type Row = {
   readonly title: string;
@@ -30,7 +31,7 @@ const rows: Readonly<Record<string, Row>> = {
     title: 'a file that passes is one line',
     text: "describe('d', () => { it('one', () => {}); it('two', () => {}); });",
     counts: [2, 0],
-    says: [/^✔ test\/passes\.test\.ts: 2 tests, \d+\.\d s\n$/],
+    says: [/^✔ test\/passes\.test\.ts: 2 tests, \d+\.\d s, CPU \d+\.\d s\n$/],
   },
   fails: {
     title: 'a failure is told with the names around it, what was thrown, and the line of the source',
@@ -57,6 +58,12 @@ const rows: Readonly<Record<string, Row>> = {
     text: 'export const nothing = 1;',
     counts: [0, 1],
     says: ['✖ test/none.test.ts: it ran no test: its process ended with 0'],
+  },
+  burns: {
+    title: 'the CPU time of a file holds that of the programs that it started',
+    text: "import { spawnSync } from 'node:child_process'; test('one', () => void spawnSync(process.execPath, ['-e', 'while (process.cpuUsage().user < 1e6);']));",
+    counts: [1, 0],
+    says: [/CPU (?:[1-9]|\d\d)\.\d s\n$/],
   },
   leaves: {
     title: 'a file that ends its process early has failed, though it ends with 0',
@@ -158,7 +165,7 @@ describe('test files that npm test runs', () => {
   }
 
   it('the end names every file and check that failed, and its last line has the two counts', () => {
-    const text = describeEnd({ results, unsteady: [] }, ['types'], 1);
+    const text = describeEnd({ results, unsteady: [] }, ['types'], SPENT);
     const bad = Object.entries(rows).filter(([, { counts }]) => counts[1] > 0);
     for (const [name] of bad) assert.ok(text.includes(`✖ ${fileOf(name)}\n`), text);
     assert.ok(text.includes('✖ types\n'), text);
@@ -175,7 +182,7 @@ describe('test files that npm test runs', () => {
   it('a file that failed and passes alone is named as unsteady, with its first failure', async () => {
     const ran = await again('passes', 'first');
     assert.deepEqual(addCounts(ran.results).failed, 0);
-    const text = describeEnd(ran, [], 1);
+    const text = describeEnd(ran, [], SPENT);
     assert.ok(text.includes('✖ only once (test/first.test.ts)'), text);
     assert.ok(text.includes('the first time'), text);
     assert.ok(text.includes('⚠ test/first.test.ts is unsteady'), text);
@@ -185,7 +192,7 @@ describe('test files that npm test runs', () => {
   it('a file that fails alone, too, has failed', async () => {
     const ran = await again('passes', 'fails');
     assert.deepEqual([addCounts(ran.results).failed, ran.unsteady], [1, []]);
-    assert.ok(describeEnd(ran, [], 1).includes('not the same'));
+    assert.ok(describeEnd(ran, [], SPENT).includes('not the same'));
   });
 
   it('three failed files are no accident: none runs again', async () => {

@@ -83,7 +83,7 @@ describe('unit tests', () => {
     assert.ok(whole);
     assert.match(
       describeUnits(rest, whole),
-      /^✔ unit tests of 2 files: 4 tests, [\d.]+ s, longest test\/[af]-passes\.test\.ts [\d.]+ s\n$/,
+      /^✔ unit tests of 2 files: 4 tests, [\d.]+ s, CPU [\d.]+ s, longest test\/[af]-passes\.test\.ts [\d.]+ s\n$/,
     );
     const [failed, ...others] = (await runUnits(root, [passes, fails], compiled)).toReversed();
     assert.ok(failed);
