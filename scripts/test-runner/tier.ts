@@ -1,9 +1,15 @@
 import type { Metafile } from 'esbuild';
 
 /**
- * Unit tests are those whose imports reach nothing that starts a program or a thread or opens a connection: they share one
- * process. Nobody lists them; a test that begins to use such a module gets a process of its own.
+ * Unit tests share one process: to start one costs more than most of them take.
+ *
+ * 1. Those whose imports reach nothing that starts a program or a thread or opens a connection. Nobody lists them; a test
+ *    that begins to use such a module gets a process of its own.
+ * 2. Those that import test/starts-no-program.ts, which forbids their process to use such modules.
  */
+
+/** Nothing can forbid these two to start a program. */
+const NEVER_SHARED: ReadonlySet<string> = new Set(['@lydell/node-pty', 'esbuild']);
 
 const OUTSIDE: ReadonlySet<string> = new Set([
   'node:child_process',
@@ -15,9 +21,10 @@ const OUTSIDE: ReadonlySet<string> = new Set([
   'node:net',
   'node:tls',
   'node:worker_threads',
-  '@lydell/node-pty',
-  'esbuild', // starts a program itself
+  ...NEVER_SHARED,
 ]);
+
+const GUARD = 'test/starts-no-program.ts';
 
 /** Unit tests that `npm run check` leaves to `npm test`: each computes for 4 to 24 s, all others together for 20. */
 export const LONG_UNIT_TESTS: readonly string[] = [
@@ -29,8 +36,10 @@ export const LONG_UNIT_TESTS: readonly string[] = [
   'test/ask/property.test.ts',
 ];
 
-/** Whether nothing of OUTSIDE is reached from `file`. */
+/** Whether a test file can share the process of the unit tests. */
 export const isUnitTest = ({ inputs }: Pick<Metafile, 'inputs'>, file: string): boolean => {
+  const isGuarded = inputs[file]?.imports.some(({ path }) => path === GUARD) === true;
+  const forbidden = isGuarded ? NEVER_SHARED : OUTSIDE;
   const seen = new Set<string>();
   const waiting = [file];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
@@ -38,7 +47,7 @@ export const isUnitTest = ({ inputs }: Pick<Metafile, 'inputs'>, file: string): 
     seen.add(next);
     for (const { path, external } of inputs[next]?.imports ?? []) {
       if (external !== true) waiting.push(path);
-      else if (OUTSIDE.has(path)) return false;
+      else if (forbidden.has(path)) return false;
     }
   }
   return true;

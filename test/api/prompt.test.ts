@@ -1,3 +1,4 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { openSession } from '../../src/api/create-agent.js';

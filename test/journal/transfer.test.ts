@@ -1,3 +1,4 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -1,3 +1,4 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { rename } from 'node:fs/promises';
 import path from 'node:path';

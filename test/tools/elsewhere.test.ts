@@ -1,3 +1,4 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';

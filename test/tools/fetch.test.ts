@@ -1,3 +1,4 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
