@@ -1,21 +1,10 @@
 import type { Event } from '../agent/event.js';
 import type { State } from '../agent/state.js';
-import type { Usage } from '../agent/values/usage.js';
+import { sumUsage, type Usage } from '../agent/values/usage.js';
 import type { RequestFigures } from './session-figures.js';
 import type { Moment, OpenActivity } from './span-log.js';
 
 type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
-
-const addTo = (before: Usage | null, usage: Usage): Usage =>
-  before === null
-    ? usage
-    : {
-        inputTokens: before.inputTokens + usage.inputTokens,
-        outputTokens: before.outputTokens + usage.outputTokens,
-        cacheReadTokens: before.cacheReadTokens + usage.cacheReadTokens,
-        cacheWriteTokens: before.cacheWriteTokens + usage.cacheWriteTokens,
-        costUsd: before.costUsd === null || usage.costUsd === null ? null : before.costUsd + usage.costUsd,
-      };
 
 /** How the event ends the request with the id, and why. */
 const endingOf = (event: Event, id: string): Pick<RequestFigures, 'ending' | 'why'> => {
@@ -75,7 +64,7 @@ export class RequestLog {
   /** Counts usage for a request. Returns whether there is such a request. */
   count(id: string, usage: Usage): boolean {
     const row = this.#rows.get(id);
-    if (row !== undefined) row.usage = addTo(row.usage, usage);
+    if (row !== undefined) row.usage = sumUsage(row.usage, usage);
     return row !== undefined;
   }
 

@@ -18,3 +18,15 @@ export type Usage = {
 /** All tokens, including cached ones, as token limits count them. */
 export const tokensOf = (usage: Omit<Usage, 'costUsd'>): number =>
   usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+
+/** The sum of two usages. Its cost is unknown if one of them is. */
+export const sumUsage = (one: Usage | null, other: Usage): Usage =>
+  one === null
+    ? other
+    : {
+        inputTokens: one.inputTokens + other.inputTokens,
+        outputTokens: one.outputTokens + other.outputTokens,
+        cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
+        cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+        costUsd: one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
+      };

@@ -32,15 +32,3 @@ export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => 
             MILLION,
         ),
 });
-
-/** The sum of two usages. Its cost is unknown if one of them is. */
-export const sumUsage = (one: Usage | null, other: Usage): Usage =>
-  one === null
-    ? other
-    : {
-        inputTokens: one.inputTokens + other.inputTokens,
-        outputTokens: one.outputTokens + other.outputTokens,
-        cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
-        cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
-        costUsd: one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
-      };

@@ -1,10 +1,10 @@
 import { sessionLimit } from '../../agent/moves/budget.js';
 import type { SessionData } from '../../agent/state.js';
-import type { Usage } from '../../agent/values/usage.js';
+import { sumUsage, type Usage } from '../../agent/values/usage.js';
 import type { TokenUsage } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
 import type { Equipment } from '../dependencies.js';
-import { priceUsage, sumUsage, UNKNOWN_USAGE } from './price.js';
+import { priceUsage, UNKNOWN_USAGE } from './price.js';
 import { type OpenRequest, readStream, textOf } from './read-stream.js';
 
 /** Time limit for a text. */
