@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isTable, type Table } from '../base/table.js';
 import { readMcpTable } from './mcp-servers.js';
 import { findStatements, type TomlStatement } from './toml-lines.js';
 
@@ -9,7 +10,6 @@ import { findStatements, type TomlStatement } from './toml-lines.js';
  * 2. The new text is parsed. It must say what the old one said, and differ in this one server; otherwise nothing changes.
  */
 
-type Table = Readonly<Record<string, unknown>>;
 export type TomlFormat = {
   parse(text: string): Table;
   stringify(table: object): string;
@@ -19,9 +19,6 @@ export type EditedConfig =
   | { readonly kind: 'edited'; readonly text: string }
   /** `why`: a sentence for the user. */
   | { readonly kind: 'refused'; readonly why: string };
-
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
 

@@ -1,5 +1,6 @@
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { closestTo } from '../base/nearest-word.js';
+import { isTable, type Table } from '../base/table.js';
 
 /**
  * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and `mcpServers` of a
@@ -56,10 +57,6 @@ const SERVER_NAME = /^[A-Za-z0-9]([A-Za-z0-9-]|_(?!_)){0,31}$/;
 const SERVERS_MAX = 50;
 const DEFAULT_TIMEOUT_S = 60;
 const TIMEOUT_MAX_S = 24 * 60 * 60;
-
-type Table = Readonly<Record<string, unknown>>;
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
 const isTextTable = (value: unknown): value is Readonly<Record<string, string>> =>

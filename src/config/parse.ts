@@ -1,5 +1,6 @@
 import { closestTo } from '../base/nearest-word.js';
 import { plural } from '../base/plural.js';
+import { isTable, type Table } from '../base/table.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { type McpServer, readMcpTable } from './mcp-servers.js';
 import { type ReadRule, readRules } from './rules.js';
@@ -21,11 +22,7 @@ export type ParsedConfig = {
   readonly faults: readonly Fault[];
 };
 
-type Table = Readonly<Record<string, unknown>>;
 type Parse = (text: string) => Table;
-
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 /** Tables of settings: `ask`, `providers`, `providers.anthropic`, … */
 const tables = new Set(

@@ -3,6 +3,7 @@ import { isMcpPattern } from '../agent/policy/mcp-pattern.js';
 import { patternFault } from '../agent/policy/paths/path-pattern.js';
 import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
 import { closestTo } from '../base/nearest-word.js';
+import { isTable, type Table } from '../base/table.js';
 import { checkValue } from './value.js';
 
 /**
@@ -80,10 +81,6 @@ const unknown = (name: string): string => {
   const close = closestTo(name, NAMES);
   return `there is no ${name}. ${close === undefined ? `There are ${NAMES.join(', ')}.` : `Did you mean ${close}?`}`;
 };
-
-type Table = Readonly<Record<string, unknown>>;
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 type Entry = readonly [keys: readonly string[], raw: unknown];
 

@@ -1,5 +1,6 @@
 import type { SandboxLevel } from '../agent/settings.js';
 import { closestTo } from '../base/nearest-word.js';
+import { isTable, type Table } from '../base/table.js';
 import { HOOK_MOMENTS, type HookMoment } from '../ports/user-hooks.js';
 
 /** Hooks as a user or a project writes them: the table `hook` of a config.toml. */
@@ -28,10 +29,6 @@ const HOOKS_MAX = 50;
 const HOOK_TIMEOUT_S = 30;
 const TIMEOUT_MAX_S = 600;
 const LEVELS: readonly unknown[] = ['read-only', 'workspace', 'workspace+net', 'off'];
-
-type Table = Readonly<Record<string, unknown>>;
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.trim() !== '' && !value.includes('\0');

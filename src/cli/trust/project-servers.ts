@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { parseBounded } from '../../base/bounded-json.js';
 import { plural } from '../../base/plural.js';
+import { isTable } from '../../base/table.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
@@ -24,10 +25,6 @@ export type ProjectServers = {
   readonly servers: readonly ProjectServer[];
   readonly faults: readonly string[];
 };
-
-type Table = Readonly<Record<string, unknown>>;
-const isTable = (value: unknown): value is Table =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 type Named = { readonly servers: readonly McpServer[]; readonly faults: readonly string[] };
 

@@ -1,4 +1,5 @@
 import type { Prompt as RemotePrompt, Resource as RemoteResource } from '@modelcontextprotocol/client';
+import { isTable } from '../../base/table.js';
 
 /** The prompts and resources that a server offers, made safe to list. Of equal names the first counts. */
 
@@ -62,22 +63,19 @@ export const offersOf = ({
   readonly resources: readonly RemoteResource[];
 }): ServerOffers => ({ prompts: offeredPrompts(prompts), resources: offeredResources(resources) });
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const isPrompt = (value: unknown): value is OfferedPrompt =>
-  isObject(value) &&
+  isTable(value) &&
   typeof value.name === 'string' &&
   typeof value.description === 'string' &&
   Array.isArray(value.arguments) &&
-  value.arguments.every((one) => isObject(one) && typeof one.name === 'string');
+  value.arguments.every((one) => isTable(one) && typeof one.name === 'string');
 
 const isResource = (value: unknown): value is OfferedResource =>
-  isObject(value) && typeof value.uri === 'string' && typeof value.name === 'string';
+  isTable(value) && typeof value.uri === 'string' && typeof value.name === 'string';
 
 /** Whether a value from the cache has the form of offers. */
 export const isOffers = (value: unknown): value is ServerOffers =>
-  isObject(value) &&
+  isTable(value) &&
   Array.isArray(value.prompts) &&
   value.prompts.every(isPrompt) &&
   Array.isArray(value.resources) &&
