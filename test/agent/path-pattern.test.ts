@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { matchesPath, patternFault } from '../../src/agent/policy/paths/path-pattern.js';
+import { watchCpu } from '../cpu-watch.js';
 
 const rows: readonly (readonly [pattern: string, path: string, fits: boolean])[] = [
   ['*.pem', '/w/key.pem', true],
@@ -34,10 +35,10 @@ for (const [pattern, path, fits] of rows)
     assert.equal(matchesPath(pattern, path, '/w'), fits));
 
 test('a pattern that would take a backtracking matcher forever is matched at once', () => {
-  const start = performance.now();
+  const spentMs = watchCpu();
   assert.equal(matchesPath(`${'**/a*'.repeat(30)}b`, `/w/${'a/'.repeat(500)}c`, '/w'), false);
   assert.equal(matchesPath(`${'*a'.repeat(500)}b`, `/w/${'a'.repeat(5_000)}`, '/w'), false);
-  assert.ok(performance.now() - start < 2_000);
+  assert.ok(spentMs() < 2_000);
 });
 
 test('an invalid pattern is refused with its reason', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import { sandboxHint } from '../../src/tools/shell/sandbox-hints.js';
+import { watchCpu } from '../cpu-watch.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };
 
@@ -146,8 +147,8 @@ test('ordinary failures get no hint', () => {
 });
 
 test('output that was made to be slow to look through is looked through quickly', () => {
-  const started = performance.now();
+  const spentMs = watchCpu();
   for (const piece of ['mount ', 'ENOENT ', 'move ', "'/a", 'ptrace bpf ', 'chown '])
     hintFor(piece.repeat(20_000));
-  assert.ok(performance.now() - started < 1_000);
+  assert.ok(spentMs() < 1_000);
 });
