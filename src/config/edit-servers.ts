@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isTable, type Table } from '../base/table.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { readMcpTable } from './mcp-servers.js';
 import { findStatements, type TomlStatement } from './toml-lines.js';
 
@@ -11,7 +11,7 @@ import { findStatements, type TomlStatement } from './toml-lines.js';
  */
 
 export type TomlFormat = {
-  parse(text: string): Table;
+  parse(text: string): ParsedTable;
   stringify(table: object): string;
 };
 
@@ -22,7 +22,7 @@ export type EditedConfig =
 
 const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
 
-const parsed = (text: string, { parse }: TomlFormat): Table | null => {
+const parsed = (text: string, { parse }: TomlFormat): ParsedTable | null => {
   try {
     return parse(text);
   } catch {
@@ -33,7 +33,9 @@ const parsed = (text: string, { parse }: TomlFormat): Table | null => {
 const NO_TOML = 'it has an error, which pawl doctor names. Repair it first.';
 
 /** The servers by name, and everything else; null if `mcp` or `mcp.servers` is not a table. */
-const splitServers = (table: Table): { readonly servers: Table; readonly rest: Table } | null => {
+const splitServers = (
+  table: ParsedTable,
+): { readonly servers: ParsedTable; readonly rest: ParsedTable } | null => {
   const { mcp = {}, ...others } = table;
   if (!isTable(mcp)) return null;
   const { servers = {}, ...rest } = mcp;
@@ -53,7 +55,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
 };
 
 /** Whether `after` says what `before` says, with `servers` in the place of its servers (rule 2). */
-const differsOnlyIn = (before: Table, after: Table | null, servers: Table): boolean => {
+const differsOnlyIn = (before: ParsedTable, after: ParsedTable | null, servers: ParsedTable): boolean => {
   const [old, now] = [splitServers(before), after === null ? null : splitServers(after)];
   return old !== null && now !== null && isSame(now.rest, old.rest) && isSame(now.servers, servers);
 };
@@ -69,7 +71,12 @@ const lineOf = (name: string, value: unknown, format: TomlFormat): string => {
 };
 
 /** Adds the table of a server at the end of the text. */
-export const addServer = (text: string, name: string, server: Table, format: TomlFormat): EditedConfig => {
+export const addServer = (
+  text: string,
+  name: string,
+  server: ParsedTable,
+  format: TomlFormat,
+): EditedConfig => {
   const before = parsed(text, format);
   if (before === null) return refused(NO_TOML);
   const servers = splitServers(before)?.servers;

@@ -1,6 +1,6 @@
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type Table } from '../base/table.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 
 /**
  * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and `mcpServers` of a
@@ -104,7 +104,7 @@ const fields: Readonly<Record<string, Field>> = {
 };
 
 /** The first fault of a server's table; null if it is right. */
-const faultOf = (name: string, raw: Table): readonly [key: string | null, text: string] | null => {
+const faultOf = (name: string, raw: ParsedTable): readonly [key: string | null, text: string] | null => {
   for (const [key, value] of Object.entries(raw)) {
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
@@ -126,7 +126,7 @@ const faultOf = (name: string, raw: Table): readonly [key: string | null, text: 
   return null;
 };
 
-const serverOf = (name: string, raw: Table): McpServer => {
+const serverOf = (name: string, raw: ParsedTable): McpServer => {
   const isHttp = raw.url !== undefined;
   const common = {
     name,
@@ -161,7 +161,7 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
     const keys = [...above, name];
     const fault = isTable(raw) ? faultOf(name, raw) : ([null, 'is a table'] as const);
     if (fault === null)
-      servers.push(serverOf(name, raw as Table)); // a table, since it has no fault
+      servers.push(serverOf(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
       faults.push({ keys: at, text: `${where(at)} ${fault[1]}.`.replace('?.', '?') });

@@ -1,6 +1,6 @@
 import { closestTo } from '../base/nearest-word.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { plural } from '../base/plural.js';
-import { isTable, type Table } from '../base/table.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { type McpServer, readMcpTable } from './mcp-servers.js';
 import { type ReadRule, readRules } from './rules.js';
@@ -22,7 +22,7 @@ export type ParsedConfig = {
   readonly faults: readonly Fault[];
 };
 
-type Parse = (text: string) => Table;
+type Parse = (text: string) => ParsedTable;
 
 /** Tables of settings: `ask`, `providers`, `providers.anthropic`, … */
 const tables = new Set(
@@ -57,7 +57,7 @@ const tableAdvice = (key: string): string =>
 
 type Found = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
 
-const flatten = (table: Table, above: readonly string[] = []): readonly Found[] =>
+const flatten = (table: ParsedTable, above: readonly string[] = []): readonly Found[] =>
   Object.entries(table).flatMap(([name, raw]) => {
     const keys = [...above, name];
     const key = keys.join('.');
@@ -86,7 +86,7 @@ const firstFaults = (wrong: readonly Wrong[]): readonly Fault[] => {
 
 /** Reads the whole file, so that all faults are found. */
 export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
-  let table: Table;
+  let table: ParsedTable;
   try {
     table = parse(text);
   } catch (error) {

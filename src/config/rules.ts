@@ -3,7 +3,7 @@ import { isMcpPattern } from '../agent/policy/mcp-pattern.js';
 import { patternFault } from '../agent/policy/paths/path-pattern.js';
 import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type Table } from '../base/table.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { checkValue } from './value.js';
 
 /**
@@ -86,7 +86,7 @@ type Entry = readonly [keys: readonly string[], raw: unknown];
 
 const INNER_TABLES = new Set(['paths', 'hosts', 'mcp']);
 
-const entriesOf = (table: Table): readonly Entry[] =>
+const entriesOf = (table: ParsedTable): readonly Entry[] =>
   Object.entries(table).flatMap(([name, raw]): readonly Entry[] =>
     INNER_TABLES.has(name) && isTable(raw)
       ? Object.entries(raw).map(([inner, value]) => [[name, inner], value])

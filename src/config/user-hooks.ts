@@ -1,6 +1,6 @@
 import type { SandboxLevel } from '../agent/settings.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type Table } from '../base/table.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { HOOK_MOMENTS, type HookMoment } from '../ports/user-hooks.js';
 
 /** Hooks as a user or a project writes them: the table `hook` of a config.toml. */
@@ -75,7 +75,7 @@ const ABOUT_CALLS: readonly unknown[] = ['before-tool', 'after-tool', 'ask-user'
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [value]);
 
 /** The first fault of a hook's table; null if it is right. */
-const faultOf = (name: string, raw: Table): readonly [key: string | null, text: string] | null => {
+const faultOf = (name: string, raw: ParsedTable): readonly [key: string | null, text: string] | null => {
   for (const [key, value] of Object.entries(raw)) {
     const field = Object.hasOwn(fields, key) ? fields[key] : undefined;
     if (field === undefined) {
@@ -95,7 +95,7 @@ const faultOf = (name: string, raw: Table): readonly [key: string | null, text: 
   return null;
 };
 
-const hookOf = (name: string, raw: Table): HookDeclaration => ({
+const hookOf = (name: string, raw: ParsedTable): HookDeclaration => ({
   name,
   // All of these were checked by faultOf.
   on: listOf(raw.on) as readonly HookMoment[],
@@ -119,7 +119,7 @@ export const readHookTable = (table: unknown): ReadHooks => {
       ? faultOf(name, raw)
       : ([null, 'is no hook: a hook is a table [hook.NAME]'] as const);
     if (fault === null)
-      hooks.push(hookOf(name, raw as Table)); // a table, since it has no fault
+      hooks.push(hookOf(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
       faults.push({ keys: at, text: `${at.join('.').slice(0, 80)} ${fault[1]}.`.replace('?.', '?') });

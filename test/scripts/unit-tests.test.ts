@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -20,12 +20,25 @@ const sources: Readonly<Record<string, string>> = {
   'test/e-ends.test.ts': `${TEST}test('one', () => {}); test('two', () => new Promise(() => { setTimeout(() => process.exit(3), 200); }));\n`,
   'test/f-passes.test.ts': PASSES,
   'test/g-starts.test.ts': `import { start } from '../src/deep.js';\n${PASSES}start;\n`,
+  'test/h-promises.test.ts': `import './starts-no-program.js';\nimport { start } from '../src/deep.js';\n${PASSES}start;\n`,
+  'test/i-breaks.test.ts': `import './starts-no-program.js';\nimport { start } from '../src/deep.js';\n${TEST}test('bad', () => start());\n`,
+  'test/starts-no-program.ts': readFileSync(new URL('../starts-no-program.ts', import.meta.url), 'utf8'),
   'src/deep.ts': "export { start } from './deeper.js';\n",
   'src/deeper.ts':
     "import { spawn } from 'node:child_process';\nexport const start = (): void => void spawn('true');\n",
 };
-const files = Object.keys(sources).filter((file) => file.startsWith('test/'));
-const [passes = '', fails = '', throws = '', empty = '', ends = '', later = '', starts = ''] = files;
+const files = Object.keys(sources).filter((file) => file.endsWith('.test.ts'));
+const [
+  passes = '',
+  fails = '',
+  throws = '',
+  empty = '',
+  ends = '',
+  later = '',
+  starts = '',
+  promises = '',
+  breaks = '',
+] = files;
 
 describe('unit tests', () => {
   let root: string;
@@ -42,7 +55,7 @@ describe('unit tests', () => {
     rmSync(root, { recursive: true, force: true });
   });
 
-  it('are those that reach no module which starts programs, however far away', () => {
+  it('are those that reach no module which starts programs, however far away, or promise to start none', () => {
     assert.deepEqual(
       compiled.unitTests,
       files.filter((file) => file !== starts),
@@ -64,6 +77,19 @@ describe('unit tests', () => {
       { file: later, tests: ['passed d > one', 'passed two'], fault: null },
       { file: UNIT_TESTS, tests: [], fault: null },
     ]);
+  });
+
+  it('fail where they start a program though they promise not to', async () => {
+    const results = await runUnits(root, [promises, breaks], compiled);
+    const told = results.flatMap(({ tests }) =>
+      tests.map(({ name, type, error }) => `${type} ${name} ${error}`),
+    );
+    assert.deepEqual(told.slice(0, 2), ['passed d > one ', 'passed two ']);
+    assert.match(
+      told[2] ?? '',
+      /^failed bad Error: spawn: a test file that imports test\/starts-no-program\.ts may/,
+    );
+    assert.equal(told.length, 3);
   });
 
   it('name the file that ended their process', async () => {

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { parseBounded } from '../../base/bounded-json.js';
+import { isTable } from '../../base/parsed-table.js';
 import { plural } from '../../base/plural.js';
-import { isTable } from '../../base/table.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';
