@@ -29,7 +29,6 @@ export const bundleProgram = async (scope: TestScope, source: ProgramSource): Pr
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    keepNames: true,
     define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
     plugins: [sourceAddress(root)],
     logLevel: 'silent',

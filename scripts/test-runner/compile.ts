@@ -105,7 +105,6 @@ export const compileTests = async (root: string, files: readonly string[]): Prom
       outExtension: { '.js': '.mjs' }, // a folder below node_modules has no package.json that says so
       platform: 'node',
       target: 'node20',
-      keepNames: true,
       sourcemap: 'linked',
       sourcesContent: false,
       metafile: true,
