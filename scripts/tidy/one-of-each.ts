@@ -43,16 +43,19 @@ const toolNameFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   if (file === 'src/tools/builtin-tools.ts') return [];
   const faults: Fault[] = [];
-  const visit = (node: Node, ancestors: readonly Node[]): void => {
+  const ancestors: Node[] = [];
+  const visit = (node: Node): void => {
     const name = stringOf(node) ?? '';
     const elsewhere = TOOL_NAMES.has(name) && file !== `src/tools/${name}.ts`;
     if (elsewhere && meansTool(node, ancestors.at(-1) ?? null, ancestors)) {
       const text = `the tool name '${name}' belongs into src/tools/${name}.ts and builtin.ts: ask for a trait`;
       faults.push({ file, line: source.lineOf(node.start), text });
     }
-    for (const child of childrenOf(node)) visit(child, [...ancestors, node]);
+    ancestors.push(node);
+    for (const child of childrenOf(node)) visit(child);
+    ancestors.pop();
   };
-  visit(source.program, []);
+  visit(source.program);
   return faults;
 };
 

@@ -28,7 +28,16 @@ export const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 
 /** The nodes right below, in the order of the text. */
-export const childrenOf = (node: Node): readonly Node[] => Object.values(node).flat().filter(isNode);
+export const childrenOf = (node: Node): readonly Node[] => {
+  const found: Node[] = [];
+  for (const name in node) {
+    const value = node[name];
+    if (Array.isArray(value)) {
+      for (const one of value) if (isNode(one)) found.push(one);
+    } else if (isNode(value)) found.push(value);
+  }
+  return found;
+};
 
 const visit = (node: Node, look: Look, parent: Node | null, field: string): void => {
   look(node, parent, field);
