@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
-import os from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { buildProgram } from '../../src/cli/command-table.js';
 import { exitCodes } from '../../src/cli/exit-codes.js';
-import { removeFolderSync } from '../temporary-folder.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
@@ -66,24 +64,18 @@ const pathFaults = (document: string, text: string): readonly string[] =>
     .filter((name) => !name.includes('NNNN') && !existsSync(path.join(root, name)))
     .map((name) => `${document}: there is no ${name}`);
 
-const caches = mkdtempSync(path.join(os.tmpdir(), 'pawl-caches-'));
-const env = { ...process.env, XDG_CACHE_HOME: caches };
-const pawl = (...words: readonly string[]): string => {
-  const program = path.join(root, 'bin', 'pawl.js');
-  const { status, stdout } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', env });
-  assert.equal(status, 0, `pawl ${words.join(' ')} fails`);
-  return stdout;
-};
-
 const flagsOf = (help: string): readonly string[] =>
   [...help.matchAll(/(?<![\w-])--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag);
 
-const help = pawl('--help');
+// What `--help` prints is checked where the program runs; a process for each command costs more than all else here.
+const program = buildProgram(() => undefined);
+const help = program.helpInformation();
 const commandList = help.slice(help.indexOf('\nCommands:\n'));
 const commands = [...commandList.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name = '']) => name);
 const rootFlags = flagsOf(help);
-const flagsByCommand = new Map(commands.map((name) => [name, flagsOf(pawl(name, '--help'))]));
-removeFolderSync(caches);
+const flagsByCommand = new Map(
+  program.commands.map((command) => [command.name(), flagsOf(command.helpInformation())]),
+);
 
 /** Command lines in code, fenced or not: up to a pipe, a redirection, a comment, `--`; quoted words are one. */
 const commandLines = (text: string): readonly string[] => {
