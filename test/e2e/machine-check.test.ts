@@ -3,16 +3,17 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { bin, expectCode, makePlace, runPawl } from './pawl.js';
+import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
 /** Explores for as long as it takes: the whole file has a limit. */
 const runWhole = (
-  folder: string,
+  { workspace, environment }: Place,
   words: readonly string[],
 ): Promise<{ code: number | null; stdout: string }> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [bin, ...words], {
-      cwd: folder,
+      cwd: workspace,
+      env: environment,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     let stdout = '';
@@ -28,9 +29,7 @@ const isWhole = process.env.PAWL_EXPLORE_ALL === '1';
 
 test('machine --check within smaller bounds: complete, nothing broken', async (context) => {
   const place = makePlace(context);
-  const { code, stdout } = await runWhole(place.workspace, [
-    ...['machine', '--check', '--json', '--bounds', SMALLER],
-  ]);
+  const { code, stdout } = await runWhole(place, [...['machine', '--check', '--json', '--bounds', SMALLER]]);
   const check = JSON.parse(stdout);
   assert.equal(check.violation, null);
   assert.deepEqual([check.complete, check.violations, check.illegalProjections], [true, 0, 0]);
@@ -44,7 +43,7 @@ testWhole(
   'machine --check at the default bounds: complete, nothing broken, every arrow reached or explained',
   async (context) => {
     const place = makePlace(context);
-    const { code, stdout } = await runWhole(place.workspace, ['machine', '--check', '--json']);
+    const { code, stdout } = await runWhole(place, ['machine', '--check', '--json']);
     const check = JSON.parse(stdout);
     const { reads, edits, retries, steers, followUps, ...others } = check.bounds;
     assert.deepEqual([reads, edits, retries, steers, followUps], [2, 1, 2, 1, 1]);
