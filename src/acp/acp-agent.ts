@@ -33,10 +33,11 @@ const initialized = (version: string): InitializeResponse => ({
 });
 
 const featuresOf = ({ clientCapabilities }: InitializeRequest): ClientFeatures => {
-  const session = clientCapabilities?.session;
+  const { session, elicitation } = clientCapabilities ?? {};
   return {
     notices: session?.notices !== undefined && session.notices !== null,
     compaction: session?.compaction !== undefined && session.compaction !== null,
+    forms: elicitation?.form !== undefined && elicitation.form !== null,
   };
 };
 
@@ -183,7 +184,7 @@ export type AcpStreams = {
 export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpConnection => {
   const sessions = new AcpSessions(host);
   const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
-  const features = { notices: false, compaction: false };
+  const features = { notices: false, compaction: false, forms: false };
   const connected: Connected = { host, sessions, features, afterAnswer };
   const app = addOthers(addOpenings(agent({ name: 'pawl' }), connected), connected);
   const connection = app.connect(stream);

@@ -17,6 +17,7 @@ import {
 } from './opening.js';
 import type { Outbox } from './outbox.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
+import { askInEditor } from './questions/ask-in-editor.js';
 import { ReopenableSession } from './reopenable-session.js';
 import { commandsUpdate, unknownCommandText } from './session-commands.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
@@ -47,7 +48,7 @@ export class AcpSession {
   readonly #client: Client;
   readonly #live: ReopenableSession;
   readonly #trust: TrustGate;
-  readonly #workspace: string;
+  readonly workspace: string;
   readonly #outbox: Outbox;
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
@@ -65,22 +66,23 @@ export class AcpSession {
   private constructor({ host, client, opened, openAgain, state, held, collected }: Parts) {
     this.#host = host;
     this.#client = client;
-    this.#live = new ReopenableSession(opened);
+    const { outbox, updates, seq } = collected;
+    this.#live = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
     this.#state = state;
     this.#held = held;
-    this.#workspace = state.session.settings.workspace;
-    this.#outbox = collected.outbox;
-    this.#updates = collected.updates;
+    this.workspace = state.session.settings.workspace;
+    this.#outbox = outbox;
+    this.#updates = updates;
     this.#trust = new TrustGate({
       host,
       client,
       openAgain,
       live: this.#live,
-      outbox: this.#outbox,
-      workspace: this.#workspace,
+      outbox,
+      workspace: this.workspace,
     });
-    this.#seq = collected.seq ?? 0;
-    this.#isCollected = collected.seq !== null;
+    this.#seq = seq ?? 0;
+    this.#isCollected = seq !== null;
     this.#approvals = createApprovals({
       onApproval: (question, signal) => this.#ask(question, signal),
       send: async (input) => (await this.#live.current()).send(input),
@@ -116,10 +118,6 @@ export class AcpSession {
 
   get id(): string {
     return this.#live.id;
-  }
-
-  get workspace(): string {
-    return this.#workspace;
   }
 
   /** Resolves when the session has ended, also by a fault. */
@@ -160,7 +158,7 @@ export class AcpSession {
     const at = first === null ? this.#seq : first - 1;
     this.#held ??= [];
     this.#updates.stop();
-    const about = { workspace: this.#workspace, title: 'unknown' } as const;
+    const about = { workspace: this.workspace, title: 'unknown' } as const;
     this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
     try {
       if (at > 0)
@@ -256,7 +254,7 @@ export class AcpSession {
     const command = commandIn(blocks);
     const isPrompt = this.#live.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
-    const { text: whole, written, pictures } = readPrompt(blocks, this.#workspace);
+    const { text: whole, written, pictures } = readPrompt(blocks, this.workspace);
     await this.#trust.pass(this.#state);
     if (this.#cancels !== cancels) return this.#state;
     const expanded = await expandTyped(this.#live.prompts, written);

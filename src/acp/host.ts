@@ -2,6 +2,7 @@ import type { Session } from '../api/create-agent.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { InspectableStore } from '../journal/read/inspect.js';
 import type { JournalStep } from '../journal/read/steps.js';
+import type { SessionServers } from '../mcp/session-servers.js';
 import type { Watcher } from '../ports/session.js';
 
 /** What the ACP agent needs of the program around it. */
@@ -45,7 +46,12 @@ export type EditorPrompts = {
   expand(typed: string): Promise<{ readonly text: string; readonly fault: string | null }>;
 };
 
-export type OpenedSession = { readonly session: Session; readonly prompts: EditorPrompts };
+export type OpenedSession = {
+  readonly session: Session;
+  readonly prompts: EditorPrompts;
+  /** Null without MCP servers. */
+  readonly servers: Pick<SessionServers, 'answerWith'> | null;
+};
 
 /** One answer to a TrustQuestion. */
 export type TrustChoice = {

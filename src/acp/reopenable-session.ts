@@ -1,4 +1,5 @@
 import type { Session } from '../api/create-agent.js';
+import type { AskUserOrNot } from '../mcp/questions/asker.js';
 import { attempt } from '../runtime/attempt.js';
 import type { EditorPrompts, OpenedSession } from './host.js';
 
@@ -18,9 +19,13 @@ export class ReopenableSession {
     this.#end = resolve;
   });
 
-  constructor(opened: OpenedSession) {
+  readonly #ask: AskUserOrNot;
+
+  /** `ask`: answers the questions of the session's MCP servers. */
+  constructor(opened: OpenedSession, ask: AskUserOrNot) {
     this.#opened = opened;
-    this.#followEnd();
+    this.#ask = ask;
+    this.#follow();
   }
 
   get id(): string {
@@ -42,7 +47,7 @@ export class ReopenableSession {
   reopen(open: () => Promise<OpenedSession>): Promise<void> {
     const reopening = this.#replace(open).finally(() => {
       this.#reopening = null;
-      this.#followEnd();
+      this.#follow();
     });
     this.#reopening = reopening;
     return reopening;
@@ -59,8 +64,9 @@ export class ReopenableSession {
     if (!this.#isClosed) this.#opened = await open();
   }
 
-  #followEnd(): void {
-    const { session } = this.#opened;
+  #follow(): void {
+    const { session, servers } = this.#opened;
+    servers?.answerWith(this.#ask);
     const follow = (): void => {
       if (this.#opened.session === session && this.#reopening === null) this.#end();
     };

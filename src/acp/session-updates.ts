@@ -15,7 +15,12 @@ import { ToolProgress } from './calls/tool-progress.js';
 import type { OutboxItem } from './outbox.js';
 
 /** What the client shows beyond the basics. */
-export type ClientFeatures = { readonly notices: boolean; readonly compaction: boolean };
+export type ClientFeatures = {
+  readonly notices: boolean;
+  readonly compaction: boolean;
+  /** Forms that ask the user something. */
+  readonly forms: boolean;
+};
 
 type Severity = 'info' | 'warning' | 'error';
 

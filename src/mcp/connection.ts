@@ -1,5 +1,6 @@
 import type {
   CallToolResult,
+  ElicitRequestParams,
   GetPromptResult,
   ReadResourceResult,
   Tool as RemoteTool,
@@ -11,6 +12,7 @@ import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { expandVariables } from './expand-variables.js';
 import type { CallOptions, LiveServer, RemoteOffers } from './live-server.js';
+import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
 import { openServerLog } from './server-log.js';
 import { secretsOfServer } from './server-secrets.js';
 
@@ -50,8 +52,10 @@ export type ConnectionOptions = {
   readonly onTools?: (tools: readonly RemoteTool[]) => void;
   /** Called with prompts and resources after connecting, and when they have changed. */
   readonly onOffers?: (offers: RemoteOffers) => void;
-  /** Called with a question of the server, which is declined. */
-  readonly onQuestion?: (message: string) => void;
+  /** Asks the user a question of the server, which it may ask while a call runs. Without it, questions are declined. */
+  readonly onQuestion?: AskUser;
+  /** Called with the words of a question that nobody is asked. */
+  readonly onDeclined?: (message: string) => void;
   /** Asked before each start: why the server must not be started; null if it may. */
   readonly whyNot?: (server: McpServer) => Promise<string | null>;
   /** Replaces secrets in the server's log and in messages. */
@@ -62,6 +66,10 @@ const START_MS = 30_000;
 /** Time limit for the lists of prompts and resources. */
 const OFFERS_MS = 20_000;
 const MESSAGE_MAX = 300;
+/** Questions of a server during one call. */
+const QUESTIONS_MAX = 10;
+
+type RunningCall = { readonly options: CallOptions; questions: number };
 
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
@@ -80,6 +88,7 @@ class ServerConnection implements Connection {
   #live: LiveServer | null = null;
   #why: string | null = null;
   #closing = new AbortController();
+  readonly #calls = new Set<RunningCall>();
 
   constructor(server: McpServer, options: ConnectionOptions) {
     this.server = server;
@@ -91,12 +100,18 @@ class ServerConnection implements Connection {
     return (await this.#open()).tools;
   }
 
-  call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
-    return this.#ask(
-      (live) => live.call(tool, input, options),
-      options.signal,
-      'Whether the call took effect is not known; look before you repeat it',
-    );
+  async call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
+    const running = { options, questions: 0 };
+    this.#calls.add(running);
+    try {
+      return await this.#ask(
+        (live) => live.call(tool, input, options),
+        options.signal,
+        'Whether the call took effect is not known; look before you repeat it',
+      );
+    } finally {
+      this.#calls.delete(running);
+    }
   }
 
   getPrompt(
@@ -126,6 +141,32 @@ class ServerConnection implements Connection {
     if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
     const live = this.#live;
     if (live !== null) await attempt(() => live.close()); // nothing is lost: it is not used any more
+  }
+
+  /**
+   * Asks the user what the server wants to know. It may ask only while a call runs, and a few times: the end of the last
+   * call withdraws the question, and while it is open no call times out.
+   */
+  async #answer(params: ElicitRequestParams, asking: AbortSignal): Promise<ServerAnswer> {
+    const { onQuestion, onDeclined } = this.#options;
+    const question = readServerQuestion(this.server.name, params, (text) => this.#redactor.clean(text));
+    const calls = [...this.#calls];
+    const last = calls.at(-1);
+    if (
+      onQuestion === undefined ||
+      question === null ||
+      last === undefined ||
+      last.questions >= QUESTIONS_MAX
+    ) {
+      onDeclined?.(this.#redactor.clean(params.message));
+      return { action: 'decline' };
+    }
+    last.questions += 1;
+    const signal = AbortSignal.any([asking, last.options.signal, this.#closing.signal]);
+    const asked = attempt(() => onQuestion(question, signal));
+    for (const { options } of calls) void options.whileAsking?.(asked);
+    const answered = await asked;
+    return answered.kind === 'done' ? answered.value : { action: 'cancel' };
   }
 
   /** `ifGone`: what to do if the server ends before it has answered. */
@@ -192,7 +233,7 @@ class ServerConnection implements Connection {
         onTools,
         signal: AbortSignal.any([late, this.#closing.signal]),
         onOffersChanged: () => void (live === null ? undefined : this.#learnOffers(live)),
-        onQuestion: (message) => this.#options.onQuestion?.(redactor.clean(message)),
+        onQuestion: (params, asking) => this.#answer(params, asking),
         onClose: () => {
           if (live === null || this.#live !== live) return;
           this.#why = live.why() ?? 'the connection ended';

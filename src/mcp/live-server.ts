@@ -2,6 +2,7 @@ import {
   type CallToolResult,
   Client,
   deserializeMessage,
+  type ElicitRequestParams,
   type GetPromptResult,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
@@ -20,6 +21,7 @@ import { VERSION } from '../base/version.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../config/mcp-servers.js';
 import { mcpFetch } from './mcp-fetch.js';
 import { type SessionLogin, sessionLogin } from './oauth/stored-login.js';
+import type { ServerAnswer } from './questions/server-question.js';
 import type { ServerLog } from './server-log.js';
 import { prepareServer } from './server-process.js';
 import { StdioTransport } from './stdio-transport.js';
@@ -29,6 +31,8 @@ import { StdioTransport } from './stdio-transport.js';
 export type CallOptions = {
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
+  /** The time limit of the call stands still until this resolves. */
+  readonly whileAsking?: <T>(asked: Promise<T>) => Promise<T>;
 };
 
 export type LiveServer = {
@@ -62,8 +66,8 @@ export type ConnectOptions = ServerPlace & {
   readonly onTools: (tools: readonly Tool[]) => void;
   /** Called when the server says that its prompts or resources have changed. */
   readonly onOffersChanged: () => void;
-  /** A server wants to ask the user something; it is declined. */
-  readonly onQuestion: (message: string) => void;
+  /** A server wants to ask the user something. The signal is aborted when it takes its question back. */
+  readonly onQuestion: (params: ElicitRequestParams, signal: AbortSignal) => Promise<ServerAnswer>;
   readonly onClose: () => void;
 };
 
@@ -108,7 +112,7 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
   const client = new Client(
     { name: 'pawl', version: VERSION },
     {
-      capabilities: { elicitation: { form: {} } },
+      capabilities: { elicitation: { form: {}, url: {} } },
       versionNegotiation: { mode: modeOf(server.protocol) },
       listMaxPages: PAGES_MAX,
       // Results are for the model. One that does not fit the server's own schema is shown all the same.
@@ -126,9 +130,12 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
     },
   );
   client.onclose = options.onClose;
-  client.setRequestHandler('elicitation/create', async ({ params }) => {
-    options.onQuestion(params.message);
-    return { action: 'decline' };
+  client.setRequestHandler('elicitation/create', async ({ params }, { mcpReq }) => {
+    const answer = await options.onQuestion(params, mcpReq.signal);
+    if (answer.action !== 'accept') return { action: answer.action };
+    return params.mode === 'url'
+      ? { action: 'accept' }
+      : { action: 'accept', content: { ...answer.content } };
   });
   return client;
 };

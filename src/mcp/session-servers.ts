@@ -13,6 +13,8 @@ import {
   type OfferingServer,
   type SessionOffers,
 } from './offers/prompts-and-resources.js';
+import { type Asker, type AskUserOrNot, createAsker } from './questions/asker.js';
+import type { AskUser } from './questions/server-question.js';
 import { declareTools, type OfferedTool } from './tools/declared-tools.js';
 import { createMcpTool } from './tools/mcp-tool.js';
 import { offeredTools, wantedTools } from './tools/offered-tools.js';
@@ -36,6 +38,8 @@ export type SessionServers = {
   close(): Promise<void>;
   status(): readonly ServerStatus[];
   readonly offers: SessionOffers;
+  /** Gives the servers somebody to ask. Until then their questions are declined. `ask` resolves with null if it can't. */
+  answerWith(ask: AskUserOrNot): void;
 };
 
 export type ServerStatus = {
@@ -96,6 +100,7 @@ const serve = (
   server: McpServer,
   { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
   phase: Phase,
+  asker: Asker,
 ): Served => {
   const told = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
@@ -118,18 +123,30 @@ const serve = (
     served.offers = offers;
     void attempt(() => storeOffers(stateFolder, server, offers)); // a later session lists them when it is connected
   };
-  const onQuestion = (message: string): void => {
+  const onDeclined = (message: string): void => {
     served.declined += 1;
     if (served.declined > 1) return;
     warn(
       `the MCP server ${server.name} asks: ${message.slice(0, QUESTION_MAX)} Pawl can't ask you for it, and has declined`,
     );
   };
+  const onQuestion: AskUser = async (question, signal) => {
+    const answer = await asker.ask(question, signal);
+    if (answer === null) onDeclined(question.message);
+    return answer ?? { action: 'decline' };
+  };
   const served: Served = {
     known: readTools(stateFolder, server),
     offers: readOffers(stateFolder, server),
     declined: 0,
-    connection: createConnection(server, { ...place, stateFolder, onTools, onOffers, onQuestion }),
+    connection: createConnection(server, {
+      ...place,
+      stateFolder,
+      onTools,
+      onOffers,
+      onQuestion,
+      onDeclined,
+    }),
   };
   return served;
 };
@@ -137,7 +154,8 @@ const serve = (
 export const openServers = async ({ servers, ...options }: ServersOptions): Promise<SessionServers> => {
   const { warn } = options;
   const phase: Phase = { isFrozen: false, isClosed: false };
-  const all = servers.filter(({ enabled }) => enabled).map((server) => serve(server, options, phase));
+  const asker = createAsker();
+  const all = servers.filter(({ enabled }) => enabled).map((server) => serve(server, options, phase, asker));
   const open = async ({ connection }: Served): Promise<void> => {
     const listed = await attempt(() => connection.listTools());
     if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
@@ -160,6 +178,7 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
   });
   return {
     tools,
+    answerWith: asker.use,
     connect() {
       for (const served of all) if (served.connection.status().kind === 'off') void open(served);
     },

@@ -71,6 +71,8 @@ export type ToolContext = {
   left(): { readonly usd: Remaining; readonly tokens: Remaining };
   /** Live output for display. */
   progress(text: string): void;
+  /** The time limit of the call stands still until this resolves: the user is asked something. */
+  whileAsking?<T>(asked: Promise<T>): Promise<T>;
 };
 
 /** Context of a preview. It can read the file memory but not change it. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import type {
   ContentBlock,
+  CreateElicitationRequest,
+  CreateElicitationResponse,
   NewSessionResponse,
   PromptResponse,
   RequestPermissionRequest,
@@ -9,6 +11,7 @@ import type {
   SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import { bodyFault, faultIn } from './acp-schema.js';
+import { AgentError, type Message } from './wire-message.js';
 
 /**
  * A client of the protocol that trusts nothing.
@@ -24,26 +27,6 @@ export type Wire = {
   /** Calls `take` with every line of the agent's stdout. */
   listen(take: (line: string) => void): void;
 };
-
-type Message = {
-  readonly jsonrpc?: string;
-  readonly id?: number | string | null;
-  readonly method?: string;
-  readonly params?: unknown;
-  readonly result?: unknown;
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
-};
-
-export class AgentError extends Error {
-  readonly code: number;
-  readonly details: unknown;
-
-  constructor(error: NonNullable<Message['error']>) {
-    super(error.message);
-    this.code = error.code;
-    this.details = error.data;
-  }
-}
 
 type Waiting = {
   readonly method: string;
@@ -87,6 +70,9 @@ export class StrictClient {
   readonly unaddressed: AgentError[] = [];
   /** Answers permission requests; null leaves one open. */
   onPermission: OnPermission = () => null;
+  readonly forms: CreateElicitationRequest[] = [];
+  /** Answers forms; null leaves one open. */
+  onForm: (request: CreateElicitationRequest) => CreateElicitationResponse | null = () => null;
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -264,6 +250,10 @@ export class StrictClient {
 
   #takeRequest(id: number | string | null, method: string, params: unknown): void {
     this.#expect(bodyFault('client', method, 'Request', params));
+    if (method === 'elicitation/create' && id !== null) {
+      void this.#answerForm(id, params as CreateElicitationRequest); // by the schema
+      return;
+    }
     if (method !== 'session/request_permission' || id === null) {
       this.faults.push(`a request that was not offered: ${method}`);
       return;
@@ -280,6 +270,15 @@ export class StrictClient {
     const response = await this.onPermission(request);
     if (response === null || !this.#asked.delete(id)) return;
     assert.equal(bodyFault('client', 'session/request_permission', 'Response', response), null);
+    this.#write({ id, result: response });
+  }
+
+  async #answerForm(id: number | string, request: CreateElicitationRequest): Promise<void> {
+    this.forms.push(request);
+    this.#asked.add(id);
+    const response = await this.onForm(request);
+    if (response === null || !this.#asked.delete(id)) return;
+    assert.equal(bodyFault('client', 'elicitation/create', 'Response', response), null);
     this.#write({ id, result: response });
   }
 

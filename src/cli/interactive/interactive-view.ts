@@ -1,4 +1,3 @@
-import type { Event } from '../../agent/event.js';
 import type { State } from '../../agent/state.js';
 import { isSoonAfter } from '../../base/is-soon-after.js';
 import type { Clock } from '../../ports/clock.js';
@@ -21,7 +20,9 @@ import type { RecentTurns } from '../sessions/open-for-resume.js';
 import { readTypedInput } from '../slash/slash-commands.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { scopedAnswer } from './read-answer.js';
+import { refusalText } from './refused-command.js';
 import { renderRecentTurns } from './resumed-transcript.js';
+import { ServerForms } from './server-forms.js';
 import type { ViewHandlers } from './view-handlers.js';
 
 export type ViewParts = {
@@ -33,12 +34,6 @@ export type ViewParts = {
   rows(): number;
 };
 
-const COMMAND_EVENTS: readonly Event['type'][] = [
-  'CompactRequested',
-  'RetryLast',
-  'RetryNow',
-  'ApproveBudget',
-];
 /** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
 const TWICE_MS = 2_000;
 const ESCAPES_MS = 800;
@@ -63,6 +58,8 @@ export class InteractiveView {
   readonly #transcript: Transcript;
   readonly #questions: Questions;
   readonly #plainQuestions: PlainQuestions;
+  /** Questions of MCP servers. */
+  readonly serverForms: ServerForms;
   #state: State;
   #picking: OpenPicker | null = null;
   /** Texts sent while the session worked. Each is printed when its event arrives, below the output before it. */
@@ -90,6 +87,10 @@ export class InteractiveView {
         this.#picking?.done(null); // the list would cover the question
         this.redraw();
       },
+    });
+    this.serverForms = new ServerForms(look, (text) => {
+      this.print(text);
+      this.redraw();
     });
     this.#plainQuestions = createPlainQuestions(this.#questions, look, (text) => this.print(text));
   }
@@ -158,7 +159,8 @@ export class InteractiveView {
     if (stepped.event.type === 'UserInput') this.#printSent();
     const text = this.#transcript.see(stepped);
     if (text !== '') this.print(text);
-    this.#printRefusal(stepped);
+    const refusal = refusalText(stepped, this.#look);
+    if (refusal !== '') this.print(refusal);
     this.#questions.see(stepped);
     for (const action of stepped.actions) {
       if (action.type === 'RestoreQueue') this.takeBack(this.#handlers.withoutShellOutput(action.texts));
@@ -214,7 +216,7 @@ export class InteractiveView {
 
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
-    if (composed.kind !== 'submit') return;
+    if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     const wish = readTypedInput(composed.text, mode, this.#composer.commandNames);
     if (wish.kind === 'refused') this.#warn(`${wish.why} Up brings your line back.`);
@@ -257,13 +259,6 @@ export class InteractiveView {
     if (reply.trim().length > 1) this.#join([this.#composer.text, reply]);
   }
 
-  /** Says why the machine ignored a command. */
-  #printRefusal({ event, diagnostics }: Stepped): void {
-    if (!COMMAND_EVENTS.includes(event.type)) return;
-    for (const { why } of diagnostics)
-      this.print(paint(this.#look, 'yellow', safe`  not now: ${makeSafe(why)}`));
-  }
-
   /** Called when a question starts to accept answers. */
   #opened(): void {
     if (this.#look.plain === 'yes') this.#plainQuestions.open();
@@ -279,7 +274,8 @@ export class InteractiveView {
     const now = this.#clock.now();
     const seen = { streamed: this.#transcript.streamed, typing: !this.#composer.isEmpty };
     const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now, seen));
-    const above = [...this.#transcript.rows(columns, now), status];
+    const { row } = this.serverForms;
+    const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#below(columns);
       return questionFrame(this.#questions, this.#look, this.#window(), above, line);

@@ -252,6 +252,7 @@ export const runSession = async (
   const parts = { area: screen.area, look, clock, composer, rows: () => screen.size().rows };
   const handlers = createViewHandlers(context, closer, options);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
+  opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);

@@ -32,11 +32,11 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
   };
   const run = async (
     input: JsonObject,
-    { signal, force, blobs, progress }: ToolContext,
+    { signal, force, blobs, progress, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
-      connection.call(name, input, { signal: either, onProgress: progress }),
+      connection.call(name, input, { signal: either, onProgress: progress, whileAsking }),
     );
     if (called.kind === 'done') return outcomeOf(called.value, blobs);
     if (either.aborted) return stopped(signal, server);

@@ -6,6 +6,7 @@ import type { Blobs } from '../../ports/journal.js';
 import type { FileMemory, ToolContext } from '../../ports/tool.js';
 import type { Equipment } from '../dependencies.js';
 import type { Joiner } from '../model/join-deltas.js';
+import type { DeadlineWatch } from './watch-deadline.js';
 
 /** What a tool gets for one call. */
 
@@ -19,6 +20,7 @@ export type CallInContext = {
   readonly seen: Map<string, string>;
   /** True if the machine no longer needs the outcome. */
   readonly forgotten: boolean;
+  readonly deadline: DeadlineWatch;
 };
 
 /** The session's memory; what is set in it is noted for the end of the call. */
@@ -57,5 +59,6 @@ export const contextOf = (
     progress: (text) => {
       if (!run.forgotten && typeof text === 'string') joiner.add('progress', text);
     },
+    whileAsking: (asked) => asked.finally(run.deadline.pause()),
   };
 };

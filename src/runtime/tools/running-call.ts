@@ -9,6 +9,7 @@ import type { Post } from '../posted-event.js';
 import type { UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import type { CallInContext } from './call-context.js';
 import { redactJoined } from './redaction.js';
+import { type DeadlineWatch, NO_DEADLINE } from './watch-deadline.js';
 
 /** A call from its preparation to its outcome. */
 
@@ -20,13 +21,12 @@ export type ToolRunParts = {
   readonly hooks: UserHookRuns | null;
 };
 
-export type ToolRun = Omit<CallInContext, 'forgotten'> & {
+export type ToolRun = Omit<CallInContext, 'forgotten' | 'deadline'> & {
+  deadline: DeadlineWatch;
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** The hooks' look at the workspace before the call; null if they need none. */
   looked: Promise<void> | null;
-  /** Stops watching the deadline. */
-  stopWatching: () => void;
   /** True if the machine no longer needs the outcome. */
   forgotten: boolean;
   /** Whether the end of the session has stopped it: then its outcome is not posted. */
@@ -104,7 +104,7 @@ export const createRun = (
     seen: new Map(),
     signal: new AbortController(),
     force: new AbortController(),
-    stopWatching: () => undefined,
+    deadline: NO_DEADLINE,
     looked: null,
     forgotten: false,
     isStopped: false,

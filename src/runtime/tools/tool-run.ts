@@ -147,7 +147,7 @@ export class ToolRuns {
 
   #end(run: ToolRun): void {
     run.isStopped = true;
-    run.stopWatching();
+    run.deadline.stop();
     run.joiner.drop();
     this.#stop(run, false);
     run.force.abort('cancelled');
@@ -163,7 +163,7 @@ export class ToolRuns {
     if (!run.signal.signal.aborted) run.signal.abort('cancelled');
     if (!force) return;
     run.forgotten = true;
-    run.stopWatching();
+    run.deadline.stop();
     run.joiner.drop();
     run.force.abort('cancelled');
   }
@@ -226,9 +226,9 @@ export class ToolRuns {
   async #finish(run: ToolRun, interrupted?: Perform, deadlineMs = run.call.traits.deadlineMs): Promise<void> {
     if (this.#recall !== null) await this.remember();
     if (run.looked !== null) await run.looked;
-    run.stopWatching = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
+    run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#outcomeOf(run, interrupted);
-    run.stopWatching();
+    run.deadline.stop();
     await this.#report(run, outcome, this.#hooks);
   }
 
