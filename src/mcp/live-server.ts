@@ -130,8 +130,8 @@ const createClient = (server: McpServer, options: ConnectOptions): Client => {
     },
   );
   client.onclose = options.onClose;
-  client.setRequestHandler('elicitation/create', async ({ params }, { mcpReq }) => {
-    const answer = await options.onQuestion(params, mcpReq.signal);
+  client.setRequestHandler('elicitation/create', async ({ params }, context) => {
+    const answer = await options.onQuestion(params, context.mcpReq.signal);
     if (answer.action !== 'accept') return { action: answer.action };
     return params.mode === 'url'
       ? { action: 'accept' }

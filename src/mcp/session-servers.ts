@@ -13,7 +13,7 @@ import {
   type OfferingServer,
   type SessionOffers,
 } from './offers/prompts-and-resources.js';
-import { type Asker, type AskUserOrNot, createAsker } from './questions/asker.js';
+import { type AskUserOrNot, createAsker, type ServerAsker } from './questions/asker.js';
 import type { AskUser } from './questions/server-question.js';
 import { declareTools, type OfferedTool } from './tools/declared-tools.js';
 import { createMcpTool } from './tools/mcp-tool.js';
@@ -100,7 +100,7 @@ const serve = (
   server: McpServer,
   { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
   phase: Phase,
-  asker: Asker,
+  asker: ServerAsker,
 ): Served => {
   const told = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {

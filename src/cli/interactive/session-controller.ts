@@ -230,13 +230,12 @@ export const runSession = async (
 ): Promise<SessionExit> => {
   const { opened, steps, warnings, notice, draft } = started;
   const { terminal, flags } = options;
-  const { session } = opened;
   const { look, clock, composer, screen } = terminal;
-  const closer = createSessionCloser(session);
+  const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
-  const state = await session.state();
+  const state = await opened.session.state();
   const context: CommandContext = {
-    session,
+    session: opened.session,
     workspace: opened.settings.workspace,
     flags,
     look,

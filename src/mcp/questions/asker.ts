@@ -5,13 +5,13 @@ import type { ServerAnswer, ServerQuestion } from './server-question.js';
 /** Resolves with null if the question can't be asked here. */
 export type AskUserOrNot = (question: ServerQuestion, signal: AbortSignal) => Promise<ServerAnswer | null>;
 
-export type Asker = {
+export type ServerAsker = {
   ask: AskUserOrNot;
   /** Who asks the user from now on. */
   use(ask: AskUserOrNot): void;
 };
 
-export const createAsker = (): Asker => {
+export const createAsker = (): ServerAsker => {
   let current: AskUserOrNot | null = null;
   let before: Promise<unknown> = Promise.resolve();
   return {
