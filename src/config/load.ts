@@ -1,8 +1,10 @@
+import { realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { WrittenRule } from '../agent/policy/preset-rules.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import { configFolder } from '../base/state-folder.js';
+import { isWithin } from '../files/is-within.js';
 import { readRegular } from '../files/regular-file.js';
 import { isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
 import type { McpServer } from './mcp-servers.js';
@@ -80,8 +82,18 @@ type Read = {
 
 const NOTHING = { given: [], rules: [], mcpServers: [], hooks: [], faults: [], there: false } satisfies Read;
 
-const readFile = async (file: string, layer: 'user' | 'project'): Promise<Read> => {
-  const content = await readContent(file);
+/** A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is not the project's. */
+const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
+  const real = await realpath(file).catch(() => null); // it is not there, or can't be read: that is said elsewhere
+  return real !== null && !isWithin(real, repositoryFolders(workspace).folders.at(-1) ?? workspace);
+};
+
+/** `project`: the workspace of a project's file; null for the user's own file. */
+const readFile = async (file: string, project: string | null): Promise<Read> => {
+  const read = await readContent(file);
+  const isOutside = read.kind === 'text' && project !== null && (await leadsOut(file, project));
+  const content: Content = isOutside ? { kind: 'unusable', why: 'it leads out of the project' } : read;
+  const layer = project === null ? 'user' : 'project';
   if (content.kind === 'absent') return NOTHING;
   if (content.kind === 'unusable')
     return {
@@ -142,8 +154,8 @@ export const loadConfig = async (workspace: string, environment: ProcessEnvironm
   const mine = userFile(environment);
   const projects = projectFiles(workspace).filter((file) => file !== mine);
   const [user, ...project] = await Promise.all([
-    readFile(mine, 'user'),
-    ...projects.map((file) => readFile(file, 'project')),
+    readFile(mine, null),
+    ...projects.map((file) => readFile(file, workspace)),
   ]);
   const variables = readVariables(environment);
   const ofProjects = project.flatMap(({ rules }) => rules);

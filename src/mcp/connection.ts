@@ -10,6 +10,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
+import { isLost } from './connection-lost.js';
 import { expandVariables } from './expand-variables.js';
 import type { CallOptions, LiveServer, RemoteOffers } from './live-server.js';
 import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
@@ -175,12 +176,21 @@ class ServerConnection implements Connection {
     const asked = await attempt(() => ask(live));
     if (asked.kind === 'done') return asked.value;
     const { name } = this.server;
-    const why = this.#live === live ? null : (live.why() ?? 'the connection ended');
+    if (isLost(asked.fault) && !signal.aborted) this.#drop(live, asked.fault.message);
+    const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
     throw new Error(
       why === null
         ? `the MCP server ${name} answered: ${this.#redactor.clean(asked.fault.message)}`
         : `the MCP server ${name} is gone: ${why}. ${ifGone}`,
     );
+  }
+
+  /** Forgets a connection that broke, so that the next use makes a new one. */
+  #drop(live: LiveServer, why: string): void {
+    if (this.#live !== live) return;
+    this.#live = null;
+    this.#why = why;
+    void attempt(() => live.close()); // it is not used any more
   }
 
   /** Learns the prompts and resources. A session does not depend on them, so faults are ignored. */

@@ -29,7 +29,11 @@ export type HookCommand = {
 /** Time for output that is under way when the hook has ended. */
 const LEFT_OPEN_MS = 200;
 
-const findNamed = (word: string, { folder }: HookCommand, place: HookPlace): ProgramPath => {
+const findNamed = (
+  word: string,
+  { folder }: Pick<HookCommand, 'folder'>,
+  place: Omit<HookPlace, 'sandbox'>,
+): ProgramPath => {
   const whole = word.startsWith('~/') ? path.join(place.environment.HOME || homedir(), word.slice(2)) : word;
   if (whole.includes('/')) {
     if (!path.isAbsolute(whole) && folder === null)
@@ -48,12 +52,25 @@ const findNamed = (word: string, { folder }: HookCommand, place: HookPlace): Pro
 };
 
 const startOf = (
-  hook: HookCommand,
-  place: HookPlace,
+  hook: Pick<HookCommand, 'command' | 'folder'>,
+  place: Omit<HookPlace, 'sandbox'>,
 ): { readonly program: ProgramPath; readonly words: readonly string[] } => {
   if (typeof hook.command === 'string') return { program: SYSTEM_SHELL, words: ['-c', hook.command] };
   const [first = '', ...words] = hook.command;
   return { program: findNamed(first, hook, place), words };
+};
+
+/** Why the program of a hook can't be started; null if it is there. */
+export const programFault = (
+  hook: Pick<HookCommand, 'command' | 'folder'>,
+  place: Omit<HookPlace, 'sandbox'>,
+): string | null => {
+  try {
+    startOf(hook, place);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 };
 
 /** Rejects with a HookFault, or with a ProgramFailure, if the hook did not end by itself. */

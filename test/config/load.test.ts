@@ -144,11 +144,27 @@ for (const { given, make, why } of unusable) {
 }
 
 test('a link to a file is followed, and a link to nothing is as good as nothing', async (context) => {
-  const { folder, workspace, load } = place(context);
-  write(path.join(folder, 'shared.toml'), 'max_usd = 3');
+  const { workspace, load } = place(context);
+  write(path.join(workspace, 'shared.toml'), 'max_usd = 3');
   mkdirSync(path.join(workspace, '.pawl'));
-  symlinkSync(path.join(folder, 'shared.toml'), path.join(workspace, '.pawl', 'config.toml'));
+  symlinkSync(path.join(workspace, 'shared.toml'), path.join(workspace, '.pawl', 'config.toml'));
   assert.deepEqual((await load()).shown, ['project max_usd=3']);
-  rmSync(path.join(folder, 'shared.toml'));
+  rmSync(path.join(workspace, 'shared.toml'));
   assert.deepEqual(await load(), { shown: [], files: [], faults: [] });
+});
+
+test('a project’s file that is a link out of the repository is a fault; a link inside of it is read', async (context) => {
+  const { folder, workspace, load } = place(context);
+  const repository = path.join(folder, 'repository');
+  mkdirSync(path.join(repository, '.git'));
+  write(path.join(folder, 'elsewhere.toml'), 'max_rounds = 3');
+  write(path.join(repository, 'shared.toml'), 'max_rounds = 4');
+  mkdirSync(path.join(workspace, '.pawl'));
+  symlinkSync(path.join(folder, 'elsewhere.toml'), path.join(workspace, '.pawl', 'config.toml'));
+  const { shown, faults } = await load();
+  assert.deepEqual(shown, []);
+  assert.match(faults.join('\n'), /part\/\.pawl\/config\.toml: .*it leads out of the project/);
+  rmSync(path.join(workspace, '.pawl', 'config.toml'));
+  symlinkSync(path.join(repository, 'shared.toml'), path.join(workspace, '.pawl', 'config.toml'));
+  assert.deepEqual((await load()).faults, []);
 });

@@ -67,6 +67,22 @@ for (const protocol of ['legacy', '2026-07-28'])
     if (protocol !== 'legacy') await until('the call is cancelled', () => seen.cancelled === 1);
   });
 
+for (const protocol of ['legacy', '2026-07-28'])
+  test(`a call whose server is ended says so at once, with the protocol ${protocol}`, async (t) => {
+    const { server, seen, connect } = await open(t);
+    const connection = connect(protocol);
+    const options = { signal: new AbortController().signal, onProgress: () => undefined };
+    const called = connection.call('wait', {}, options);
+    await until('the call has begun', () => seen.calls === 1);
+    const began = performance.now();
+    await server.close();
+    await assert.rejects(
+      called,
+      /^Error: the MCP server web is gone: (the connection ended before it had answered|socket hang up)\. Whether/,
+    );
+    assert.ok(performance.now() - began < 5_000);
+  });
+
 const ACCEPT = 'application/json, text/event-stream';
 type Sent = { readonly headers?: object; readonly path?: string; readonly body?: string | Buffer };
 

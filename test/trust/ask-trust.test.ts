@@ -19,10 +19,10 @@ const server = (name: string, content: string): Executable => ({ kind: 'mcp-serv
 /** Lets everything run that waits for a file or a promise. */
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
-const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12) => {
+const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12, columns = 60) => {
   const folder = temporaryFolder(t, 'ask-trust');
   const trust = openTrust(`${folder}/state`, () => undefined);
-  const screen = createEmulator(60, rows);
+  const screen = createEmulator(columns, rows);
   const clock = fakeClock();
   const listeners = new Set<(pressed: Pressed) => void>();
   const terminal = {
@@ -31,7 +31,7 @@ const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12) => {
         ? createPlainArea(screen.write)
         : createLiveArea({ write: screen.write, size: screen.size, clock, reflow: 'all' }),
     clock,
-    look: () => ({ colour: 'no', plain, columns: 60 }) as const,
+    look: () => ({ colour: 'no', plain, columns }) as const,
     size: screen.size,
     listen(take: (pressed: Pressed) => void) {
       listeners.add(take);
@@ -191,4 +191,21 @@ test('texts that have little in common are compared at once', async () => {
   assert.equal(kind, 'diff');
   assert.equal(shown.match(/^- {2}"before",$/gm)?.length, 11_000);
   assert.equal(shown.match(/^\+ {2}"now",$/gm)?.length, 11_000);
+});
+
+test('in a narrow window all keys are on the screen, and the text can still be read to its end', async (t) => {
+  const stage = makeStage(t, 'no', 14, 30);
+  const asked = { ...server('files', 'a\n'.repeat(20)), levels: ['read-only', 'off'] } as const;
+  const { asking, isOver } = await stage.ask(asked);
+  await stage.shown(/wants to run/);
+  assert.match(
+    (await stage.screen.text()).replace(/\s+/g, ' '),
+    /↓ \d+ more rows · y sandboxed · w with network · o as you · n never · Escape later/,
+  );
+  for (let presses = 0; !isOver() && presses < 50; presses++) {
+    stage.key("'o'");
+    for (let wait = 0; wait < 20; wait++) await settled();
+  }
+  await asking;
+  assert.equal(await stage.judge(asked), 'trusted');
 });

@@ -1,5 +1,6 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { runTrust, type TrustFlags } from '../../src/cli/trust/trust-command.js';
 import { type Executable, openTrust } from '../../src/trust/trust-store.js';
@@ -45,6 +46,7 @@ const makeStage = (t: TestContext) => {
     return printed;
   };
   return {
+    folder,
     run: (...words: readonly string[]) => runWith({}, ...words),
     runWith,
     change: (next: string) => {
@@ -104,4 +106,16 @@ test('wrong words say what is right', async (t) => {
   await assert.rejects(run('allow', 'hook', 'files'), /This project has no hook files/);
   await assert.rejects(run('revoke', 'mcp-server', 'files'), /There is no answer about the MCP server files/);
   assert.equal(await judge(), 'unknown');
+});
+
+test('files of the project that are wrong are named, and nothing is said to be all', async (t) => {
+  const { run, folder } = makeStage(t);
+  mkdirSync(`${folder}/.pawl`);
+  writeFileSync(`${folder}/.pawl/config.toml`, '[hook.a]\non = "nowhere"\n');
+  writeFileSync(`${folder}/.mcp.json`, '{');
+  const printed = await run();
+  assert.match(printed, /\.pawl\/config\.toml:\d+: .*nowhere/);
+  assert.match(printed, /\.mcp\.json is not used: it is not valid JSON/);
+  assert.match(printed, /Correct them first\./);
+  assert.doesNotMatch(printed, /wants to run nothing/);
 });

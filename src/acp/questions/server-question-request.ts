@@ -22,7 +22,7 @@ import { textContent } from '../calls/tool-calls.js';
 const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;
 
-export const questionText = ({ server, message, asks }: ServerQuestion): string =>
+const questionText = ({ server, message, asks }: ServerQuestion): string =>
   harmless(
     [
       `The MCP server ${server} asks: ${message}`,

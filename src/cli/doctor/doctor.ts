@@ -2,6 +2,7 @@ import { makeSafe } from '../../terminal/safe-text.js';
 import { writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
 import type { Check, DoctorWorld, Found } from './doctor-check.js';
+import { hookChecks } from './hooks.js';
 import { mcpChecks } from './mcp.js';
 import { modelChecks } from './models.js';
 import { placeChecks } from './place-checks.js';
@@ -26,6 +27,7 @@ export const checks: readonly Check[] = [
   ...placeChecks,
   ...settingChecks,
   ...mcpChecks,
+  ...hookChecks,
   ...modelChecks,
   ...sessionChecks,
 ];

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import { stateFolder } from '../../base/state-folder.js';
+import { loadConfig, userFile } from '../../config/load.js';
 import { formatWhen, lookOf, oneLine } from '../../terminal/print.js';
 import { contentRows } from '../../terminal/questions/question-rows.js';
 import { joinSafe, makeSafe, safe } from '../../terminal/safe-text.js';
@@ -11,6 +12,7 @@ import { chooseWord, usageStop } from '../flags.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { questionOf } from './ask-trust.js';
 import { type ExecutableSource, kindText, settleExecutables } from './project-executables.js';
+import { readProjectServers } from './project-servers.js';
 
 /** `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. */
 
@@ -35,6 +37,17 @@ type Asked = {
 
 const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN)}\n`);
 
+/** Why something that the project wants to run may be missing in the list. */
+const faultsOf = async (workspace: string): Promise<readonly string[]> => {
+  const [{ faults: ofServers }, { faults, files }] = await Promise.all([
+    readProjectServers(workspace),
+    loadConfig(workspace, process.env),
+  ]);
+  const mine = userFile(process.env);
+  const ofFiles = faults.filter(({ where }) => files.some((file) => file !== mine && where.startsWith(file)));
+  return [...ofServers, ...ofFiles.map(({ where, text }) => `${where}: ${text}`)];
+};
+
 const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): Promise<number> => {
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
@@ -46,7 +59,11 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
     print(
       `${before === null ? 'waiting' : 'changed'} ${executable.kind} ${executable.name} not run: pawl trust allow ${executable.kind} ${executable.name}`,
     );
-  if (entries.length === 0 && open.length === 0)
+  const faults = await faultsOf(workspace);
+  for (const fault of faults) writeError(safe`${oneLine(fault, EVERY_COLUMN)}\n`);
+  if (faults.length > 0)
+    writeError(safe`What stands in these files can't be shown here, and does not run. Correct them first.\n`);
+  else if (entries.length === 0 && open.length === 0)
     writeError(safe`This project wants to run nothing that needs to be allowed.\n`);
   return exitCodes.done;
 };

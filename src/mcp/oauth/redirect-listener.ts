@@ -44,6 +44,8 @@ const listen = (server: Server, port: number): Promise<boolean> =>
 /** Listens at the address of an earlier login if that is free, since registrations are bound to it. */
 export const openRedirectListener = async (earlier: string | null): Promise<RedirectListener> => {
   let expected: { readonly state: string; take(found: URLSearchParams): void } | null = null;
+  /** The state of the redirect that was taken last: it is taken once. */
+  let taken: string | null = null;
   const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://127.0.0.1')
       ? new URL(incoming.url ?? '', 'http://127.0.0.1')
@@ -56,12 +58,16 @@ export const openRedirectListener = async (earlier: string | null): Promise<Redi
       incoming.headers.host !== host
     ) {
       answer(outgoing, 404, 'There is nothing here.');
+    } else if (taken !== null && isSameState(url.searchParams.get('state'), taken)) {
+      answer(outgoing, 400, 'This address was used already. Pawl takes it once.');
     } else if (expected === null || !isSameState(url.searchParams.get('state'), expected.state)) {
       answer(outgoing, 400, 'This does not belong to the login that Pawl is waiting for.');
     } else {
       const refused = url.searchParams.has('error');
       answer(outgoing, 200, refused ? 'The login was refused.' : 'Done. Pawl says how it went on.');
+      taken = expected.state;
       expected.take(url.searchParams);
+      expected = null;
     }
   };
   const server = createServer(take);

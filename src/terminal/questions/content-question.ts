@@ -62,10 +62,10 @@ export class ContentQuestion {
     if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
     const { title } = this.#asked;
     const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
-    const height = Math.max(1, window.rows - 3);
     const all = this.rows(look, window.columns);
+    const height = Math.max(1, window.rows - 2 - this.#footHeight(all.length, window));
     const top = this.#reading.show(all.length, height, window);
-    return { rows: [head, ...all.slice(top, top + height), this.#foot(look, window)], cursor: null };
+    return { rows: [head, ...all.slice(top, top + height), ...this.#foot(look, window)], cursor: null };
   }
 
   /** All rows below the title. */
@@ -75,17 +75,27 @@ export class ContentQuestion {
     return [...contentRows(content, kind, look, columns), ...below];
   }
 
-  #foot(look: Look, { columns }: WindowSize): Safe {
+  /** The rows that the keys take at most, so that the height of the text does not change while it is read. */
+  #footHeight(total: number, { columns }: WindowSize): number {
+    return wrapWords(this.#keys(total), columns - 3).length;
+  }
+
+  #foot(look: Look, { columns }: WindowSize): readonly Safe[] {
     if (this.#advice !== '')
-      return paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1));
-    if (this.#arming.phase !== 'armed') return paint(look, 'dim', safe`  read it first`);
-    const { left } = this.#reading;
+      return [paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1))];
+    if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
+    return wrapWords(this.#keys(this.#reading.left), columns - 3).map(
+      (row) => safe`  ${paint(look, 'dim', row)}`,
+    );
+  }
+
+  /** `left`: rows below the window. */
+  #keys(left: number): Safe {
     const more = left > 0 ? safe`↓ ${left} more ${left === 1 ? safe`row` : safe`rows`} · ` : safe``;
     const { yes = ALLOW } = this.#asked;
     const others =
       yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
-    const keys = makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '));
-    return paint(look, 'dim', cutLine(safe`  ${more}${keys}`, columns - 1));
+    return safe`${more}${makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '))}`;
   }
 
   take(pressed: Pressed, window: WindowSize): void {

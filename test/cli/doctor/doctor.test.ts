@@ -98,6 +98,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   mcpServerUnusable: [configured('[mcp.servers.a]\ncommand = "no-such-server"\n'), /enabled = false/],
+  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'), /pawl hooks list/],
   pythonMissing: [without('python3'), /apt-get install python3/],
   pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
   homeMissing: [set({ HOME: undefined }), /Set HOME/],

@@ -11,6 +11,7 @@ import {
   logIn,
 } from '../../../src/mcp/oauth/log-in.js';
 import { loginSecrets, readLogin, removeLogin } from '../../../src/mcp/oauth/login-store.js';
+import { openRedirectListener } from '../../../src/mcp/oauth/redirect-listener.js';
 import { atEnd, temporaryFolder } from '../../temporary-folder.js';
 import {
   type AuthorizationServer,
@@ -223,4 +224,19 @@ test('a server that asks for a login again and again is given up after three', a
   server.issuedBy = { ...issuer, valid: new Map() };
   await assert.rejects(logIn(server.settings, options, again), /still asks for a login after 3|401/);
   assert.ok(logins <= 3, String(logins));
+});
+
+test('a redirect is taken once: the same address again is refused with words', async (t) => {
+  const listener = await openRedirectListener(null);
+  atEnd(t, () => listener.close());
+  const received = listener.receive('a-state');
+  const ask = async () => {
+    const answered = await fetch(`${listener.redirectUrl}?code=x&state=a-state`);
+    return { status: answered.status, text: await answered.text() };
+  };
+  assert.equal((await ask()).status, 200);
+  assert.equal((await received).get('code'), 'x');
+  const again = await ask();
+  assert.equal(again.status, 400);
+  assert.match(again.text, /was used already/);
 });
