@@ -114,8 +114,8 @@ test('files of the project that are wrong are named, and nothing is said to be a
   writeFileSync(`${folder}/.pawl/config.toml`, '[hook.a]\non = "nowhere"\n');
   writeFileSync(`${folder}/.mcp.json`, '{');
   const printed = await run();
-  assert.match(printed, /\.pawl\/config\.toml:\d+: .*nowhere/);
+  assert.match(printed, /\.pawl\/config\.toml:\d+: hook\.a\.on/);
   assert.match(printed, /\.mcp\.json is not used: it is not valid JSON/);
-  assert.match(printed, /Correct them first\./);
+  assert.match(printed, /Correct it first\./);
   assert.doesNotMatch(printed, /wants to run nothing/);
 });

@@ -62,7 +62,7 @@ const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): 
   const faults = await faultsOf(workspace);
   for (const fault of faults) writeError(safe`${oneLine(fault, EVERY_COLUMN)}\n`);
   if (faults.length > 0)
-    writeError(safe`What stands in these files can't be shown here, and does not run. Correct them first.\n`);
+    writeError(safe`What is wrong in these files does not run, and may be missing here. Correct it first.\n`);
   else if (entries.length === 0 && open.length === 0)
     writeError(safe`This project wants to run nothing that needs to be allowed.\n`);
   return exitCodes.done;

@@ -98,21 +98,7 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   mcpServerUnusable: [configured('[mcp.servers.a]\ncommand = "no-such-server"\n'), /enabled = false/],
-  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'), /pawl hooks list/],
-  pythonMissing: [without('python3'), /apt-get install python3/],
-  pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
-  homeMissing: [set({ HOME: undefined }), /Set HOME/],
-  xdgNotWhole: [set({ XDG_STATE_HOME: 'state' }), /begins with \//],
-  stateUnwritable: [set({ XDG_STATE_HOME: '/proc/nowhere' }), /XDG_STATE_HOME/],
-  stateReadByOthers: [withState((state) => chmodSync(state, 0o755)), /chmod 700 /],
-  temporaryUnwritable: [set({ TMPDIR: '/nowhere/at/all' }), /TMPDIR/],
-  configWrittenByOthers: [
-    ({ folder, world }) => {
-      write(path.join(folder, 'home/.config/pawl/config.toml'), '', 0o666);
-      return world;
-    },
-    /chmod go-w /,
-  ],
+  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["none"]\n'), /hooks list/],
   workspaceMissing: [({ world }) => ({ ...world, workspace: '/nowhere' }), /--workspace/],
   workspaceUnwritable: [({ world }) => ({ ...world, workspace: '/proc/self' }), /--preset plan/],
   workspaceTooWide: [
