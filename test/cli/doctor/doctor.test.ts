@@ -4,14 +4,11 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, syml
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
 import type { DoctorWorld } from '../../../src/cli/doctor/doctor-check.js';
 import { bundleProgram } from '../../bundled-program.js';
-import { fakeProgram, makePlace, namesIn, type Place, realGit, write } from './world.js';
-
-/** Makes the world ill; what it gives back is the world that the doctor sees. */
-type Harm = (place: Place, context: TestContext) => DoctorWorld | Promise<DoctorWorld>;
+import { fakeProgram, type Harm, makePlace, namesIn, realGit, write } from './world.js';
 
 const set =
   (variables: Readonly<Record<string, string | undefined>>): Harm =>
@@ -98,7 +95,21 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
   mcpServerUnusable: [configured('[mcp.servers.a]\ncommand = "no-such-server"\n'), /enabled = false/],
-  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["none"]\n'), /hooks list/],
+  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'), /pawl hooks list/],
+  pythonMissing: [without('python3'), /apt-get install python3/],
+  pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
+  homeMissing: [set({ HOME: undefined }), /Set HOME/],
+  xdgNotWhole: [set({ XDG_STATE_HOME: 'state' }), /begins with \//],
+  stateUnwritable: [set({ XDG_STATE_HOME: '/proc/nowhere' }), /XDG_STATE_HOME/],
+  stateReadByOthers: [withState((state) => chmodSync(state, 0o755)), /chmod 700 /],
+  temporaryUnwritable: [set({ TMPDIR: '/nowhere/at/all' }), /TMPDIR/],
+  configWrittenByOthers: [
+    ({ folder, world }) => {
+      write(path.join(folder, 'home/.config/pawl/config.toml'), '', 0o666);
+      return world;
+    },
+    /chmod go-w /,
+  ],
   workspaceMissing: [({ world }) => ({ ...world, workspace: '/nowhere' }), /--workspace/],
   workspaceUnwritable: [({ world }) => ({ ...world, workspace: '/proc/self' }), /--preset plan/],
   workspaceTooWide: [

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../temporary-folder.js';
 
 /** A healthy world of real files and programs, and ways to make it ill. */
 
-export type Place = {
+type Place = {
   readonly folder: string;
   readonly bin: string;
   readonly world: DoctorWorld;
@@ -86,3 +86,6 @@ export const realGit = ({ bin }: Place): void => {
 
 export const namesIn = async (world: DoctorWorld): Promise<readonly string[]> =>
   (await diagnose(world)).map(({ name }) => name);
+
+/** Makes the world ill; what it gives back is the world that the doctor sees. */
+export type Harm = (place: Place, context: TestContext) => DoctorWorld | Promise<DoctorWorld>;
