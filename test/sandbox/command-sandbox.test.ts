@@ -12,6 +12,7 @@ import { REACH_ESCAPES } from './reach-escapes.js';
 const ALL = [...ESCAPES, ...REACH_ESCAPES];
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-fence-runner-'));
+const runner = await buildRunner(folder);
 const { accounts, remove } = makeAccounts();
 
 after(() => {
@@ -26,8 +27,7 @@ for (const account of accounts) {
   describe(`programs that try to get out, as ${account.who}`, () => {
     let fenced: Ran;
     let open: Ran;
-    before(async () => {
-      const runner = await buildRunner(folder);
+    before(() => {
       fenced = runCases(runner, { cases: ALL, level: 'workspace', account });
       open = runCases(runner, { cases: ALL, level: 'off', account });
     });
@@ -45,8 +45,8 @@ for (const account of accounts) {
 for (const account of accounts.slice(-1)) {
   describe(`everyday commands, as ${account.who}`, () => {
     let fenced: Ran;
-    before(async () => {
-      fenced = runCases(await buildRunner(folder), { cases: EVERYDAY, level: 'workspace', account });
+    before(() => {
+      fenced = runCases(runner, { cases: EVERYDAY, level: 'workspace', account });
     });
     for (const { name } of EVERYDAY) {
       test(name, () => {
