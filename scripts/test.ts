@@ -26,8 +26,8 @@ import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/
 import { runUnits, UNIT_TESTS } from './test-runner/run-units.js';
 import { LONG_UNIT_TESTS } from './test-runner/tier.js';
 
-/** More processes than cores, since many tests wait for processes and clocks. */
-const AT_ONCE = availableParallelism() + 2;
+/** More processes than cores: what tests wait for takes as long as what they compute. */
+const AT_ONCE = availableParallelism() + 3;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
