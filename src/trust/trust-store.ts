@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
+import { COMMAND_LEVELS, type CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { parseBounded } from '../base/bounded-json.js';
 import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './numbered-versions.js';
 
@@ -64,7 +64,6 @@ export const TRUSTED_CHARACTERS_MAX = 100_000;
 const FORMAT = 1;
 
 const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at', 'level'] as const;
-const LEVELS = ['workspace', 'workspace+net', 'read-only', 'read-only+net', 'off'] as const;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
@@ -72,7 +71,7 @@ const entryIn = (value: unknown): TrustEntry | null => {
   if (typeof value !== 'object' || value === null) return null;
   const field = (key: keyof TrustEntry): unknown => Reflect.get(value, key);
   const [project, kind, name, content, answer, at, granted] = ENTRY_FIELDS.map(field);
-  const level = LEVELS.find((one) => one === granted);
+  const level = COMMAND_LEVELS.find((one) => one === granted);
   if (granted !== undefined && level === undefined) return null;
   const known = TRUST_KINDS.find((one) => one === kind);
   if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;

@@ -1,8 +1,9 @@
 import type { Needs } from '../call.js';
 import type { SandboxLevel, Settings } from '../settings.js';
 
-/** The sandbox level of one command. */
-export type CommandLevel = SandboxLevel | 'read-only+net';
+/** The sandbox level of one command; the strictest first. */
+export const COMMAND_LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
+export type CommandLevel = (typeof COMMAND_LEVELS)[number];
 
 const withNetwork: Readonly<Record<SandboxLevel, CommandLevel>> = {
   'read-only': 'read-only+net',

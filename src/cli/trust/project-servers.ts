@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises';
+import { COMMAND_LEVELS } from '../../agent/policy/call-sandbox-level.js';
 import { parseBounded } from '../../base/bounded-json.js';
 import { isTable } from '../../base/parsed-table.js';
 import { plural } from '../../base/plural.js';
@@ -49,9 +50,6 @@ const readFile = async (file: string, top: string): Promise<Named> => {
   };
 };
 
-/** Where a server can run. Without a choice of the user, the first. */
-const LEVELS = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'] as const;
-
 const GRANTED: Readonly<Record<McpServer['kind'], string>> = {
   stdio: [
     'granted: it runs in the sandbox, with a home of its own. It reads this folder, and nothing else of yours.',
@@ -80,7 +78,7 @@ const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Exe
   const content = [JSON.stringify(server, null, 2), ...files, GRANTED[server.kind], TOOLS].join('\n');
   if (content.length > TRUSTED_CHARACTERS_MAX) return null;
   const executable = { kind: 'mcp-server', name: server.name, content } as const;
-  return server.kind === 'http' ? executable : { ...executable, levels: LEVELS };
+  return server.kind === 'http' ? executable : { ...executable, levels: COMMAND_LEVELS };
 };
 
 const placeOf = (workspace: string): ProjectPlace => ({
@@ -146,7 +144,7 @@ export const allowedServers = async (
   const kept = others.flatMap(({ server, executable }) => {
     const found = allowed.find((one) => one.executable === executable);
     if (found === undefined) return [];
-    const project = { folder, level: found.level ?? LEVELS[0] };
+    const project = { folder, level: found.level ?? COMMAND_LEVELS[0] };
     return [{ server, executable, started: { ...server, project } }];
   });
   return {

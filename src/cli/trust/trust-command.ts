@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
+import { COMMAND_LEVELS, type CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { loadConfig, userFile } from '../../config/load.js';
 import { formatWhen, lookOf, oneLine } from '../../terminal/print.js';
@@ -22,8 +22,6 @@ export type TrustFlags = {
   /** A sandbox level. */
   readonly sandbox?: string;
 };
-
-const LEVELS: readonly CommandLevel[] = ['read-only', 'read-only+net', 'workspace', 'workspace+net', 'off'];
 
 const levelText = (level: CommandLevel | null): string => (level === null ? '' : `, --sandbox ${level}`);
 
@@ -142,6 +140,6 @@ export const runTrust = async (
     throw usageStop(`pawl trust ${what} needs a kind and a name: pawl trust ${what} mcp-server NAME`);
   const executable = { kind: chooseWord('pawl trust', kind, TRUST_KINDS), name };
   if (what === 'revoke') return revoke(asked, executable);
-  const level = flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, LEVELS);
+  const level = flags.sandbox === undefined ? null : chooseWord('--sandbox', flags.sandbox, COMMAND_LEVELS);
   return allow(asked, executable, level);
 };
