@@ -1,6 +1,6 @@
 import type { Event } from '../agent/event.js';
 import { initialState } from '../agent/machine.js';
-import { addUsage, isSpendingId } from '../agent/moves/common/count-usage.js';
+import { addUsage, isSpendingId, spendingId } from '../agent/moves/common/count-usage.js';
 import { defaultSettings } from '../agent/settings.js';
 import type { State, UsageTotals } from '../agent/state.js';
 import { tokensOf, type Usage } from '../agent/values/usage.js';
@@ -33,7 +33,7 @@ const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: 
     case 'ToolCompleted':
       return event.outcome.usage === undefined
         ? null
-        : { id: `${event.batchId}/${event.callId}`, usage: event.outcome.usage };
+        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
     case 'UsageReported':
       return { id: event.usageId, usage: event.usage };
     default:
