@@ -10,6 +10,7 @@ import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
 import { attempt } from './attempt.js';
 import { checkInput } from './check-input.js';
+import { waitAtMost } from './clock.js';
 import { createPerformers } from './create-performers.js';
 import type { Equipment } from './dependencies.js';
 import { JournaledSession, notOpen } from './journaled-session.js';
@@ -199,15 +200,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const { models, compactions, timers, tools, previews, hooks, userHooks } = this.#performers;
     timers.cancelAll();
     const { clock, jobs } = this.#equipment;
-    let cancel = (): void => undefined;
-    const timeIsUp = new Promise<void>((resolve) => {
-      cancel = clock.after(this.state.session.settings.graceMs, resolve);
-    });
     const stopped = Promise.all(
       [models, compactions, tools, previews, hooks, userHooks].map((runs) => runs?.stopAll()),
     );
-    await Promise.race([stopped, timeIsUp]);
-    cancel();
+    await waitAtMost(clock, this.state.session.settings.graceMs, stopped);
     for (const job of jobs.list()) {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#report(killed.fault);

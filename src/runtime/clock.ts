@@ -66,3 +66,16 @@ export const systemClock: Clock = createClock({
   steady: () => performance.now(),
   after,
 });
+
+/** Waits for work at most so long: null if it has not ended by then. */
+export const waitAtMost = async <T>(clock: Clock, limitMs: number, work: Promise<T>): Promise<T | null> => {
+  let cancel = (): void => undefined;
+  const timeIsUp = new Promise<null>((resolve) => {
+    cancel = clock.after(limitMs, () => resolve(null));
+  });
+  try {
+    return await Promise.race([work, timeIsUp]);
+  } finally {
+    cancel();
+  }
+};

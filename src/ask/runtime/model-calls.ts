@@ -1,8 +1,8 @@
 import type { AssistantMessage, AssistantPart, Message } from '../../agent/message.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
-import type { Clock } from '../../ports/clock.js';
 import type { Model, TokenUsage } from '../../ports/model.js';
 import { attempt } from '../../runtime/attempt.js';
+import { waitAtMost } from '../../runtime/clock.js';
 import { priceUsage, UNKNOWN_USAGE } from '../../runtime/model/price.js';
 import {
   type OpenRequest,
@@ -44,15 +44,6 @@ const withoutSecrets = (message: Message, redactor: Redactor): Message =>
   message.role === 'assistant' || redactor.isIdle
     ? message
     : { ...message, parts: message.parts.map((part) => ({ ...part, text: redactor.clean(part.text) })) };
-
-const waitAtMost = async (clock: Clock, limitMs: number, work: Promise<void>): Promise<void> => {
-  let cancel = (): void => undefined;
-  const timeIsUp = new Promise<void>((resolve) => {
-    cancel = clock.after(limitMs, resolve);
-  });
-  await Promise.race([work, timeIsUp]);
-  cancel();
-};
 
 /**
  * Performs the model calls of a tree: CallModel and AbortModel.

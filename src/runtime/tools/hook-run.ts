@@ -7,6 +7,7 @@ import type { HookContext, HookReport, Hooks } from '../../ports/hooks.js';
 import type { Journal } from '../../ports/journal.js';
 import type { FileMemory } from '../../ports/tool.js';
 import { type Attempt, attempt, attemptNow } from '../attempt.js';
+import { waitAtMost } from '../clock.js';
 import type { Equipment } from '../dependencies.js';
 import { SideRequests } from '../model/side-requests.js';
 import type { Post } from '../posted-event.js';
@@ -164,14 +165,8 @@ export class HookRuns {
   }
 
   /** Waits at most a grace period for the usage of a model that continues after its text was given up. */
-  async #usedInTime({ asides, session }: Run): Promise<Usage | null> {
-    let cancel = (): void => undefined;
-    const timeIsUp = new Promise<null>((resolve) => {
-      cancel = this.#equipment.clock.after(session.settings.graceMs, () => resolve(null));
-    });
-    const used = await Promise.race([asides.used(), timeIsUp]);
-    cancel();
-    return used;
+  #usedInTime({ asides, session }: Run): Promise<Usage | null> {
+    return waitAtMost(this.#equipment.clock, session.settings.graceMs, asides.used());
   }
 
   async #contextOf(run: Run): Promise<HookContext> {

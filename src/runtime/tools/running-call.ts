@@ -3,6 +3,7 @@ import type { StoppedCall } from '../../agent/event.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import type { ToolOutcome } from '../../ports/tool.js';
+import { waitAtMost } from '../clock.js';
 import type { Equipment } from '../dependencies.js';
 import { createJoiner } from '../model/join-deltas.js';
 import type { Post } from '../posted-event.js';
@@ -66,12 +67,8 @@ export const createStoppedCalls = (): StoppedCalls => {
 const STOPPING_MS = 1_000;
 
 export const whenReturned = async (runs: readonly ToolRun[], clock: Clock): Promise<void> => {
-  let cancel = (): void => undefined;
-  const timeIsUp = new Promise<void>((resolve) => {
-    cancel = clock.after(STOPPING_MS, resolve);
-  });
-  await Promise.race([Promise.all(runs.map(({ returned }) => returned)), timeIsUp]);
-  cancel();
+  const all = Promise.all(runs.map(({ returned }) => returned));
+  await waitAtMost(clock, STOPPING_MS, all);
 };
 
 export const createRun = (
