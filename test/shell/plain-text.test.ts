@@ -99,3 +99,10 @@ test('commands begin behind each operator of a plain text, and nowhere else', ()
     names.map((name) => text.indexOf(name)),
   );
 });
+
+test('a text is read also where the machine lets this process wait', async (context) => {
+  let nowMs = 0;
+  context.mock.method(performance, 'now', () => (nowMs += 10_000));
+  const { kind } = await commandStarts('echo a; '.repeat(2_000));
+  assert.equal(kind, 'starts');
+});
