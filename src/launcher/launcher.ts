@@ -19,6 +19,8 @@ import type { OutputReceiver } from './spool-reader.js';
  * 2. One launcher serves one command at a time. Each simultaneous command gets another launcher.
  * 3. Setting up a command takes longer than a short command runs. While commands follow each other closely, AHEAD of
  *    them are parked, each in its own launcher, and the next one is set up while another runs.
+ * 4. After a command that was cancelled, the next one is parked only a second later: a session that ends cancels its
+ *    commands, and would wait for what was set up meanwhile.
  */
 export type Launcher = {
   /** A parked command behind this fence, set up now if necessary. Null if that fails: start the command directly. */
@@ -48,6 +50,8 @@ const SLOTS_MAX = 16;
 const PARK_AFTER_MS = 2;
 /** Commands follow each other closely if the next one is requested within this time, in ms. */
 const CLOSE_MS = 100;
+/** Delay before the next command is parked after one that was cancelled (rule 4). */
+const CANCELLED_MS = 1_000;
 /** Number of parked commands in that case. */
 const AHEAD = 2;
 /** Number of ended commands whose files are kept in any case. */
@@ -147,7 +151,12 @@ class Pool implements Launcher {
         return null;
       }
       const isClose = performance.now() - this.#endedAt < CLOSE_MS;
-      void command.ended.then((end) => this.#ended(slot, enclosure, isClose, end));
+      let isCancelled = false;
+      void command.ended.then((end) => {
+        this.#ended(slot, end);
+        const soonMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
+        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, enclosure);
+      });
       // after the caller has started the command it took
       if (isClose) setImmediate(() => this.#parkAhead(enclosure)).unref();
       const { ended } = command;
@@ -156,7 +165,10 @@ class Pool implements Launcher {
         ended,
         go: (shellCommand, folder, order, to) =>
           command.go({ ...startOf(enclosure, shellCommand, folder), order }, to),
-        cancelled: () => command.cancelled(),
+        cancelled() {
+          isCancelled = true;
+          command.cancelled();
+        },
       };
     } catch {
       return null; // The disk is full or the process limit reached: a direct start reports it.
@@ -209,14 +221,16 @@ class Pool implements Launcher {
     void killed.then(() => this.#dropped.delete(killed));
   }
 
-  #ended(slot: Slot, enclosure: Enclosure, isClose: boolean, { isWhole }: LaunchedEnd): void {
+  #ended(slot: Slot, { isWhole }: LaunchedEnd): void {
     if (slot.command !== null) this.#recent.push(slot.command);
     if (this.#recent.length > RECENT_MAX) this.#isOver(this.#recent.shift());
     slot.command = null;
     if (!isWhole) this.#drop(slot); // its launcher waits for the end of the output
     this.#endedAt = performance.now();
+  }
+
+  #settleIn(delayMs: number, enclosure: Enclosure): void {
     if (this.#settling !== null) clearTimeout(this.#settling);
-    const delayMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
   }
 

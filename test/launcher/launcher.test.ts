@@ -257,3 +257,23 @@ test('launcher: a command that is killed with everything around it counts as kil
   const { how, output } = await running;
   assert.deepEqual([how, output], [{ kind: 'killed' }, 'up\n']);
 });
+
+test('launcher: after a cancelled command the next one is not parked at once, since the session may end', async (t) => {
+  const place = makePlace(t);
+  const taken = await place.launcher.take(place.fence);
+  assert.ok(taken !== null);
+  taken.go(
+    shell('sleep 1000'),
+    '/',
+    { due: null, record: null },
+    to(() => undefined),
+  );
+  taken.cancelled();
+  process.kill(taken.process.pid, 'SIGKILL');
+  await taken.ended;
+  // Longer than the delay after other commands: nothing tells that something does not happen.
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.ok(!existsSync(path.join(place.folder, '2')));
+  const { output } = await place.run('echo next');
+  assert.equal(output, 'next\n');
+});
