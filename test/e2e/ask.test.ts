@@ -11,15 +11,12 @@ import { expectCode, makePlace, readRecords, runPawl, sessionOf } from './pawl.j
 const LINES = 877_194;
 const NEEDLES = [77_777, 500_000, 800_001];
 
-/** 50 MB; three lines of it hold what is asked for. */
-const haystack = (): string => {
-  const lines = Array.from({ length: LINES }, (_, index) => {
-    const number = String(index).padStart(8, '0');
-    const word = NEEDLES.includes(index) ? `needle-${index % 1_000}` : 'straw';
-    return `the quick brown fox jumps over the lazy dog ${number} ${word}`.padEnd(56);
-  });
-  return `${lines.join('\n')}\n`;
-};
+/** 50 MB, made once; three lines of it hold what is asked for. */
+const HAYSTACK = Array.from({ length: LINES }, (_, index) => {
+  const number = String(index).padStart(8, '0');
+  const word = NEEDLES.includes(index) ? `needle-${index % 1_000}` : 'straw';
+  return `the quick brown fox jumps over the lazy dog ${number} ${word}`.padEnd(56).concat('\n');
+}).join('');
 
 /** Programs that really look for it, and sub-models that really read what is found. */
 const searching = (environment: Environment, characters: number): Script => {
@@ -61,8 +58,7 @@ const searching = (environment: Environment, characters: number): Script => {
 for (const environment of ENVIRONMENTS) {
   test(`${environment}: a question about 50 MB is answered, and no model sees more than a little of it`, async (context) => {
     const place = makePlace(context);
-    const text = haystack();
-    const words = prepareAsk(place, searching(environment, text.length), { 'big.txt': text });
+    const words = prepareAsk(place, searching(environment, HAYSTACK.length), { 'big.txt': HAYSTACK });
     const ended = await runAsk(place, words, '--environment', environment, '--json');
     expectCode(ended, 0);
     const records = readRecords(ended.stdout);
@@ -70,7 +66,7 @@ for (const environment of ENVIRONMENTS) {
     assert.ok(result?.type === 'result');
     assert.equal(result.text, 'needle-777, needle-0, needle-1');
     const run = records.find((record) => record.type === 'run');
-    assert.deepEqual([run?.environment, run?.inputs[0]?.characters], [environment, text.length]);
+    assert.deepEqual([run?.environment, run?.inputs[0]?.characters], [environment, HAYSTACK.length]);
     const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
     assert.ok(statSync(journal).size < 50_000, `${statSync(journal).size} bytes`);
     const replayed = await runPawl(place, ['replay', sessionOf(place)]);
