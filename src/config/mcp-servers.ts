@@ -46,6 +46,16 @@ export type HttpServer = Common & {
   readonly kind: 'http';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** How Pawl is known to the authorization server. Absent: it registers itself. */
+  readonly oauth?: OauthClient;
+};
+
+export type OauthClient = {
+  readonly clientId: string;
+  /** A variable of the environment, as `${NAME}`; absent for a client without a secret. */
+  readonly clientSecret?: string;
+  /** Port of the redirect on 127.0.0.1; absent: any free one. */
+  readonly redirectPort?: number;
 };
 
 export type McpServer = StdioServer | HttpServer;
@@ -71,6 +81,26 @@ const SWITCH: Field = {
   form: 'is true or false, without quotes',
 };
 
+const OAUTH_KEYS = ['client_id', 'client_secret', 'redirect_port'];
+const PORT_MAX = 65_535;
+
+/** Null if the value is no such table. */
+const oauthOf = (value: unknown): OauthClient | null => {
+  if (!isTable(value) || Object.keys(value).some((key) => !OAUTH_KEYS.includes(key))) return null;
+  const { client_id: clientId, client_secret: clientSecret, redirect_port: redirectPort } = value;
+  if (!isText(clientId)) return null;
+  const isReference = typeof clientSecret === 'string' && /^\$\{[A-Za-z_]\w*\}$/.test(clientSecret);
+  if (clientSecret !== undefined && !isReference) return null;
+  const isPort =
+    Number.isInteger(redirectPort) && Number(redirectPort) >= 1 && Number(redirectPort) <= PORT_MAX;
+  if (redirectPort !== undefined && !isPort) return null;
+  return {
+    clientId,
+    ...(typeof clientSecret === 'string' ? { clientSecret } : {}),
+    ...(redirectPort === undefined ? {} : { redirectPort: Number(redirectPort) }),
+  };
+};
+
 const fields: Readonly<Record<string, Field>> = {
   command: { fits: isText, form: 'is the program of the server: "npx"' },
   args: { fits: TEXTS, form: 'is a list of texts: ["-y", "some-server"]' },
@@ -83,6 +113,11 @@ const fields: Readonly<Record<string, Field>> = {
   },
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
   headers: { fits: isTextTable, form: 'is a table of texts: { Authorization = "Bearer ${MY_TOKEN}" }' },
+  oauth: {
+    fits: (value) => oauthOf(value) !== null,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    form: 'is a table: { client_id = "…", client_secret = "${MY_SECRET}", redirect_port = 8976 }; a secret is named by its variable',
+  },
   type: {
     fits: (value) => value === 'stdio' || value === 'http' || value === 'streamable-http',
     form: 'is "stdio" or "http"; servers with the old SSE transport are not supported',
@@ -122,7 +157,8 @@ const faultOf = (name: string, raw: ParsedTable): readonly [key: string | null, 
   if (isStdio === isHttp) return [null, 'needs either command or url'];
   const foreign = ['args', 'env', 'cwd'].find((key) => raw[key] !== undefined);
   if (isHttp && foreign !== undefined) return [foreign, 'belongs to a server with a command'];
-  if (isStdio && raw.headers !== undefined) return ['headers', 'belongs to a server with a url'];
+  const ofUrl = ['headers', 'oauth'].find((key) => raw[key] !== undefined);
+  if (isStdio && ofUrl !== undefined) return [ofUrl, 'belongs to a server with a url'];
   return null;
 };
 
@@ -140,7 +176,15 @@ const serverOf = (name: string, raw: ParsedTable): McpServer => {
   const texts = (key: string): Readonly<Record<string, string>> => ({
     ...(raw[key] as Readonly<Record<string, string>> | undefined), // checked by faultOf
   });
-  if (isHttp) return { ...common, kind: 'http', url: String(raw.url), headers: texts('headers') };
+  const oauth = oauthOf(raw.oauth);
+  if (isHttp)
+    return {
+      ...common,
+      kind: 'http',
+      url: String(raw.url),
+      headers: texts('headers'),
+      ...(oauth === null ? {} : { oauth }),
+    };
   return {
     ...common,
     kind: 'stdio',

@@ -1,5 +1,5 @@
 import type { ProcessEnvironment } from '../base/process-environment.js';
-import type { McpServer } from '../config/mcp-servers.js';
+import type { McpServer, OauthClient } from '../config/mcp-servers.js';
 
 /** Replaces `${NAME}` and `${NAME:-default}` in the settings of a server by variables of the environment. */
 
@@ -10,12 +10,20 @@ export type Expanded<T extends McpServer = McpServer> =
 
 const REFERENCE = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
 
+const mapSecret = (oauth: OauthClient, change: (text: string) => string): OauthClient =>
+  oauth.clientSecret === undefined ? oauth : { ...oauth, clientSecret: change(oauth.clientSecret) };
+
 /** The server with each of its texts replaced. */
 const mapTexts = (server: McpServer, change: (text: string) => string): McpServer => {
   const changeAll = (texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, change(text)]));
   return server.kind === 'http'
-    ? { ...server, url: change(server.url), headers: changeAll(server.headers) }
+    ? {
+        ...server,
+        url: change(server.url),
+        headers: changeAll(server.headers),
+        ...(server.oauth === undefined ? {} : { oauth: mapSecret(server.oauth, change) }),
+      }
     : {
         ...server,
         command: change(server.command),

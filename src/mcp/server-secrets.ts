@@ -63,6 +63,7 @@ export const secretsOfServer = (
     return [
       ...headers.flatMap(([name, value]) => named(`headers.${name}`, headerSecrets(name, value))),
       ...named('url', urlSecrets(expanded.url)),
+      ...named('oauth.client_secret', [expanded.oauth?.clientSecret ?? ''].filter(Boolean)),
     ];
   }
   const variables = Object.entries(expanded.env);

@@ -68,6 +68,11 @@ const faulty: readonly (readonly [given: string, text: string, fault: string])[]
     '3 mcp.servers.a.args is a list of texts: ["-y", "some-server"].',
   ],
   [
+    'a secret that is no variable',
+    '[mcp.servers.a]\nurl = "http://a/b"\noauth = { client_id = "x", client_secret = "abc" }',
+    `3 mcp.servers.a.oauth is a table: { client_id = "…", client_secret = "\${MY_SECRET}", redirect_port = 8976 }; a secret is named by its variable.`,
+  ],
+  [
     'a name with a blank',
     '[mcp.servers."a b"]\ncommand = "x"',
     '1 mcp.servers.a b needs a name of at most 32 letters, digits, - and _, without two _ in a row.',

@@ -142,7 +142,10 @@ export const logIn = async (
   dialogue: LoginDialogue,
 ): Promise<LoginResult> => {
   const { stateFolder } = options;
-  const listener = await openRedirectListener(readLogin(stateFolder, server).redirectUrl);
+  const listener = await openRedirectListener(
+    readLogin(stateFolder, server).redirectUrl,
+    server.oauth?.redirectPort ?? null,
+  );
   try {
     const { redirectUrl } = listener;
     const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
@@ -164,7 +167,11 @@ export const logIn = async (
 export const beginLogin = async (server: HttpServer, options: LoginOptions): Promise<LoginResult> => {
   const { stateFolder } = options;
   // Nobody listens there: the user copies the address that the browser is sent to.
-  const redirectUrl = readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback';
+  const port = server.oauth?.redirectPort;
+  const redirectUrl =
+    port === undefined
+      ? (readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback')
+      : `http://127.0.0.1:${port}/callback`;
   const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
   const state = await new ServerLogin(server, options, provider).begin();
   return state === 'accepted' ? { kind: 'unneeded' } : { kind: 'begun', address: addressOf(provider) };

@@ -6,7 +6,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
-import type { HttpServer } from '../../config/mcp-servers.js';
+import type { HttpServer, OauthClient } from '../../config/mcp-servers.js';
 import { NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './login-store.js';
 
 /**
@@ -14,6 +14,7 @@ import { NO_LOGIN, readLogin, type StoredLogin, writeLogin } from './login-store
  *
  * 1. A login always asks the user: tokens from before are not used.
  * 2. The first thing that comes from another issuer than before replaces all that belonged to the old one.
+ * 3. A client that the settings name is sent to the first issuer only: its secret must not follow the server elsewhere.
  */
 export type LoginProvider = OAuthClientProvider & {
   /** The address that the user is to open; null before the package asks for it. */
@@ -48,7 +49,8 @@ class ServerLogin implements LoginProvider {
       redirect_uris: [this.redirectUrl],
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
-      token_endpoint_auth_method: 'none',
+      token_endpoint_auth_method:
+        this.#server.oauth?.clientSecret === undefined ? 'none' : 'client_secret_basic',
       application_type: 'native',
     };
   }
@@ -60,6 +62,12 @@ class ServerLogin implements LoginProvider {
   }
 
   clientInformation(context?: Context): StoredOAuthClientInformation | undefined {
+    const { oauth, name } = this.#server;
+    if (oauth !== undefined && this.stored.issuer !== '' && !this.#isOf(context))
+      throw new Error(
+        `it names another authorization server than before, ${context?.issuer ?? ''}. If that is right: pawl mcp logout ${name}, then log in again`,
+      );
+    if (oauth !== undefined) return { ...settledClient(oauth), ...(context ?? {}) };
     return this.#isOf(context) ? (this.stored.client ?? undefined) : undefined;
   }
 
@@ -124,6 +132,12 @@ class ServerLogin implements LoginProvider {
     await writeLogin(this.#stateFolder, this.#server, this.stored);
   }
 }
+
+/** The client that the settings name. */
+export const settledClient = ({ clientId, clientSecret }: OauthClient): StoredOAuthClientInformation => ({
+  client_id: clientId,
+  ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+});
 
 export type LoginProviderOptions = {
   readonly stateFolder: string;

@@ -41,8 +41,14 @@ const listen = (server: Server, port: number): Promise<boolean> =>
     server.listen(port, '127.0.0.1', () => resolve(true));
   });
 
-/** Listens at the address of an earlier login if that is free, since registrations are bound to it. */
-export const openRedirectListener = async (earlier: string | null): Promise<RedirectListener> => {
+/**
+ * Listens at the address of an earlier login if that is free, since registrations are bound to it. `only`: the one port that
+ * counts, since the user has registered it.
+ */
+export const openRedirectListener = async (
+  earlier: string | null,
+  only: number | null = null,
+): Promise<RedirectListener> => {
   let expected: { readonly state: string; take(found: URLSearchParams): void } | null = null;
   /** The state of the redirect that was taken last: it is taken once. */
   let taken: string | null = null;
@@ -72,7 +78,9 @@ export const openRedirectListener = async (earlier: string | null): Promise<Redi
   };
   const server = createServer(take);
   const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
-  if (!(await listen(server, port)) && !(await listen(server, 0)))
+  if (only !== null && !(await listen(server, only)))
+    throw new Error(`port ${only} on 127.0.0.1, which your settings name for the redirect, is in use`);
+  if (only === null && !(await listen(server, port)) && !(await listen(server, 0)))
     throw new Error('no port on 127.0.0.1 can be used for the redirect of the login');
   const { port: bound } = server.address() as AddressInfo; // it listens on a port
   const redirectUrl = `http://127.0.0.1:${bound}${PATH}`;

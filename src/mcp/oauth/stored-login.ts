@@ -10,6 +10,7 @@ import type { ProcessEnvironment } from '../../base/process-environment.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
 import { attempt } from '../../runtime/attempt.js';
 import { mcpFetch } from '../mcp-fetch.js';
+import { settledClient } from './login-provider.js';
 import { readLogin, type StoredLogin, writeLogin } from './login-store.js';
 
 /**
@@ -74,7 +75,9 @@ class StoredSessionLogin implements SessionLogin {
   async #renew(used: string | undefined): Promise<void> {
     const { name } = this.#server;
     const login = this.#read();
-    const { client, tokens, discovery, issuer } = login;
+    const { tokens, discovery, issuer } = login;
+    const { oauth } = this.#server;
+    const client = oauth === undefined ? login.client : { ...settledClient(oauth), issuer };
     if (tokens === null)
       throw new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
     if (tokens.access_token !== used) return;

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { HttpServer } from '../../../src/config/mcp-servers.js';
 import { type Connection, createConnection } from '../../../src/mcp/connection.js';
+import { expandVariables } from '../../../src/mcp/expand-variables.js';
 import {
   beginLogin,
   finishLogin,
@@ -29,6 +31,8 @@ type Stage = {
   readonly options: LoginOptions;
   connection(): Connection;
 };
+
+const variable = (name: string): string => `\${${name}}`;
 
 const stage = async (t: TestContext): Promise<Stage> => {
   const issuer = await authorizationServer(t);
@@ -239,4 +243,37 @@ test('a redirect is taken once: the same address again is refused with words', a
   const again = await ask();
   assert.equal(again.status, 400);
   assert.match(again.text, /was used already/);
+});
+
+test('a client that the settings name logs in with its secret, renews, and is sent to no other issuer', async (t) => {
+  const free = await openRedirectListener(null);
+  free.close();
+  const secret = 'the-secret-of-the-client';
+  const redirectPort = Number(new URL(free.redirectUrl).port);
+  const issuer = await authorizationServer(t, { id: 'pawl-app', secret, redirect: free.redirectUrl });
+  const server = await guardedServer(t, issuer);
+  const oauth = { clientId: 'pawl-app', clientSecret: variable('OAUTH_SECRET'), redirectPort };
+  const settings: HttpServer = { ...server.settings, oauth };
+  const environment = { OAUTH_SECRET: secret };
+  const { stateFolder, ...rest } = (await stage(t)).options;
+  const options = { ...rest, stateFolder, environment };
+  const expanded = expandVariables(settings, environment);
+  assert.ok(expanded.kind === 'ok' && expanded.server.kind === 'http');
+  assert.deepEqual(await logIn(expanded.server, options, agrees), { kind: 'done' });
+  assert.ok(!issuer.seen.includes('/register'));
+  const connect = (): Connection => {
+    const connection = createConnection(settings, { environment, workspace: '/', stateFolder });
+    atEnd(t, () => connection.close());
+    return connection;
+  };
+  issuer.expire();
+  assert.equal(await act(connect()), 'acted', 'it is renewed with the secret');
+  const files = readdirSync(path.join(stateFolder, 'mcp', 'oauth'));
+  for (const file of files)
+    assert.ok(!readFileSync(path.join(stateFolder, 'mcp', 'oauth', file), 'utf8').includes(secret), file);
+  const next = await authorizationServer(t);
+  server.issuedBy = next;
+  await assert.rejects(logIn(expanded.server, options, agrees), /another authorization server than before/);
+  assert.ok(!next.seen.includes('/token') && !next.seen.includes('/register'), next.seen.join(' '));
+  await assert.rejects(openRedirectListener(null, Number(new URL(next.issuer).port)), /is in use/);
 });

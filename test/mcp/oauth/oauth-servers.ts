@@ -55,7 +55,11 @@ export type AuthorizationServer = {
   refuses: boolean;
 };
 
-export const authorizationServer = async (scope: TestScope): Promise<AuthorizationServer> => {
+/** `registered`: a client with a secret. Then no other can be registered. */
+export const authorizationServer = async (
+  scope: TestScope,
+  registered: { readonly id: string; readonly secret: string; readonly redirect: string } | null = null,
+): Promise<AuthorizationServer> => {
   const codes = new Map<string, Grant>();
   const refreshTokens = new Map<string, { readonly client: string; readonly scope: string }>();
   const issue = (client: string, granted: string): object => {
@@ -74,6 +78,7 @@ export const authorizationServer = async (scope: TestScope): Promise<Authorizati
   const exchange = (form: URLSearchParams): object | string => {
     const client = form.get('client_id') ?? '';
     if (!server.clients.has(client)) return 'invalid_client';
+    if (registered !== null && form.get('client_secret') !== registered.secret) return 'invalid_client';
     if (form.get('grant_type') === 'refresh_token') {
       const known = refreshTokens.get(form.get('refresh_token') ?? '');
       refreshTokens.delete(form.get('refresh_token') ?? '');
@@ -115,13 +120,13 @@ export const authorizationServer = async (scope: TestScope): Promise<Authorizati
         issuer,
         authorization_endpoint: `${issuer}/authorize`,
         token_endpoint: `${issuer}/token`,
-        registration_endpoint: `${issuer}/register`,
+        ...(registered === null ? { registration_endpoint: `${issuer}/register` } : {}),
         response_types_supported: ['code'],
         code_challenge_methods_supported: ['S256'],
-        token_endpoint_auth_methods_supported: ['none'],
+        token_endpoint_auth_methods_supported: [registered === null ? 'none' : 'client_secret_post'],
         authorization_response_iss_parameter_supported: true,
       });
-    if (url.pathname === '/register') {
+    if (url.pathname === '/register' && registered === null) {
       const metadata = JSON.parse(await bodyOf(incoming));
       const id = `client-${server.clients.size + 1}`;
       server.clients.set(id, metadata.redirect_uris);
@@ -135,7 +140,7 @@ export const authorizationServer = async (scope: TestScope): Promise<Authorizati
     issuer,
     seen: [],
     valid: new Map(),
-    clients: new Map(),
+    clients: new Map(registered === null ? [] : [[registered.id, [registered.redirect]]]),
     refuses: false,
     expire: () => server.valid.clear(),
     revoke() {
