@@ -141,9 +141,10 @@ class Sandbox implements CommandSandbox {
   }
 
   /** Level `off`, the user's own decision: the command sees the whole machine, but no secrets in its environment. */
-  #open({ program, words, environment, canBeGuarded = false }: CommandSpec): PreparedCommand {
+  #open({ program, words, environment, record = null, canBeGuarded = false }: CommandSpec): PreparedCommand {
     const { workspace, outlives = false } = this.#options;
-    const start = openStart({ program, words }, bashFor(this.#options), canBeGuarded && !outlives);
+    const mayOutlive = outlives && record !== null; // a resumed session looks for it
+    const start = openStart({ program, words }, bashFor(this.#options), canBeGuarded && !mayOutlive);
     return {
       ...start,
       folder: workspace,

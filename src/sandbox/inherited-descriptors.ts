@@ -55,5 +55,9 @@ export const closingOthers = <P extends string>(
     throw new SandboxRefusal(
       'Pawl was started with open files, and bash, which would close them, is missing. Install bash',
     );
-  return { program: bash, words: ['-c', CLOSING_SCRIPT, String(last), start.program, ...start.words] };
+  // Pipes of Node are sockets, and with a socket as stdin bash takes itself for a remote shell and reads ~/.bashrc.
+  return {
+    program: bash,
+    words: ['--norc', '-c', CLOSING_SCRIPT, String(last), start.program, ...start.words],
+  };
 };

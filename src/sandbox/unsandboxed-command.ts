@@ -5,8 +5,11 @@ import { closingOthers } from './inherited-descriptors.js';
 /** The pipe of the guard, after the standard descriptors. */
 const GUARD_PIPE = 3;
 
-/** `-p`: bash does not run the file in BASH_ENV. Unlike other shells it passes on variables with any name. */
-const GUARDED = ['-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
+/**
+ * `--norc`, `-p`: bash runs neither ~/.bashrc nor the file in BASH_ENV. Unlike other shells it passes on variables with any
+ * name.
+ */
+const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
 
 type Start = { readonly program: string; readonly words: readonly string[] };
 

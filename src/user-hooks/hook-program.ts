@@ -83,12 +83,12 @@ export const runHookProgram = async (
   const start = startOf(hook, place);
   const sandbox = await place.sandbox.of(place.workspace);
   const prepared = await sandbox
-    .prepare({ level: hook.level, environment: { PAWL_HOOK: hook.name }, ...start })
+    .prepare({ level: hook.level, environment: { PAWL_HOOK: hook.name }, canBeGuarded: true, ...start })
     .catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
       throw new HookFault(`it can't be run in the sandbox: ${why}`);
     });
-  const { words, environment, folder, descriptors } = prepared;
+  const { words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
     // bubblewrap, the shell or the program that was found above
     program: prepared.program as ProgramPath,
@@ -96,6 +96,7 @@ export const runHookProgram = async (
     environment,
     folder,
     descriptors,
+    isGuarded,
     title: 'it',
     input,
     leftOpenMs: LEFT_OPEN_MS,

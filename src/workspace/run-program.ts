@@ -1,5 +1,5 @@
 import type { ChildProcessByStdio } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import { Duplex, type Readable, type Writable } from 'node:stream';
 import { atExit } from '../programs/at-exit.js';
 import type { ProgramPath } from '../programs/find-program.js';
 import { startProgram } from '../programs/start-program.js';
@@ -48,6 +48,8 @@ export type ProgramOrder = {
   readonly leftOpenMs?: number;
   /** Open files that the process inherits as descriptors 3, 4, … . */
   readonly descriptors?: readonly number[];
+  /** It has a guard (src/programs/end-with-pawl.ts), which reads one more pipe after `descriptors`. */
+  readonly isGuarded?: boolean;
 };
 
 export type ProgramEnd = {
@@ -60,6 +62,7 @@ export type ProgramEnd = {
 };
 
 const ERRORS_MAX = 4_096;
+const STANDARD_STREAMS = 3;
 
 const endGroup = (pid: number): void => {
   try {
@@ -89,14 +92,36 @@ const endingMessage = (ending: Ending, { title, deadlineMs, bytesMax }: ProgramO
 
 type Child = ChildProcessByStdio<Writable | null, Readable, Readable>;
 
-const start = ({ program, words, folder, environment, input, descriptors = [] }: ProgramOrder): Child =>
+const start = ({
+  program,
+  words,
+  folder,
+  environment,
+  input,
+  descriptors = [],
+  isGuarded,
+}: ProgramOrder): Child =>
   startProgram(program, words, {
     cwd: folder,
     env: environment,
     detached: true,
-    stdio: [input === null ? 'ignore' : 'pipe', 'pipe', 'pipe', ...descriptors],
+    stdio: [
+      input === null ? 'ignore' : 'pipe',
+      'pipe',
+      'pipe',
+      ...descriptors,
+      ...(isGuarded === true ? (['pipe'] as const) : []),
+    ],
     // the overload for 'pipe' | 'ignore' at the first place is not declared; the type above says what it gives
   }) as Child;
+
+/** Lets the guard hold its pipe. It ends with the group of the program. */
+const keepGuard = (child: Child, { descriptors = [], isGuarded }: ProgramOrder): void => {
+  const pipe = isGuarded === true ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
+  if (!(pipe instanceof Duplex)) return;
+  pipe.on('error', () => undefined); // the guard is gone, and its program with it
+  pipe.resume();
+};
 
 /** Collects the output. Calls `full` once if it exceeds the limit. */
 const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
@@ -124,6 +149,7 @@ export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
       return;
     }
     const child = start(order);
+    keepGuard(child, order);
     const { pid } = child;
     const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
     let ending: Ending | null = null;

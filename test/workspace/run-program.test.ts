@@ -4,6 +4,8 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramPath } from '../../src/programs/find-program.js';
+import { systemBash } from '../../src/programs/start-program.js';
+import { openStart } from '../../src/sandbox/unsandboxed-command.js';
 import { ProgramFailure, type ProgramOrder, runProgram } from '../../src/workspace/run-program.js';
 import { makePlace } from './place.js';
 import { assertGone, runs } from './processes.js';
@@ -138,4 +140,21 @@ test('a process: a program that is not there is told by its path', async (t) => 
 test('a process: one that is killed from outside has failed', async (t) => {
   const failure = await failureOf(await programOf(t, 'kill -9 $$'));
   assert.deepEqual([failure.kind, failure.message], ['refused', 'git test was ended by a signal']);
+});
+
+test('a guarded process reads its input, and bash none of its startup files', async (t) => {
+  const order = await programOf(t, 'cat; echo end');
+  await writeFile(path.join(order.folder, '.bashrc'), 'echo startup file; echo startup file >&2\n');
+  const bash = systemBash() ?? assert.fail();
+  const { program, words } = openStart(order, bash, true);
+  const end = await runProgram({
+    ...order,
+    // the system's bash
+    program: program as ProgramPath,
+    words,
+    environment: { ...order.environment, HOME: order.folder, SHLVL: '0' },
+    input: 'in\n',
+    isGuarded: true,
+  });
+  assert.deepEqual([end.output.toString(), end.errors, end.code], ['in\nend\n', '', 0]);
 });

@@ -53,7 +53,7 @@ const prepareRun = async (chosen: ChosenFormatter, world: FormatterRuntime): Pro
   const { sandbox, level, environment } = world;
   try {
     const command = inFolder(folder, program, await formatter.words(target));
-    return await sandbox.prepare({ level, environment, ...command });
+    return await sandbox.prepare({ level, environment, canBeGuarded: true, ...command });
   } catch (error) {
     throw new ProgramFailure('missing', `${formatter.name} can't be run in the sandbox: ${String(error)}`);
   }
@@ -65,7 +65,7 @@ const runFormatter = async (
   world: FormatterRuntime,
 ): Promise<ProgramEnd> => {
   const prepared = await prepareRun(chosen, world);
-  const { words, environment, folder, descriptors } = prepared;
+  const { words, environment, folder, descriptors, isGuarded } = prepared;
   const running = runProgram({
     // bubblewrap, the shell or the formatter, all found by find-program.ts
     program: prepared.program as ProgramPath,
@@ -73,6 +73,7 @@ const runFormatter = async (
     environment,
     folder,
     descriptors,
+    isGuarded,
     title: chosen.formatter.name,
     input: text,
     bytesMax: ROOM_BYTES + 4 * Buffer.byteLength(text),
