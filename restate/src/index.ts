@@ -5,6 +5,7 @@ export {
   type RestateRuntimeOptions,
 } from './client/restate-runtime.js';
 export { register } from './engine/register.js';
+export { type HttpLive, type HttpLiveOptions, httpLive } from './live/http-live.js';
 export { type LiveChannel, localLive } from './live/live-channel.js';
 export type { EquippedSession } from './node/session-worker.js';
 export { type NodeOptions, type PawlNode, startNode } from './node/start-node.js';

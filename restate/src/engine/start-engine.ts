@@ -31,7 +31,7 @@ export const serverProgram = (): string => {
 };
 
 /** Ports that are free now. */
-const freePorts = async (count: number): Promise<readonly number[]> => {
+export const freePorts = async (count: number): Promise<readonly number[]> => {
   const servers = Array.from({ length: count }, () => createServer());
   await Promise.all(servers.map((server) => once(server.listen(0, '127.0.0.1'), 'listening')));
   const ports = servers.map((server) => {

@@ -3,6 +3,7 @@ import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 
 import { json } from '../session/json.js';
 import type { Head } from '../session/session-records.js';
 import { shardOf } from '../session/shards.js';
+import { RETRYING } from './retrying.js';
 
 /** The list of sessions, in shards, so that no one object is told of every change. */
 
@@ -38,7 +39,7 @@ const list = async (ctx: restate.ObjectSharedContext): Promise<readonly SessionI
 
 export const indexObject = restate.object({
   name: 'SessionIndex',
-  options: { journalRetention: 0 },
+  options: { ...RETRYING, journalRetention: 0 },
   handlers: {
     put: restate.handlers.object.exclusive({ enableLazyState: true }, put),
     // The whole shard comes with the call: one answer instead of one for each session.

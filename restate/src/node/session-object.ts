@@ -22,6 +22,7 @@ import type { SessionStates } from '../session/session-states.js';
 import { endedWork } from '../session/work-of-action.js';
 import { runningCallsOf, stoppedBy } from './closing.js';
 import { indexOf } from './index-object.js';
+import { RETRYING } from './retrying.js';
 import { startWork, stopAllWork } from './start-work.js';
 
 /**
@@ -254,6 +255,7 @@ export const sessionObject = (parts: SessionObjectParts) =>
   restate.object({
     name: 'Session',
     options: {
+      ...RETRYING,
       enableLazyState: true,
       journalRetention: 0,
       inactivityTimeout: 600_000,

@@ -14,6 +14,7 @@ import {
 } from 'pawl/engine';
 import { json } from '../session/json.js';
 import type { Arrival, Work } from '../session/session-records.js';
+import { RETRYING } from './retrying.js';
 import type { WorkerWorld } from './session-worker.js';
 import { FORCE, STOP, toolsService } from './start-work.js';
 import type { WorkResult } from './work-run.js';
@@ -35,7 +36,12 @@ export type ServiceParts = { readonly workers: Workers; readonly world: WorkerWo
 
 /** Longer than any work: the engine would end a silent call and start it again. */
 const DAY_MS = 24 * 60 * 60 * 1000;
-const OPTIONS = { inactivityTimeout: DAY_MS, abortTimeout: DAY_MS, journalRetention: 0 } as const;
+const OPTIONS = {
+  ...RETRYING,
+  inactivityTimeout: DAY_MS,
+  abortTimeout: DAY_MS,
+  journalRetention: 0,
+} as const;
 
 const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
   const message = `it could not be begun: ${why}`;

@@ -1,0 +1,19 @@
+import { startCluster } from '../test/cluster/cluster.js';
+import { runCrowd } from '../test/cluster/crowd.js';
+
+/** `npm run torture`: many sessions on three nodes, which are killed all the time, and the engine too. Prints figures. */
+
+const [sessions = 200, kills = 40] = process.argv.slice(2).map(Number);
+const cluster = await startCluster(3, 400);
+try {
+  const figures = await runCrowd(cluster, { sessions, turns: 3, atOnce: 16, kills, engineEvery: 5 });
+  console.log(figures);
+  const pending = await cluster.pending();
+  console.log(`invocations left in the engine: ${pending.length}`);
+  for (const one of pending.slice(0, 10)) console.log(one);
+  const { stuck, commandsTwice, silentCalls, finished } = figures;
+  const faults = stuck.length + commandsTwice.length + silentCalls.length + (sessions - finished);
+  process.exitCode = faults === 0 ? 0 : 1;
+} finally {
+  await cluster.stop();
+}

@@ -1,0 +1,168 @@
+import { timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ShownText } from '../session/session-records.js';
+import {
+  type FindShown,
+  type LiveChannel,
+  type LiveMessage,
+  type SeeLive,
+  Subscribers,
+} from './live-channel.js';
+
+/** The live channel between processes: each node answers by HTTP, and whoever watches a session listens to all nodes. */
+
+export type HttpLiveOptions = {
+  /** The addresses of the other nodes, for example `http://n2:7401`. */
+  readonly peers: readonly string[];
+  /** A secret that all processes share. */
+  readonly token: string;
+  /** Where this node answers. Absent for a process that only watches. */
+  readonly listen?: { readonly host?: string; readonly port: number };
+};
+
+/** A reader that is this far behind is sent away; it comes again and reads what it missed from the engine. */
+const BEHIND_MAX = 4_000_000;
+const ASK_MS = 250;
+const AGAIN_MS = 500;
+
+const isAllowed = ({ headers }: IncomingMessage, token: string): boolean => {
+  const given = Buffer.from(headers.authorization ?? '');
+  const wanted = Buffer.from(`Bearer ${token}`);
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+};
+
+const stream = (response: ServerResponse, subscribers: Subscribers, sessionId: string): void => {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  response.write(':\n\n');
+  const end = subscribers.add(sessionId, (message) => {
+    if (response.writableLength > BEHIND_MAX) response.destroy();
+    else response.write(`data: ${JSON.stringify(message)}\n\n`);
+  });
+  response.on('close', end);
+};
+
+const answerWith = (subscribers: Subscribers, find: FindShown, token: string) => {
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    if (!isAllowed(request, token)) {
+      response.writeHead(401).end('the token is wrong');
+      return;
+    }
+    const [, what, sessionId = '', requestId = ''] = (request.url ?? '').split('/').map(decodeURIComponent);
+    if (what === 'live') stream(response, subscribers, sessionId);
+    else if (what === 'shown') {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(find(sessionId, requestId)));
+    } else response.writeHead(404).end();
+  };
+};
+
+/** The messages of a stream of server-sent events, as they come. */
+async function* messagesIn(body: AsyncIterable<Uint8Array>): AsyncGenerator<LiveMessage> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of body) {
+    text += decoder.decode(chunk, { stream: true });
+    const whole = text.split('\n\n');
+    text = whole.pop() ?? '';
+    for (const one of whole) if (one.startsWith('data: ')) yield JSON.parse(one.slice(6)) as LiveMessage; // written by `stream`
+  }
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    timer.unref();
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+/** Listens to one node until the signal, again after each interruption. What is missed meanwhile is read elsewhere. */
+const listenTo = async (
+  peer: string,
+  sessionId: string,
+  token: string,
+  see: SeeLive,
+  signal: AbortSignal,
+) => {
+  while (!signal.aborted) {
+    try {
+      const url = `${peer}/live/${encodeURIComponent(sessionId)}`;
+      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` }, signal });
+      if (response.ok && response.body !== null)
+        for await (const message of messagesIn(response.body)) see(message);
+    } catch {
+      // the node is gone, or the signal came: the loop decides
+    }
+    await pause(AGAIN_MS, signal);
+  }
+};
+
+const askPeer = async (peer: string, path: string, token: string): Promise<ShownText | null> => {
+  try {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${peer}${path}`, { headers, signal: AbortSignal.timeout(ASK_MS) });
+    return response.ok ? ((await response.json()) as ShownText | null) : null; // written by `answerWith`
+  } catch {
+    return null; // a node that is gone shows nothing any more
+  }
+};
+
+const open = async (server: Server, { host = '127.0.0.1', port }: NonNullable<HttpLiveOptions['listen']>) => {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return (server.address() as AddressInfo).port; // it listens on a port, not on a socket file
+};
+
+export type HttpLive = LiveChannel & {
+  /** 0 without `listen`. */
+  readonly port: number;
+};
+
+export const httpLive = async ({ peers, token, listen }: HttpLiveOptions): Promise<HttpLive> => {
+  const subscribers = new Subscribers();
+  const finders: FindShown[] = [];
+  const find: FindShown = (sessionId, requestId) => {
+    for (const one of finders) {
+      const shown = one(sessionId, requestId);
+      if (shown !== null) return shown;
+    }
+    return null;
+  };
+  const server = createServer(answerWith(subscribers, find, token));
+  const port = listen === undefined ? 0 : await open(server, listen);
+  const closing = new AbortController();
+  return {
+    port,
+    publish: (sessionId, message) => subscribers.tell(sessionId, message),
+    subscribe(sessionId, see) {
+      const ending = new AbortController();
+      const signal = AbortSignal.any([ending.signal, closing.signal]);
+      const end = subscribers.add(sessionId, see);
+      for (const peer of peers) void listenTo(peer, sessionId, token, see, signal);
+      return () => {
+        end();
+        ending.abort();
+      };
+    },
+    async shownText(sessionId, requestId) {
+      const here = find(sessionId, requestId);
+      if (here !== null) return here;
+      const path = `/shown/${encodeURIComponent(sessionId)}/${encodeURIComponent(requestId)}`;
+      const answers = await Promise.all(peers.map((peer) => askPeer(peer, path, token)));
+      return answers.find((answer) => answer !== null) ?? null;
+    },
+    answer: (one) => void finders.push(one),
+    close: () =>
+      new Promise((resolve) => {
+        closing.abort();
+        server.closeAllConnections();
+        if (listen === undefined) resolve();
+        else server.close(() => resolve());
+      }),
+  };
+};

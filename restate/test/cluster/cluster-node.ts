@@ -1,0 +1,123 @@
+import '../../src/polyfill.js';
+import { appendFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileBlobs } from 'pawl/engine';
+import type { Model, ModelPiece, ModelRequest } from '../../../src/ports/model.js';
+import type { Tool } from '../../../src/ports/tool.js';
+import { createFileMemory } from '../../../src/tools/file-memory.js';
+import { createJobs } from '../../../src/tools/jobs.js';
+import { httpLive } from '../../src/live/http-live.js';
+import { startNode } from '../../src/node/start-node.js';
+
+/** A node as a program of its own: its model and its tool take a moment, and write down each time they begin. */
+
+export type ClusterNodeOptions = {
+  readonly name: string;
+  readonly ingressUrl: string;
+  readonly sharedPort: number;
+  readonly ownPort: number;
+  readonly livePort: number;
+  readonly peers: readonly string[];
+  readonly folder: string;
+  /** How long the model and the tool take, at most. */
+  readonly delayMs: number;
+};
+
+export const CLUSTER_TOKEN = 'of the cluster';
+export const CLUSTER_MODEL = 'scripted/cluster';
+
+const options = JSON.parse(process.argv[2] ?? '{}') as ClusterNodeOptions; // given by cluster.ts
+const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+/** The last text of the user in the request: "session 12 turn 2". */
+const lastText = ({ messages }: ModelRequest): string => {
+  const texts = messages.flatMap((message) =>
+    message.role === 'user' ? message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
+  );
+  return texts.findLast((text) => text.startsWith('session ')) ?? '';
+};
+
+const some = (): number => Math.ceil(Math.random() * options.delayMs);
+
+/** Calls the tool once for each text, then answers. A text with "slow" gets a first piece and no end. */
+const model: Model = {
+  id: CLUSTER_MODEL,
+  facts: {
+    windowTokens: 1_000_000,
+    outputTokensMax: 8_192,
+    thinking: 'no',
+    tools: 'yes',
+    prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    source: 'test',
+  },
+  canAbort: 'yes',
+  async *stream(request, signal): AsyncGenerator<ModelPiece> {
+    const text = lastText(request);
+    const last = request.messages.at(-1);
+    const answersTool = JSON.stringify(last ?? '').includes('"result"');
+    appendFileSync(path.join(options.folder, 'model-calls'), `${text} ${answersTool ? 'answer' : 'call'}\n`);
+    yield { type: 'text', text: 'Let me see.' };
+    if (text.includes('slow')) await pause(600_000, null, { signal }).catch(() => undefined); // aborted is what it waits for
+    await pause(some());
+    if (answersTool)
+      yield { type: 'completed', parts: [{ type: 'text', text: 'Done.' }], stopReason: 'end', usage };
+    else {
+      const callId = `call-${text.replaceAll(/\W/g, '-')}`;
+      const rawInput = JSON.stringify({ text });
+      const parts = [{ type: 'call', callId, tool: 'record', rawInput }] as const;
+      yield { type: 'completed', parts, stopReason: 'toolUse', usage };
+    }
+  },
+};
+
+/** A command: it must never run twice. */
+const record: Tool = {
+  name: 'record',
+  description: 'Records a text.',
+  inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+  traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 600_000 },
+  judge: (input, workspace) => ({
+    kind: 'ok',
+    input,
+    facts: { argv: [], paths: [workspace], hosts: [], shape: 'record' },
+  }),
+  run: async ({ text }, { signal }) => {
+    appendFileSync(path.join(options.folder, 'commands'), `${String(text)}\n`);
+    if (String(text).includes('long'))
+      await pause(600_000, null, { signal }).catch(() => undefined); // as above
+    else await pause(some());
+    return { status: signal.aborted ? 'cancelled' : 'ok', text: 'recorded' };
+  },
+};
+
+const { name, ingressUrl, sharedPort, ownPort, livePort, peers, folder } = options;
+const live = await httpLive({ peers, token: CLUSTER_TOKEN, listen: { port: livePort } });
+const node = await startNode({
+  name,
+  ingressUrl,
+  sharedPort,
+  ownPort,
+  live,
+  blobs: fileBlobs(path.join(folder, 'blobs')),
+  equip: async () => ({
+    model: () => model,
+    tools: [record],
+    hooks: null,
+    files: createFileMemory(),
+    jobs: createJobs(),
+    compactionInstructions: () => 'Summarise.',
+  }),
+});
+process.on('message', (asked) => {
+  if (asked === 'figures') {
+    globalThis.gc?.();
+    process.send?.({
+      ...node.inMemory(),
+      rssBytes: process.memoryUsage().rss,
+      heapBytes: process.memoryUsage().heapUsed,
+    });
+  }
+});
+process.on('disconnect', () => process.exit(0)); // whoever started it has gone
+process.send?.('up');
