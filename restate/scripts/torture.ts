@@ -6,7 +6,14 @@ import { runCrowd } from '../test/cluster/crowd.js';
 const [sessions = 200, kills = 40] = process.argv.slice(2).map(Number);
 const cluster = await startCluster(3, 400);
 try {
-  const figures = await runCrowd(cluster, { sessions, turns: 3, atOnce: 16, kills, engineEvery: 5 });
+  const figures = await runCrowd(cluster, {
+    sessions,
+    turns: 3,
+    atOnce: 16,
+    kills,
+    engineEvery: 5,
+    progress: console.log,
+  });
   console.log(figures);
   const pending = await cluster.pending();
   console.log(`invocations left in the engine: ${pending.length}`);

@@ -19,7 +19,7 @@ import type { SessionStore } from '../session/session-store.js';
  */
 
 /** How often the engine is asked for entries of which no word has come. */
-const POLL_MS = 1_000;
+const POLL_MS = 3_000;
 
 export type SeeEntry = (entry: Entry) => void;
 

@@ -81,7 +81,7 @@ export class SessionStates {
   }
 
   async #newFold(sessionId: string): Promise<Fold> {
-    const { header } = await this.#store.session(sessionId);
+    const header = await this.#store.header(sessionId);
     const past = agentMachine.collectPast?.();
     if (past === undefined) throw new Error('the agent collects what its events tell of files');
     const state = agentMachine.initialState(header.settings);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as clients from '@restatedev/restate-sdk-clients';
-import type { Entry, Input, Posted, SessionInfo } from 'pawl/engine';
+import type { Entry, Header, Input, Posted, SessionInfo } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
 import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
 
@@ -8,6 +8,8 @@ import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
 
 /** A call that takes longer is given up: the engine itself would wait for ever for a node that is gone. */
 const TIMEOUT_MS = 30_000;
+/** Each holds settings and rules, some kilobytes. */
+const HEADERS_MAX = 256;
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_600, 3_000, 5_000, 5_000, 5_000];
 
 /** An answer of the engine that is an error; its message says what to do. */
@@ -53,6 +55,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 export class SessionStore {
   readonly #ingress: clients.Ingress;
+  readonly #headers = new Map<string, Header>();
 
   constructor(ingressUrl: string) {
     this.#ingress = clients.connect({ url: ingressUrl });
@@ -79,8 +82,26 @@ export class SessionStore {
     }
   }
 
-  session(sessionId: string): Promise<StoredSession> {
-    return this.call({ service: 'Session', handler: 'session', key: sessionId, parameter: null });
+  async session(sessionId: string): Promise<StoredSession> {
+    const session = await this.call<StoredSession>({
+      service: 'Session',
+      handler: 'session',
+      key: sessionId,
+      parameter: null,
+    });
+    this.#remember(sessionId, session.header);
+    return session;
+  }
+
+  /** A header never changes, so it is asked for once. */
+  async header(sessionId: string): Promise<Header> {
+    return this.#headers.get(sessionId) ?? (await this.session(sessionId)).header;
+  }
+
+  #remember(sessionId: string, header: Header): void {
+    this.#headers.set(sessionId, header);
+    const [oldest] = this.#headers.keys();
+    if (this.#headers.size > HEADERS_MAX && oldest !== undefined) this.#headers.delete(oldest);
   }
 
   /** What the session's own journal has from `from` on, at most one page. */
@@ -90,9 +111,8 @@ export class SessionStore {
 
   /** The entries from `from` to `to`. Those before a fork are read from its parent. */
   async *entries(sessionId: string, from: number, to = Number.POSITIVE_INFINITY): AsyncGenerator<Entry> {
-    const { header } = await this.session(sessionId);
+    const { parent } = await this.header(sessionId);
     let next = from;
-    const { parent } = header;
     if (parent !== null && next <= parent.seq) {
       yield* this.entries(parent.sessionId, next, Math.min(to, parent.seq));
       next = parent.seq + 1;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { agentMachine, type Entry, type Runtime, type Settings } from 'pawl/engine';
+import { agentMachine, type Entry, type Settings } from 'pawl/engine';
 import { attend, entriesOf, storySettings } from '../../../test/contract/play-story.js';
 import type { Cluster } from './cluster.js';
 
@@ -15,6 +15,8 @@ export type CrowdOptions = {
   readonly kills: number;
   /** Each n-th kill is one of the engine. */
   readonly engineEvery: number;
+  /** Told how far it is. */
+  progress?(text: string): void;
 };
 
 export type CrowdFigures = {
@@ -37,7 +39,7 @@ export type CrowdFigures = {
   readonly seconds: number;
 };
 
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 400_000;
 
 const within = async <T>(ms: number, work: Promise<T>, what: string): Promise<T> => {
   const ending = new AbortController();
@@ -52,12 +54,20 @@ const within = async <T>(ms: number, work: Promise<T>, what: string): Promise<T>
   }
 };
 
-/** The state when the session rests; it is asked again and again, since everything may die at any time. */
-const rest = async (runtime: Runtime, id: string): Promise<void> => {
+/** Resolves when the session rests. What its watcher sees may be late, so the state is asked for now and then. */
+const rest = async (session: ReturnType<typeof attend>): Promise<void> => {
   for (;;) {
-    const { state } = await runtime.state(id);
+    const { state } = await session.runtime.state(session.id);
     if (state.name === 'WaitingForUserInput') return;
-    await pause(200);
+    const seen = session.seen.length;
+    const until = performance.now() + 3_000;
+    while (performance.now() < until) {
+      if (
+        session.seen.slice(seen).some((one) => one.seq !== null && one.state.name === 'WaitingForUserInput')
+      )
+        break;
+      await pause(20);
+    }
   }
 };
 
@@ -73,7 +83,7 @@ const playSession = async ({ runtime, folder }: Cluster, number: number, turns: 
   const session = attend(runtime, id);
   for (let turn = 1; turn <= turns; turn++) {
     await session.say(`session ${number} turn ${turn}`);
-    await rest(runtime, id);
+    await rest(session);
   }
   return id;
 };
@@ -84,7 +94,7 @@ type Ended =
 
 const playAll = async (
   cluster: Cluster,
-  { sessions, turns, atOnce }: CrowdOptions,
+  { sessions, turns, atOnce, progress }: CrowdOptions,
 ): Promise<readonly Ended[]> => {
   const ended: Ended[] = [];
   const numbers = Array.from({ length: sessions }, (_, index) => index + 1)[Symbol.iterator]();
@@ -93,8 +103,10 @@ const playAll = async (
       const playing = playSession(cluster, number, turns);
       try {
         ended.push({ number, id: await within(PATIENCE_MS, playing, `session ${number}`) });
+        progress?.(`${ended.length} of ${sessions} sessions have ended`);
       } catch (error) {
         ended.push({ number, why: error instanceof Error ? error.message : String(error) });
+        progress?.(`session ${number}: ${String(error)}`);
       }
     }
   };
@@ -104,22 +116,24 @@ const playAll = async (
 
 const killAll = async (
   { engine, nodes }: Cluster,
-  { kills, engineEvery }: CrowdOptions,
+  { kills, engineEvery, progress }: CrowdOptions,
   signal: AbortSignal,
 ): Promise<{ readonly nodeKills: number; readonly engineKills: number }> => {
   let [nodeKills, engineKills] = [0, 0];
   for (let kill = 1; kill <= kills && !signal.aborted; kill++) {
-    await pause(400 + Math.random() * 1_200);
+    await pause(1_000 + Math.random() * 2_000);
     if (kill % engineEvery === 0) {
       await engine.kill();
       engineKills += 1;
       await engine.restart();
+      progress?.(`kill ${kill}: the engine`);
     } else {
       const node = nodes[Math.floor(Math.random() * nodes.length)];
       await node?.kill();
       nodeKills += 1;
       await pause(Math.random() * 500);
       await node?.start();
+      progress?.(`kill ${kill}: ${node?.name}`);
     }
   }
   return { nodeKills, engineKills };
