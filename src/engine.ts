@@ -9,6 +9,7 @@ export { step } from './agent/machine.js';
 export type { Settings } from './agent/settings.js';
 export type { State } from './agent/state.js';
 export { turnRuns } from './agent/values/turn-running.js';
+export { agentOnEngine, type EngineAgent, type EngineAgentOptions } from './api/agent-on-engine.js';
 export { fileBlobs } from './journal/blobs.js';
 export { summarise, titleFrom } from './journal/read/list-sessions.js';
 export { agentMachine } from './journal/read/replay.js';

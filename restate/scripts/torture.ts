@@ -11,6 +11,7 @@ try {
     turns: 3,
     atOnce: 16,
     kills,
+    everyMs: 4_000,
     engineEvery: 5,
     progress: console.log,
   });

@@ -17,6 +17,7 @@ import { createRedactor, type Redactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';
 import type { SessionHook } from '../user-hooks/session-hooks.js';
 import { createApprovals, type OnApproval, together } from './approvals.js';
+import { prepareSession } from './prepare-session.js';
 import { reportThrough } from './report-error.js';
 import { connect, type Session } from './session.js';
 import { equip } from './session-dependencies.js';
@@ -24,7 +25,6 @@ import { instruct } from './session-instructions.js';
 import { type Fenced, missingText, probeFor } from './session-sandbox-level.js';
 import {
   differences,
-  newSettings,
   refuseUnpriced,
   type SettingsPatch,
   settingsFrom,
@@ -148,18 +148,12 @@ const openAgain = async (
 };
 
 const openNew = async (parts: Parts, workspace: string, session: SessionOptions): Promise<Session> => {
-  const { runtime, models, model, journals, clock, report, redactor, moreInstructions } = parts;
-  const { preset = 'auto', stoppingPolicy, unpriced } = session;
-  const probing = probeFor(session.sandbox, workspace);
-  const deciding = probing.then((fenced) => newSettings(model, workspace, session, fenced));
-  const sandbox = deciding.then((settings) => settings.sandbox ?? 'off');
-  const own = await instruct({ workspace, preset, clock, sandbox }, report);
-  const instructions = moreInstructions === '' ? own : `${own}\n\n${moreInstructions}`;
-  const [settings, fenced] = await Promise.all([deciding, probing]);
-  tellMissing(settings.sandbox, fenced, report);
+  const { runtime, models, journals, report, redactor } = parts;
+  const { stoppingPolicy, unpriced } = session;
+  const { prepared, fenced } = await prepareSession(parts, workspace, session);
+  tellMissing(prepared.settings.sandbox, fenced, report);
   const id = await runtime.create({
-    settings,
-    instructions: redactor.clean(instructions),
+    ...prepared,
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
   const watcher = watcherOf(parts, id, session);

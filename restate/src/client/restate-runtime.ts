@@ -37,6 +37,8 @@ export type RestateRuntime = Runtime & {
   open(sessionId: string): Promise<void>;
   /** From now on the session's tools run on another node, in the folder of the same name there. */
   move(sessionId: string, node: string): Promise<void>;
+  /** The node with the session's workspace, and whether the session is closed. */
+  place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
   /** Lets go of all connections. The sessions go on. */
   disconnect(): Promise<void>;
 };
@@ -155,6 +157,11 @@ class EngineSessions implements RestateRuntime {
       { service: 'Session', handler: 'move', key: sessionId, parameter: { node } },
       true,
     );
+  }
+
+  async place(sessionId: string): ReturnType<RestateRuntime['place']> {
+    const { node, over } = await this.#store.session(sessionId);
+    return { node, isClosed: over };
   }
 
   async disconnect(): Promise<void> {

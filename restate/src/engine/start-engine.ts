@@ -16,16 +16,16 @@ export type Engine = {
   stop(): Promise<void>;
 };
 
-const SERVER = `@restatedev/restate-server-${process.platform}-${process.arch}`;
 const VERSION = '1.7.12';
 
 /** The path of the server's program; throws with the command that installs it. */
-export const serverProgram = (): string => {
+export const serverProgram = (platform = `${process.platform}-${process.arch}`): string => {
+  const name = `@restatedev/restate-server-${platform}`;
   try {
-    return createRequire(import.meta.url).resolve(`${SERVER}/bin/restate-server`);
+    return createRequire(import.meta.url).resolve(`${name}/bin/restate-server`);
   } catch {
     throw new Error(
-      `the engine's server is not installed. Install it in restate/ with: npm install --no-save ${SERVER}@${VERSION}`,
+      `the engine's server is not installed. Install it in restate/ with: npm install --no-save ${name}@${VERSION}`,
     );
   }
 };

@@ -13,6 +13,8 @@ export type CrowdOptions = {
   readonly atOnce: number;
   /** Kills, one after the other while sessions run. */
   readonly kills: number;
+  /** Time between them, at the mean. */
+  readonly everyMs: number;
   /** Each n-th kill is one of the engine. */
   readonly engineEvery: number;
   /** Told how far it is. */
@@ -116,12 +118,12 @@ const playAll = async (
 
 const killAll = async (
   { engine, nodes }: Cluster,
-  { kills, engineEvery, progress }: CrowdOptions,
+  { kills, everyMs, engineEvery, progress }: CrowdOptions,
   signal: AbortSignal,
 ): Promise<{ readonly nodeKills: number; readonly engineKills: number }> => {
   let [nodeKills, engineKills] = [0, 0];
   for (let kill = 1; kill <= kills && !signal.aborted; kill++) {
-    await pause(1_000 + Math.random() * 2_000);
+    await pause(everyMs * (0.5 + Math.random()));
     if (kill % engineEvery === 0) {
       await engine.kill();
       engineKills += 1;

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { attend, entriesOf, storySettings } from '../../test/contract/play-story.js';
+import { event } from '../../test/contract/story.js';
+import { atEnd } from '../../test/temporary-folder.js';
+import { serverProgram } from '../src/engine/start-engine.js';
+import { startCluster } from './cluster/cluster.js';
+import { runCrowd } from './cluster/crowd.js';
+
+/** Nodes and the engine are killed with SIGKILL, at chosen moments and at random ones. */
+
+const cluster = await startCluster(3, 60);
+atEnd({ after: (hook) => after(hook) }, () => cluster.stop());
+const { runtime, folder, nodes, engine } = cluster;
+
+const settings = storySettings(folder, {
+  model: 'scripted/cluster',
+  maxRetries: 50,
+  retrySchedule: { kind: 'list', delaysMs: [50] },
+});
+
+const begin = async () => {
+  const id = await runtime.create({ settings, instructions: 'Be brief.' });
+  const { node } = await runtime.place(id);
+  const home = nodes.find(({ name }) => name === node);
+  assert.ok(home, `${node} is no node of the test`);
+  return { id, home, session: attend(runtime, id) };
+};
+
+/** How often the model or a command began with this text. The file comes with the first of them. */
+const linesWith = (file: string, text: string): number => {
+  const place = path.join(folder, file);
+  if (!existsSync(place)) return 0;
+  const lines = readFileSync(place, 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith(text)).length;
+};
+
+test('a command whose node is killed is reported as lost, and is not run again', async () => {
+  const { id, home, session } = await begin();
+  await session.say('session long');
+  await session.until(event('ToolStarted'));
+  while (linesWith('commands', 'session long') === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await home.kill();
+  await home.start();
+  await session.rest();
+  const entries = await entriesOf(runtime, id);
+  const outcomes = entries.flatMap(({ event: one }) =>
+    one.type === 'ToolCompleted' ? [one.outcome.status] : [],
+  );
+  assert.deepEqual(outcomes, ['lost']);
+  assert.equal(linesWith('commands', 'session long'), 1);
+});
+
+test('a model call whose node is killed is made again under a new id, and the journal says why', async () => {
+  const { id, session } = await begin();
+  await session.say('session slow');
+  await session.until(event('TextDelta'));
+  for (const node of nodes) await node.kill();
+  for (const node of nodes) await node.start();
+  const failed = await session.until(event('LlmFailed'));
+  assert.match(failed.event.type === 'LlmFailed' ? failed.event.error.message : '', /node .* has stopped/);
+  await session.until(({ actions }) => actions.some((one) => one.type === 'SendLlmRequest'));
+  await session.send({ type: 'CancelTurn' });
+  await session.rest();
+  const entries = await entriesOf(runtime, id);
+  const failures = entries.filter(({ event: one }) => one.type === 'LlmFailed').length;
+  assert.ok(linesWith('model-calls', 'session slow') <= failures + 1);
+});
+
+test('what was answered is there after the engine was killed', async () => {
+  const { id, session } = await begin();
+  const { seq } = await session.say('session slow again');
+  await engine.kill();
+  await engine.restart();
+  await session.send({ type: 'CancelTurn' });
+  const entries = await entriesOf(runtime, id);
+  assert.deepEqual(
+    entries.slice(0, seq).map((entry) => entry.event.type),
+    ['UserInput'],
+  );
+});
+
+test('sessions survive random kills: none is lost or stuck, nothing is repeated in silence', async () => {
+  const figures = await runCrowd(cluster, {
+    sessions: 6,
+    turns: 2,
+    atOnce: 6,
+    kills: 4,
+    everyMs: 600,
+    engineEvery: 4,
+  });
+  assert.deepEqual(
+    [figures.finished, figures.stuck, figures.commandsTwice, figures.silentCalls],
+    [6, [], [], []],
+    JSON.stringify(figures),
+  );
+});
+
+test('without the server of the engine its tests fail with the command that installs it', () => {
+  assert.throws(
+    () => serverProgram('plan9-mips'),
+    /npm install --no-save @restatedev\/restate-server-plan9-mips/,
+  );
+});

@@ -1,0 +1,71 @@
+import { realpath } from 'node:fs/promises';
+import type { Settings } from '../agent/settings.js';
+import type { NewSession } from '../ports/runtime.js';
+import { checkModel, checkTool } from '../runtime/check-input.js';
+import { systemClock } from '../runtime/clock.js';
+import type { SessionDependencies } from '../runtime/dependencies.js';
+import { createModels } from '../runtime/model/connected-models.js';
+import { createRedactor } from '../secrets/redactor.js';
+import { secretsOf } from '../secrets/secret-variables.js';
+import type { AgentOptions, SessionOptions } from './create-agent.js';
+import { prepareSession } from './prepare-session.js';
+import { reportThrough } from './report-error.js';
+import { equip } from './session-dependencies.js';
+import { missingText } from './session-sandbox-level.js';
+
+/** The agent for sessions that an engine keeps. Hooks of the user and tasks don't run there yet. */
+
+export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'hooks' | 'tasks'>;
+
+export type EngineAgent = {
+  /** The settings and instructions of a new session. Call it where the workspace is: it reads its files. */
+  prepare(
+    session: Pick<SessionOptions, 'workspace' | 'preset' | 'sandbox' | 'hosts' | 'settings'>,
+  ): Promise<NewSession>;
+  /** What a session works with on this node. */
+  equip(session: {
+    readonly settings: Settings;
+    readonly sessionId: string;
+    readonly startedBy?: unknown;
+  }): Promise<SessionDependencies>;
+};
+
+/** The same model, tools, hooks after tools and sandbox as `createAgent` gives to sessions in this process. */
+export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
+  const {
+    model,
+    clock = systemClock,
+    tools,
+    moreTools = [],
+    moreInstructions = '',
+    passEnvironment = [],
+  } = options;
+  checkModel(model);
+  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
+  const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
+  const models = createModels(model, options.connect);
+  const redactor = createRedactor(secretsOf(process.env, options.secrets ?? {}));
+  return {
+    async prepare(session) {
+      const workspace = await realpath(session.workspace);
+      const parts = { model, clock, redactor, moreInstructions, report };
+      const { prepared, fenced } = await prepareSession(parts, workspace, session);
+      const text = missingText(prepared.settings.sandbox, fenced);
+      if (text !== null) report(new Error(text));
+      return prepared;
+    },
+    async equip({ settings: { workspace, model: modelId }, sessionId, startedBy }) {
+      if (modelId !== model.id) await models.connect(modelId);
+      return equip(models, {
+        tools,
+        moreTools,
+        passEnvironment,
+        redactor,
+        sessionId,
+        workspace,
+        hooks: [],
+        startedBy: startedBy === undefined ? 'user' : 'task',
+      });
+    },
+  };
+};
