@@ -1,3 +1,4 @@
+import { hasProjectFile } from '../config/load.js';
 import { isBare, paint } from '../terminal/print.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeWindow } from '../terminal/write.js';
@@ -48,7 +49,7 @@ const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, c
 /** Asks about what the project's files want to run, before the session opens. Other sessions of this terminal don't ask. */
 const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags): Promise<void> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
-  if (mcpJsonFiles(workspace).length === 0) return;
+  if (mcpJsonFiles(workspace).length === 0 && !hasProjectFile(workspace)) return;
   const { askAtStart } = await import('./trust/ask-at-start.js');
   await askAtStart(screen, plain, workspace);
   screen.area.draw(STARTING);

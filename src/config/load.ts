@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -53,6 +54,10 @@ const projectFiles = (workspace: string): readonly string[] =>
     .map((folder) => path.join(folder, 'config.toml'))
     .filter((file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace))
     .reverse();
+
+/** Whether the project has a file of its own, which may hold hooks. */
+export const hasProjectFile = (workspace: string): boolean =>
+  projectFiles(workspace).some((file) => existsSync(file));
 
 type Content =
   | { readonly kind: 'text'; readonly text: string }

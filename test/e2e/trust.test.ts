@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import { expectCode, makeServed, type Place, runPawl, until } from './pawl.js';
 import { openTerminal } from './pty.js';
 
 /** A server that a project names in .mcp.json, in the real program. */
@@ -58,4 +58,24 @@ test('without a terminal a server of the project runs only after pawl trust allo
   expectCode(third, 0);
   assert.match(third.stderr, /not run, since you have not allowed it: MCP server mine/);
   assert.equal(readFileSync(started, 'utf8'), 'x');
+});
+
+test('in a terminal a hook of the project runs only after a question, also where no server is named', async (context) => {
+  const place = await makeServed(context, []);
+  const ran = path.join(place.workspace, 'ran');
+  mkdirSync(path.join(place.workspace, '.pawl'));
+  writeFileSync(
+    path.join(place.workspace, '.pawl', 'config.toml'),
+    `[hook.mark]\non = "session-start"\ncommand = ["/usr/bin/touch", ${JSON.stringify(ran)}]\n`,
+  );
+  const window = openTerminal(context, place);
+  await window.sees('This project wants to run: hook mark');
+  await window.sees(/\by allow/);
+  assert.equal(existsSync(ran), false);
+  window.press('y');
+  await window.sees('hook mark: allowed');
+  await window.sees('/help');
+  await until('the hook has run', () => existsSync(ran));
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
 });
