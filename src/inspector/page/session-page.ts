@@ -75,6 +75,7 @@ export class SessionPage {
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
+  readonly #scrolled = new Map<PanelName, number>();
   readonly #help = keyHelp();
   readonly #state = make('span', { class: 'chip' });
   readonly #facts = make('span', { class: 'facts' });
@@ -179,8 +180,7 @@ export class SessionPage {
     const machine = this.#panels.machine.element;
     if (wide && machine.parentElement !== this.#side) this.#side.replaceChildren(machine);
     const shown = this.#panels[name].element;
-    if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1)
-      this.#body.replaceChildren(shown);
+    if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1) this.#open(name, shown);
     this.#body.setAttribute('aria-labelledby', `tab-${name}`);
     for (const [tabName, tab] of this.#tabs) {
       tab.hidden = wide && tabName === 'machine';
@@ -194,6 +194,13 @@ export class SessionPage {
     if (wide) this.#panels.machine.render();
     this.#panels[name].render();
     this.#timeline.render();
+  }
+
+  /** Puts a panel into the page, scrolled to where its reader left it. */
+  #open(name: PanelName, shown: HTMLElement): void {
+    if (this.#shownPanel !== null) this.#scrolled.set(this.#shownPanel, this.#body.scrollTop);
+    this.#body.replaceChildren(shown);
+    this.#body.scrollTop = this.#scrolled.get(name) ?? 0;
   }
 
   #renderConnection(): void {
