@@ -21,20 +21,20 @@ const reachable = `[...document.querySelectorAll('.body :is(${FOCUSABLE})')]
 const named = `(one) => one.tagName + ' ' + (one.ariaLabel ?? one.textContent).slice(0, 40)`;
 
 /** Goes with Tab from the tab of the open panel until the timeline, and gives the elements of the panel on the way. */
-const walkPanel = async ({ page }: Watched, panel: string): Promise<readonly string[]> => {
+const walkPanel = async ({ page }: Watched, panel: string): Promise<unknown> => {
   await page.locator(`#tab-${panel}`).focus();
-  const walked: string[] = [];
-  for (let steps = 0; steps < 200; steps++) {
-    await page.keyboard.press('Tab');
-    const focused = await page.evaluate(`(() => {
-      const one = document.activeElement;
-      if (one.closest('.timeline') !== null || one === document.body) return null;
-      return one.matches('.body') ? '' : (${named})(one);
-    })()`);
-    if (focused === null) return walked;
-    if (typeof focused === 'string' && focused !== '') walked.push(focused);
-  }
-  throw new Error(`Tab never leaves ${panel}`);
+  const count = await page.evaluate<number>(`(() => {
+    if (window.walked === undefined) document.addEventListener('focusin', ({ target }) => window.walked.push(target));
+    window.walked = [];
+    return ${reachable}.length;
+  })()`);
+  for (let steps = 0; steps < count + 2; steps++) await page.keyboard.press('Tab');
+  return page.evaluate(`(() => {
+    const [body, ...walked] = window.walked;
+    const last = walked.pop();
+    if (!body.matches('.body') || last.closest('.timeline') === null) return [body, last].map(${named});
+    return walked.map(${named});
+  })()`);
 };
 
 export const checkTrial = (inspected: () => Inspected): void => {
@@ -73,6 +73,15 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const watched = await inspected().open('story', 36);
     const { page } = watched;
     await page.setViewportSize({ width: 420, height: 600 });
+    await page.keyboard.press('7');
+    await page.locator('section.time').waitFor();
+    await page.evaluate(`document.querySelector('.body').scrollTop = 300`);
+    await page.keyboard.press('6');
+    await page.locator('section.request').waitFor();
+    assert.equal(await page.evaluate(`document.querySelector('.body').scrollTop`), 0, 'it begins at its top');
+    await page.keyboard.press('7');
+    await page.locator('section.time').waitFor();
+    assert.equal(await page.evaluate(`document.querySelector('.body').scrollTop`), 300, 'where it was left');
     for (const [index, panel] of PANELS.entries()) {
       await page.locator('body').press(String(index + 1));
       await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);
