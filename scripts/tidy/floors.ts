@@ -46,6 +46,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   'user-hooks': 5.3,
   'mcp-server': 8.7,
   inspector: 7,
+  serve: 7,
   restate: 7,
   'machine.ts': 8,
   'index.ts': 8,

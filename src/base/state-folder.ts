@@ -19,3 +19,7 @@ export const stateFolder = (environment: ProcessEnvironment): string =>
 /** Folder of the user's configuration: `$XDG_CONFIG_HOME/pawl`, otherwise `~/.config/pawl`. */
 export const configFolder = (environment: ProcessEnvironment): string =>
   folderOf(environment, 'XDG_CONFIG_HOME', ['.config']);
+
+/** Folder of data that users may look into, such as worktrees: `$XDG_DATA_HOME/pawl`, otherwise `~/.local/share/pawl`. */
+export const dataFolder = (environment: ProcessEnvironment): string =>
+  folderOf(environment, 'XDG_DATA_HOME', ['.local', 'share']);

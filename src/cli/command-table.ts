@@ -8,6 +8,7 @@ import { exitCodes } from './exit-codes.js';
 import { withAdvice } from './flag-advice.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
+import { addServe } from './serve/serve-flags.js';
 import { addReaders, type End } from './sessions/reading-commands.js';
 import { addSurroundings } from './settings/setup-commands.js';
 
@@ -163,6 +164,7 @@ export const buildProgram = (end: End): Command => {
       end(program.opts<{ version?: true }>().version ? await printVersion() : await runRoot(program, words));
     });
   addRunners(program, end);
+  addServe(program, end);
   addReaders(program, end);
   addSurroundings(program, end);
   for (const command of program.commands) command.copyInheritedSettings(program);

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Preset } from '../../agent/policy/preset-rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
-import { openSession, type Session } from '../../api/create-agent.js';
+import { type AgentOptions, createAgent, type Session, type SessionOptions } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
@@ -9,6 +9,7 @@ import type { JournalStep } from '../../journal/read/steps.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
+import type { LocalRuntime } from '../../runtime/local-runtime.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
 import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
@@ -51,6 +52,8 @@ import { findSession, lastSession, recordedSettings } from './stored-sessions.js
 
 export type Opened = {
   readonly session: Session;
+  /** The runtime that has only this session open. */
+  readonly runtime: LocalRuntime;
   readonly settings: Settings;
   /** Path of the journal. */
   readonly journal: string;
@@ -197,7 +200,7 @@ const openHeld = async (
   );
   const prompts = await openAllPrompts({ workspace, flags, isResumed: resume !== null, warn }, tools.servers);
   const spans = await watchWithSpans(watcher, flags, warn);
-  const session = await openSession({
+  const options = {
     model,
     connect: connectOthers(model, flags, process.cwd(), warn),
     ...tools.options,
@@ -207,7 +210,7 @@ const openHeld = async (
     passEnvironment: flags.passEnv?.split(',') ?? [],
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),
     workspace,
-    report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
+    report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings,
     // The user accepted that calls of unknown price count as nothing.
     unpriced: flags.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
@@ -215,7 +218,9 @@ const openHeld = async (
     ...(sandbox === null ? {} : { sandbox }),
     ...spans.watcher,
     ...(resume === null ? {} : { resume }),
-  });
+  } satisfies AgentOptions & SessionOptions;
+  const agent = createAgent(options);
+  const session = await agent.open(options);
   tools.attend(session);
   spans.attend(session);
   stopGrowing();
@@ -223,6 +228,7 @@ const openHeld = async (
   const journal = journalPath(stateFolder, session.id);
   return {
     session,
+    runtime: agent.runtime,
     settings: state.session.settings,
     journal,
     prompts,

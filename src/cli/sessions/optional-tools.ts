@@ -69,7 +69,7 @@ const openServers = async (
 
 /** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */
 const connectSoon = (servers: SessionServers, session: Session, place: Place): void => {
-  if (place !== 'headless') return void setImmediate(() => servers.connect());
+  if (place === 'terminal' || place === 'editor') return void setImmediate(() => servers.connect());
   const unwatch = session.watch(({ actions }) => {
     if (!actions.some(({ type }) => type === 'SendLlmRequest')) return;
     unwatch();

@@ -3,8 +3,12 @@ import { defaultSettings, type Limits, type Settings } from '../../agent/setting
 import { isBare } from '../../terminal/print.js';
 import type { RunFlags } from '../flags.js';
 
-/** Where the user of a session is: at a terminal, in an editor, or nowhere. */
-export type Place = 'terminal' | 'editor' | 'headless';
+/**
+ * Where the user of a session is: at a terminal, in an editor, at a program that a node serves (`pawl serve`), or nowhere.
+ */
+export type Place = 'terminal' | 'editor' | 'node' | 'headless';
+
+const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
 /**
  * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends it. The thresholds are
@@ -14,15 +18,17 @@ const headlessLimits: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sa
 
 export const defaultLimits = (place: Place): Limits => ({
   ...defaultSettings.limits,
-  ...(place === 'headless' ? headlessLimits : {}),
+  ...(isWatched(place) ? {} : headlessLimits),
 });
 
 /** The preset of a new session. */
-export const defaultPreset = (place: Place): Preset => (place === 'headless' ? 'auto' : 'careful');
+export const defaultPreset = (place: Place): Preset => (isWatched(place) ? 'careful' : 'auto');
 
-/** Whether a user can be asked there; `chosen` is the user's wish for a place without one. */
-export const onAskAt = (place: Place, chosen: 'stop' | 'deny' | null): Settings['onAsk'] =>
-  place === 'headless' ? (chosen ?? 'stop') : 'ask';
+/** Whether a user can be asked there; `chosen` is the wish for a place that nobody watches. */
+export const onAskAt = (place: Place, chosen: 'stop' | 'deny' | null): Settings['onAsk'] => {
+  if (isWatched(place)) return 'ask';
+  return chosen ?? (place === 'node' ? 'ask' : 'stop');
+};
 
 /** Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it is held. */
 export const queueOnCancelAt = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>

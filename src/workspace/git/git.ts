@@ -28,8 +28,8 @@ import { makeScratch } from './scratch-folder.js';
  * 2. Only `rev-parse` and `config --list` see the repository's own configuration, and neither runs a program that it
  *    names. All other commands see the repository through a folder of links with our own configuration, a copy of the
  *    settings that say how files are stored. So names of filters, includes and later changes of the configuration have
- *    no effect. The exception is `moveRef`, which must write to the real folder: it could only run hooks, and those are
- *    turned off.
+ *    no effect. The exceptions are `moveRef` and `changeWorktrees`, which must write to the real folder: they could only
+ *    run hooks, and those are turned off.
  * 3. Configuration is never written. Submodules are ignored.
  * 4. Without a `.git` in or above the workspace, or below another user's, no process is started.
  * 5. A git folder outside the working tree is used only if it names the working tree in return (own-repository.ts).
@@ -52,6 +52,8 @@ export type GitOptions = {
   readonly indexFile?: string;
   readonly bytesMax?: number;
   readonly atMax?: ProgramOrder['atMax'];
+  /** Default: 10 s. */
+  readonly deadlineMs?: number;
 };
 
 export type Repository = {
@@ -71,9 +73,13 @@ export type Repository = {
   readonly shared: string;
   /** Moves a ref. It is never stopped once begun, since it would leave its locks behind. */
   moveRef(move: RefMove, watcher: RefWatcher): Promise<RefOutcome>;
+  /** Runs `git worktree` with these words. It must check nothing out. Rejects if the exit code is not 0. */
+  changeWorktrees(words: readonly string[]): Promise<void>;
 };
 
 const CALL_DEADLINE_MS = 10_000;
+/** Removing a worktree may remove many files. */
+const WORKTREE_DEADLINE_MS = 120_000;
 const BYTES_MAX = 16 * 1024 * 1024;
 
 /** Links to the folder that worktrees share, without configuration and hooks. */
@@ -116,7 +122,7 @@ const starter = (place: GitPlace): Start => {
       input: options.input ?? null,
       bytesMax: options.bytesMax ?? BYTES_MAX,
       atMax: options.atMax ?? 'fail',
-      deadlineMs: CALL_DEADLINE_MS,
+      deadlineMs: options.deadlineMs ?? CALL_DEADLINE_MS,
       signal: place.signal,
     });
   };
@@ -137,6 +143,15 @@ const refMover =
       environment: withoutUndefined({ ...clean, ...own }),
     };
     return moveRef(order, move, watcher);
+  };
+
+/** Rule 2: sees the real folder. */
+const worktreeChanger =
+  (start: Start, { location }: LocatedRepository): Repository['changeWorktrees'] =>
+  async (words) => {
+    const own = { GIT_DIR: location.gitFolder, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
+    const end = await start([...HARDENING, 'worktree', ...words], { deadlineMs: WORKTREE_DEADLINE_MS }, own);
+    if (end.code !== 0) throw refusal(['worktree', ...words], end);
   };
 
 const withoutUndefined = (variables: ProcessEnvironment): Record<string, string> =>
@@ -220,6 +235,7 @@ const openIn = (place: GitPlace, start: Start, located: LocatedRepository, scrat
       return end.output.toString('utf8');
     },
     moveRef: refMover(place, located),
+    changeWorktrees: worktreeChanger(start, located),
   };
 };
 

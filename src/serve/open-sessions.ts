@@ -1,0 +1,81 @@
+import { turnRuns } from '../agent/values/turn-running.js';
+import type { Stepped } from '../ports/session.js';
+import type { NodeMetrics } from './metrics.js';
+import type { NodeRuntime } from './node-runtime.js';
+import { SessionFeed } from './streams/session-feed.js';
+
+/** The sessions that are open on this node, each with its feed. */
+export class OpenSessions {
+  readonly #runtime: NodeRuntime;
+  readonly #metrics: NodeMetrics;
+  readonly #report: (fault: Error) => void;
+  readonly #feeds = new Map<string, SessionFeed>();
+  /** The last work on each session that changes whether it is open. */
+  readonly #work = new Map<string, Promise<unknown>>();
+
+  constructor(runtime: NodeRuntime, metrics: NodeMetrics, report: (fault: Error) => void) {
+    this.#runtime = runtime;
+    this.#metrics = metrics;
+    this.#report = report;
+  }
+
+  feed(sessionId: string): SessionFeed | null {
+    return this.#feeds.get(sessionId) ?? null;
+  }
+
+  ids(): readonly string[] {
+    return [...this.#feeds.keys()];
+  }
+
+  get count(): { readonly open: number; readonly busy: number } {
+    const feeds = [...this.#feeds.values()];
+    return { open: feeds.length, busy: feeds.filter(({ isBusy }) => isBusy).length };
+  }
+
+  /** Runs `work` after all earlier work on this session. */
+  async inOrder<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#work.get(sessionId) ?? Promise.resolve();
+    const now = before.then(work, work);
+    this.#work.set(sessionId, now);
+    try {
+      return await now;
+    } finally {
+      if (this.#work.get(sessionId) === now) this.#work.delete(sessionId);
+    }
+  }
+
+  /** Follows a session that has just been created or opened. */
+  async attend(sessionId: string): Promise<SessionFeed> {
+    const known = this.#feeds.get(sessionId);
+    if (known !== undefined) return known;
+    const { seq, state } = await this.#runtime.state(sessionId);
+    let wasRunning = turnRuns(state);
+    const see = (stepped: Stepped): void => {
+      this.#metrics.stepped(stepped, wasRunning);
+      wasRunning = turnRuns(stepped.state);
+    };
+    const feed = new SessionFeed(this.#runtime, sessionId, { seq, state }, see);
+    this.#feeds.set(sessionId, feed);
+    void feed.ended.then((fault) => {
+      if (this.#feeds.get(sessionId) === feed) this.#feeds.delete(sessionId);
+      if (fault !== null) this.#report(new Error(`session ${sessionId} was stopped: ${fault.message}`));
+    });
+    return feed;
+  }
+
+  /** Opens a stored session and follows it. Call it in order. */
+  async open(sessionId: string): Promise<SessionFeed> {
+    const known = this.#feeds.get(sessionId);
+    if (known !== undefined) return known;
+    await this.#runtime.open(sessionId);
+    return this.attend(sessionId);
+  }
+
+  /** Closes the session if it is open, and resolves when its work has stopped. Call it in order. */
+  async close(sessionId: string): Promise<void> {
+    const feed = this.#feeds.get(sessionId);
+    if (feed === undefined) return;
+    await this.#runtime.close(sessionId);
+    await feed.ended;
+  }
+}

@@ -1,0 +1,39 @@
+import path from 'node:path';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { agentMachine } from '../../src/journal/read/replay.js';
+import { systemClock } from '../../src/runtime/clock.js';
+import { createRuntime } from '../../src/runtime/local-runtime.js';
+import { newSessionId } from '../../src/runtime/new-session-id.js';
+import { alwaysOpen } from '../../src/serve/node-runtime.js';
+import { createFileMemory } from '../../src/tools/file-memory.js';
+import { createJobs } from '../../src/tools/jobs.js';
+import type { MakeNodeRuntime } from './node-under-test.js';
+
+/** The runtime inside one process, with journals on disk, as the runtime of a node. */
+
+export const makeLocalNode: MakeNodeRuntime = async ({ model, tools, hooks, settingsFor }, folder) => {
+  const runtime = createRuntime({
+    journals: fileJournals({ folder: path.join(folder, 'journals') }),
+    clock: systemClock,
+    machine: agentMachine.fingerprint,
+    equip: async () => ({
+      model: () => model,
+      tools,
+      files: createFileMemory(),
+      jobs: createJobs(),
+      compactionInstructions: () => 'Summarise.',
+      hooks,
+    }),
+    newSessionId: () => newSessionId(systemClock),
+    random: Math.random,
+    report: () => undefined,
+  });
+  const node = alwaysOpen(runtime, async ({ workspace }) => ({
+    settings: settingsFor(workspace),
+    instructions: 'Be brief.',
+  }));
+  return {
+    runtime: { ...node, endsWithNode: true, open: async (sessionId) => void (await runtime.open(sessionId)) },
+    stop: async () => undefined, // the node has closed its sessions
+  };
+};
