@@ -8,7 +8,7 @@ import { exitCodes } from './exit-codes.js';
 import { withAdvice } from './flag-advice.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
-import { addServe } from './serve/serve-flags.js';
+import { addServe } from './serve/add-serve.js';
 import { addReaders, type End } from './sessions/reading-commands.js';
 import { addSurroundings } from './settings/setup-commands.js';
 

@@ -12,7 +12,7 @@ import type { StreamSource } from './streams/event-stream.js';
 import { approvalsIn } from './streams/pending-approvals.js';
 import { collectPastWork, lostFiles, moveNotice } from './workspaces/lost-files.js';
 import type { NodeWorkspaces, ReleasedWorkspace } from './workspaces/node-workspaces.js';
-import type { NodeWorkspace, SessionRecord, SessionRecords } from './workspaces/session-records.js';
+import type { NodeSessionRecord, NodeWorkspace, SessionRecords } from './workspaces/session-records.js';
 
 /**
  * What the keys of a node do with its sessions.
@@ -35,11 +35,16 @@ const noSession = (): ApiFault =>
   new ApiFault('notFound', 'There is no such session. GET /v1/sessions lists yours.');
 
 const listed = ({ sessionId, createdAt, changedAt, parent, model, title }: SessionInfo): object => ({
-  ...{ sessionId, createdAt, changedAt, parent, model, title },
+  sessionId,
+  createdAt,
+  changedAt,
+  parent,
+  model,
+  title,
 });
 
 /** Rule 4. */
-const orderOf = ({ sessionId, workspace }: SessionRecord): string =>
+const orderOf = ({ sessionId, workspace }: NodeSessionRecord): string =>
   workspace.kind === 'worktree' ? workspace.path : sessionId;
 
 export class ServedSessions {
@@ -89,12 +94,21 @@ export class ServedSessions {
     const feed = open.feed(sessionId);
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
     return {
-      ...{ sessionId, isOpen, seq, state: state.name, reason },
-      ...{ message: reason === null ? '' : reasonText(reason), busy: feed?.isBusy ?? false },
+      sessionId,
+      isOpen,
+      seq,
+      state: state.name,
+      reason,
+      message: reason === null ? '' : reasonText(reason),
+      busy: feed?.isBusy ?? false,
       approvals: feed?.status.approvals ?? approvalsIn(state, new Map()),
       workspace: { ...workspace, isPresent: await this.#isUsable(workspace) },
-      ...{ notice, model: settings.model, preset: settings.preset ?? null, usage },
-      ...{ createdAt: header.createdAt, parent: header.parent },
+      notice,
+      model: settings.model,
+      preset: settings.preset ?? null,
+      usage,
+      createdAt: header.createdAt,
+      parent: header.parent,
     };
   }
 
@@ -186,7 +200,7 @@ export class ServedSessions {
   }
 
   /** Rule 1. */
-  #owned(key: ServeKey, sessionId: string): SessionRecord {
+  #owned(key: ServeKey, sessionId: string): NodeSessionRecord {
     const record = this.#parts.records.get(sessionId);
     if (record?.key !== key.name) throw noSession();
     return record;
@@ -198,7 +212,7 @@ export class ServedSessions {
   }
 
   /** Makes sure that the workspace is there and the session open. */
-  async #makeReady(key: ServeKey, record: SessionRecord): Promise<void> {
+  async #makeReady(key: ServeKey, record: NodeSessionRecord): Promise<void> {
     const { records, workspaces, open, use } = this.#parts;
     const { sessionId } = record;
     const work = (): Promise<void> =>

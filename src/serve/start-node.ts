@@ -3,7 +3,7 @@ import { ApiFault } from './http/api-fault.js';
 import { KeyUse } from './http/key-use.js';
 import type { ServeKey } from './http/keys.js';
 import { openNodeServer } from './http/node-server.js';
-import type { Exchange } from './http/routes.js';
+import type { ApiExchange } from './http/routes.js';
 import { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 import { OpenSessions } from './open-sessions.js';
@@ -48,7 +48,7 @@ const RETRY_AFTER_SECONDS = 5;
 /** Requests that are being answered have this long when all sessions are closed. */
 const LAST_ANSWERS_MS = 2_000;
 
-const seqOf = ({ incoming }: Exchange): number => {
+const seqOf = ({ incoming }: ApiExchange): number => {
   const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
   const given = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
   const seq = /^\d{1,15}$/.test(String(given)) ? Number(given) : Number.NaN;
@@ -78,7 +78,12 @@ class Node {
   async start(): Promise<ServingNode> {
     const { host, port, names, keys, report } = this.#options;
     const server = await openNodeServer({
-      ...{ host, port, names, keys, report, use: this.#use },
+      host,
+      port,
+      names,
+      keys,
+      report,
+      use: this.#use,
       isDraining: () => this.#isDraining,
       ended: (...request) => this.#metrics.requestEnded(...request),
       routes: {
@@ -87,7 +92,9 @@ class Node {
         stream: (exchange) => this.#stream(exchange),
         metrics: () =>
           this.#metrics.text({
-            ...{ sessions: this.#open.count, streams: this.#streams.size, requests: server.active() },
+            sessions: this.#open.count,
+            streams: this.#streams.size,
+            requests: server.active(),
             bufferedBytes: [...this.#streams].reduce((sum, stream) => sum + stream.bufferedBytes, 0),
             residentBytes: process.memoryUsage.rss(),
           }),
@@ -111,7 +118,7 @@ class Node {
     throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
   }
 
-  async #stream(exchange: Exchange): Promise<void> {
+  async #stream(exchange: ApiExchange): Promise<void> {
     const { key, sessionId, outgoing } = exchange;
     const after = seqOf(exchange);
     const source = await this.#sessions.source(key, sessionId, after);

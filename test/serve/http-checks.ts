@@ -163,8 +163,8 @@ const inputs: readonly HttpCheck[] = [
       const text = randomBytes(5 * MEGABYTE).toString('hex');
       const seq = await client.send(id, { text });
       const reader = await client.events(id, seq - 1);
-      const { data } = await reader.until('the input', isEntry('UserInput'));
-      assert.equal((data.event as { readonly text: string }).text === text, true);
+      const { content } = await reader.until('the input', isEntry('UserInput'));
+      assert.equal((content.event as { readonly text: string }).text === text, true);
       const refused = await client.ask('POST', `/v1/sessions/${id}/inputs`, {
         text: 'x'.repeat(17 * MEGABYTE),
       });
@@ -190,10 +190,10 @@ const inputs: readonly HttpCheck[] = [
       const id = await client.create(workspace);
       const reader = await client.events(id);
       await client.send(id, { text: 'change it' });
-      const { data } = await reader.until('the question', (message) =>
-        message.event === 'state' ? (message.data.approvals as readonly unknown[]).length === 1 : false,
+      const { content } = await reader.until('the question', (message) =>
+        message.event === 'state' ? (message.content.approvals as readonly unknown[]).length === 1 : false,
       );
-      assert.deepEqual(data.state, 'ExecutingTools');
+      assert.deepEqual(content.state, 'ExecutingTools');
       const { approvals = [], state } = await client.describe(id);
       assert.equal(state, 'ExecutingTools');
       const [asked] = approvals;
@@ -223,8 +223,8 @@ const lives: readonly HttpCheck[] = [
       const reader = await client.events(id);
       const seq = await client.send(id, { text: 'echo one' });
       await reader.until('the end of the turn', rests);
-      const deltas = reader.messages.flatMap(({ event, data }) =>
-        event === 'delta' ? [String(data.text)] : [],
+      const deltas = reader.messages.flatMap(({ event, content }) =>
+        event === 'delta' ? [String(content.text)] : [],
       );
       assert.equal(deltas.join(''), 'one');
       assert.deepEqual(
@@ -236,8 +236,8 @@ const lives: readonly HttpCheck[] = [
       assert.deepEqual(forked.body.parent, { sessionId: id, seq });
       const closed = await client.ask('POST', `/v1/sessions/${id}/close`);
       assert.equal(closed.status, 200, closed.text);
-      const { data } = await reader.until('the last event', ({ event }) => event === 'end');
-      assert.deepEqual([data.reason, data.seq], ['closed', reader.entries.at(-1)?.seq]);
+      const { content } = await reader.until('the last event', ({ event }) => event === 'end');
+      assert.deepEqual([content.reason, content.seq], ['closed', reader.entries.at(-1)?.seq]);
       const sessions = (await client.ask('GET', '/v1/sessions')).body.sessions ?? [];
       assert.deepEqual(
         sessions.map(({ sessionId, isOpen, title }) => [sessionId, isOpen, title]).toSorted(),

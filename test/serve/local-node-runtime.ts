@@ -4,7 +4,7 @@ import { agentMachine } from '../../src/journal/read/replay.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { createRuntime } from '../../src/runtime/local-runtime.js';
 import { newSessionId } from '../../src/runtime/new-session-id.js';
-import { alwaysOpen } from '../../src/serve/node-runtime.js';
+import { lastingSessions } from '../../src/serve/node-runtime.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { createJobs } from '../../src/tools/jobs.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
@@ -28,7 +28,7 @@ export const makeLocalNode: MakeNodeRuntime = async ({ model, tools, hooks, sett
     random: Math.random,
     report: () => undefined,
   });
-  const node = alwaysOpen(runtime, async ({ workspace }) => ({
+  const node = lastingSessions(runtime, async ({ workspace }) => ({
     settings: settingsFor(workspace),
     instructions: 'Be brief.',
   }));

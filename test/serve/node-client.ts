@@ -34,7 +34,7 @@ export type Answered = {
 export type StreamedMessage = {
   readonly id: string | null;
   readonly event: string;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly content: Readonly<Record<string, unknown>>;
 };
 
 const DEADLINE_MS = 60_000;
@@ -43,10 +43,11 @@ const parseMessage = (block: string): StreamedMessage | null => {
   const lines = block.split('\n').filter((line) => !line.startsWith(':'));
   const field = (name: string): string | null =>
     lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? null;
-  const data = field('data');
-  return data === null
+  const json = field('data');
+  return json === null
     ? null
-    : { id: field('id'), event: field('event') ?? 'message', data: JSON.parse(data) };
+    : { id: field('id'), event: field('event') ?? 'message', content: JSON.parse(json) };
+};
 };
 
 /** Reads a stream of events. */
@@ -109,7 +110,7 @@ export class EventReader {
   }
 
   get entries(): readonly Entry[] {
-    return this.messages.flatMap(({ event, data }) => (event === 'entry' ? [data as Entry] : [])); // as the node writes it
+    return this.messages.flatMap(({ event, content }) => (event === 'entry' ? [content as Entry] : [])); // as the node writes it
   }
 
   /** Takes nothing more from the network. */
@@ -210,10 +211,10 @@ export class NodeClient {
 }
 
 /** The message that tells that the session waits for its user. */
-export const rests = ({ event, data }: StreamedMessage): boolean =>
-  event === 'state' && data.state === 'WaitingForUserInput';
+export const rests = ({ event, content }: StreamedMessage): boolean =>
+  event === 'state' && content.state === 'WaitingForUserInput';
 
 export const isEntry =
   (type: string) =>
-  ({ event, data }: StreamedMessage): boolean =>
-    event === 'entry' && (data as Entry).event.type === type; // as the node writes it
+  ({ event, content }: StreamedMessage): boolean =>
+    event === 'entry' && (content as Entry).event.type === type; // as the node writes it

@@ -80,7 +80,9 @@ const startIn = async (folder: string, make: MakeNodeRuntime, wishes: NodeWishes
   const faults: string[] = [];
   const made = await make(
     {
-      ...{ model: scriptedModel(script, { id: MODEL_ID }), tools: [...contractTools, ...tools], hooks: null },
+      model: scriptedModel(script, { id: MODEL_ID }),
+      tools: [...contractTools, ...tools],
+      hooks: null,
       settingsFor: (place) => storySettings(place, { windowTokens: LARGE_WINDOW, ...settings }),
     },
     folder,
@@ -89,7 +91,11 @@ const startIn = async (folder: string, make: MakeNodeRuntime, wishes: NodeWishes
   const { signal } = new AbortController();
   const dataFolder = path.join(folder, 'data');
   const node = await startNode({
-    ...{ runtime, host: '127.0.0.1', port: 0, names: [], keys: [keyNamed('one'), keyNamed('two')] },
+    runtime,
+    host: '127.0.0.1',
+    port: 0,
+    names: [],
+    keys: [keyNamed('one'), keyNamed('two')],
     workspaces: {
       folders: [workspace],
       repositories: new Map(),

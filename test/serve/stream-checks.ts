@@ -118,9 +118,9 @@ export const streamChecks: readonly HttpCheck[] = [
       const draining = node.drain(300);
       await Promise.all([draining, ...load]);
       for (const reader of readers) {
-        const { data } = await reader.until('the last event', ({ event }) => event === 'end');
-        assert.equal(data.reason, 'draining');
-        assert.deepEqual(seqs(reader.entries), from(1, Number(data.seq)));
+        const { content } = await reader.until('the last event', ({ event }) => event === 'end');
+        assert.equal(content.reason, 'draining');
+        assert.deepEqual(seqs(reader.entries), from(1, Number(content.seq)));
       }
       assert.deepEqual(started.faults, []);
       const again = await started.again();

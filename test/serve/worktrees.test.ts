@@ -97,7 +97,8 @@ const start = async (context: TestContext, script?: Script) => {
       folders: [],
       repositories: new Map([['api', repository]]),
       dataFolder: path.join(folder, 'data'),
-      ...{ environment: process.env, signal },
+      environment: process.env,
+      signal,
     },
     ...(script === undefined ? {} : { script }),
   });
@@ -194,7 +195,7 @@ test('a lost worktree stops the session with words, and a move lists what is los
   const reader = await client.events(id);
   await client.send(id, { text: 'change it' });
   const told = await reader.until('the second reply', (message) =>
-    isEntry('LlmCompleted')(message) ? JSON.stringify(message.data).includes('It is changed') : false,
+    isEntry('LlmCompleted')(message) ? JSON.stringify(message.content).includes('It is changed') : false,
   );
   assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'two\n');
   assert.equal((await client.ask('POST', `/v1/sessions/${id}/move`)).status, 409);

@@ -3,7 +3,7 @@ import { systemClock } from '../../runtime/clock.js';
 import type { LocalRuntime } from '../../runtime/local-runtime.js';
 import { newSessionId } from '../../runtime/new-session-id.js';
 import { ApiFault } from '../../serve/http/api-fault.js';
-import type { NodeRuntime, WantedSession } from '../../serve/node-runtime.js';
+import type { NodeRuntime, NodeSessionWish } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
@@ -64,12 +64,14 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     if (runtime === undefined) throw new Error(`session ${sessionId} is not open on this node`);
     return runtime;
   };
-  const create = async ({ workspace, preset, limits }: WantedSession): Promise<string> => {
+  const create = async ({ workspace, preset, limits }: NodeSessionWish): Promise<string> => {
     const ignore = (): void => undefined; // opening the session warns
     const folder = realWorkspace(workspace);
     const own = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
     const wanted: RunFlags = {
-      ...{ ...flags, ...limitFlags(own, limits), workspace },
+      ...flags,
+      ...limitFlags(own, limits),
+      workspace,
       ...(preset === null ? {} : { preset }),
     };
     return keep(await openFromFlags(wanted, 'node', { warn }));

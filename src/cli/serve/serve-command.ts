@@ -82,6 +82,7 @@ const runtimeOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeRun
 const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> => {
   const hurry = new AbortController();
   let drained: Promise<void> | null = null;
+  let stopListening = (): void => undefined;
   await new Promise<void>((done, failed) => {
     const drain = (): void => {
       if (drained !== null) {
@@ -94,8 +95,9 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
       drained = node.drain(drainMs, hurry.signal);
       drained.then(done, failed);
     };
-    listenToSignals({ interrupt: drain, interruptAgain: drain, terminate: drain });
+    stopListening = listenToSignals({ interrupt: drain, interruptAgain: drain, terminate: drain });
   });
+  stopListening();
 };
 
 const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
@@ -115,7 +117,12 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   const runtime = await runtimeOf(flags, nodeSessionFlags(flags));
   const started = await attempt(() =>
     startNode({
-      ...{ runtime, keys: keys.keys, host, port, names: flags.name ?? [], workspaces },
+      runtime,
+      keys: keys.keys,
+      host,
+      port,
+      names: flags.name ?? [],
+      workspaces,
       recordsFolder: join(openStateFolder(process.env), 'serve', 'sessions'),
       report: (fault) => warn(fault.message),
     }),

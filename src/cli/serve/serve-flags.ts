@@ -1,6 +1,4 @@
-import type { Command } from 'commander';
 import { type RunFlags, runFlags } from '../flags.js';
-import type { End } from '../sessions/reading-commands.js';
 
 /** The flags of `pawl serve`: those of the node, and the settings of its sessions. */
 
@@ -27,10 +25,8 @@ export type ServeFlags = RunFlags & {
 export const DEFAULT_PORT = 8422;
 export const DEFAULT_DRAIN_SECONDS = 30;
 
-/** Collects the values of a flag that may be given several times. */
-const collected = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
-
-const single: readonly (readonly [string, string])[] = [
+/** Flags that are given at most once. */
+export const singleFlags: readonly (readonly [string, string])[] = [
   ['--port <number>', `the port (default: ${DEFAULT_PORT}); 0 takes a free one`],
   [
     '--host <address>',
@@ -49,21 +45,12 @@ const single: readonly (readonly [string, string])[] = [
     'run the sessions on a durable engine: restate://HOST:PORT (needs the package @pawl/restate)',
   ],
 ];
-const repeated: readonly (readonly [string, string])[] = [
+/** Flags that may be repeated. */
+export const repeatedFlags: readonly (readonly [string, string])[] = [
   ['--folder <path>', 'a folder in which, and below which, sessions may work; may be repeated'],
   ['--repository <name=path>', 'a repository of which sessions get worktrees; may be repeated'],
   ['--name <host>', 'a further value of the header Host, such as a public name; may be repeated'],
 ];
 
-export const addServe = (program: Command, end: End): void => {
-  const serve = program.command('serve');
-  for (const [flag, meaning] of single) serve.option(flag, meaning);
-  for (const [flag, meaning] of repeated) serve.option(flag, meaning, collected);
-  for (const [flag, meaning] of runFlags) if (!OTHERS.test(flag)) serve.option(flag, meaning);
-  serve
-    .description('run sessions for other programs, over HTTP with a token (docs/serve.md)')
-    .action(async (own: ServeFlags, command: Command) => {
-      const flags = { ...command.optsWithGlobals<ServeFlags>(), ...own };
-      end(await (await import('./serve-command.js')).runServe(flags));
-    });
-};
+/** The settings of the sessions. */
+export const sessionFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));

@@ -225,12 +225,11 @@ const openHeld = async (
   spans.attend(session);
   stopGrowing();
   const state = await session.state();
-  const journal = journalPath(stateFolder, session.id);
   return {
     session,
     runtime: agent.runtime,
     settings: state.session.settings,
-    journal,
+    journal: journalPath(stateFolder, session.id),
     prompts,
     servers: tools.servers,
     resumed: held,

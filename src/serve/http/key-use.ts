@@ -70,7 +70,10 @@ export class KeyUse {
 
   #of(key: ServeKey): Use {
     const use = this.#uses.get(key.name) ?? {
-      ...{ tokens: key.limits.requestsPerMinute, at: this.#now(), creating: 0, streams: 0 },
+      tokens: key.limits.requestsPerMinute,
+      at: this.#now(),
+      creating: 0,
+      streams: 0,
     };
     this.#uses.set(key.name, use);
     return use;

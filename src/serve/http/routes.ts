@@ -7,7 +7,7 @@ import { readJson } from './request-body.js';
 
 /** The requests of the API. */
 
-export type Exchange = {
+export type ApiExchange = {
   readonly key: ServeKey;
   readonly sessionId: string;
   readonly incoming: IncomingMessage;
@@ -21,7 +21,7 @@ export type RouteParts = {
   /** Throws an ApiFault while the node shuts down. */
   refuseWhileDraining(): void;
   /** Answers with a stream until it ends. */
-  stream(exchange: Exchange): Promise<void>;
+  stream(exchange: ApiExchange): Promise<void>;
   metrics(): string;
 };
 
@@ -30,10 +30,10 @@ type Route = {
   /** `ID` stands for the id of a session. */
   readonly path: string;
   /** null: the answer was sent. */
-  answer(parts: RouteParts, exchange: Exchange): Promise<JsonAnswer | null>;
+  answer(parts: RouteParts, exchange: ApiExchange): Promise<JsonAnswer | null>;
 };
 
-const bodyOf = ({ incoming, outgoing, key }: Exchange): Promise<unknown> =>
+const bodyOf = ({ incoming, outgoing, key }: ApiExchange): Promise<unknown> =>
   readJson(incoming, outgoing, key.limits.inputBytes);
 
 const ok = (body: object): JsonAnswer => ({ status: 200, body });

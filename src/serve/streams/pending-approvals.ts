@@ -15,7 +15,10 @@ export const approvalsIn = (state: State, diffs: ReadonlyMap<string, string>): r
     const diff = diffs.get(`${batchId} ${call.callId}`);
     const description = describeQuestion(
       {
-        ...{ type: 'RequestApproval', batchId, call, why },
+        type: 'RequestApproval',
+        batchId,
+        call,
+        why,
         ...(diff === undefined ? {} : { diff }),
         ...(grantable === 'any' ? {} : { grantable }),
       },

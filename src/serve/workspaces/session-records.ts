@@ -33,11 +33,11 @@ const recordSchema = v.object({
 });
 
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
-export type SessionRecord = v.InferOutput<typeof recordSchema>;
+export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
 const BYTES_MAX = 1024 * 1024;
 
-const parseRecord = (text: string): SessionRecord | null => {
+const parseRecord = (text: string): NodeSessionRecord | null => {
   try {
     const parsed = v.safeParse(recordSchema, JSON.parse(text));
     return parsed.success ? parsed.output : null;
@@ -49,7 +49,7 @@ const parseRecord = (text: string): SessionRecord | null => {
 /** The records of a folder. One process at a time writes there; each change is durable when its promise resolves. */
 export class SessionRecords {
   readonly #folder: string;
-  readonly #all = new Map<string, SessionRecord>();
+  readonly #all = new Map<string, NodeSessionRecord>();
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -69,25 +69,25 @@ export class SessionRecords {
     return records;
   }
 
-  get(sessionId: string): SessionRecord | undefined {
+  get(sessionId: string): NodeSessionRecord | undefined {
     return this.#all.get(sessionId);
   }
 
-  of(key: string): readonly SessionRecord[] {
+  of(key: string): readonly NodeSessionRecord[] {
     return [...this.#all.values()].filter((record) => record.key === key);
   }
 
   /** The sessions that work in a folder, open or not. */
-  sharing(folder: string): readonly SessionRecord[] {
+  sharing(folder: string): readonly NodeSessionRecord[] {
     return [...this.#all.values()].filter((record) => record.workspace.path === folder);
   }
 
-  async put(record: SessionRecord): Promise<void> {
+  async put(record: NodeSessionRecord): Promise<void> {
     await writePrivate(this.#fileOf(record.sessionId), `${JSON.stringify(record)}\n`);
     this.#all.set(record.sessionId, record);
   }
 
-  async change(sessionId: string, changes: Partial<SessionRecord>): Promise<SessionRecord> {
+  async change(sessionId: string, changes: Partial<NodeSessionRecord>): Promise<NodeSessionRecord> {
     const before = this.#all.get(sessionId);
     if (before === undefined) throw new Error(`there is no record of session ${sessionId}`);
     const after = { ...before, ...changes };

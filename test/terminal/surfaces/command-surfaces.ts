@@ -163,6 +163,29 @@ const trust: Surface['show'] = async (hostile, _out, size) => {
   rmSync('.mcp.json');
 };
 
+const serve: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  await run('serve', '--folder', hostile.text(40));
+  for (const flag of ['--host', '--port', '--keys', '--engine', '--drain-seconds'])
+    await run('serve', '--folder', '.', '--model', 'scripted/script.json', flag, `x${hostile.text(40)}`);
+  await run('serve', '--repository', `${hostile.text(20)}=.`);
+  const listening = process.listenerCount('SIGTERM');
+  const words = [
+    '--folder',
+    '.',
+    '--port',
+    '0',
+    '--model',
+    'scripted/script.json',
+    '--name',
+    hostile.text(40),
+  ];
+  const served = run('serve', ...words);
+  while (process.listenerCount('SIGTERM') === listening) await new Promise(setImmediate);
+  process.emit('SIGTERM');
+  await served;
+};
+
 const diff: Surface['show'] = async (hostile, _out, size) => {
   await turn(hostile, size);
   await turnMore(hostile, size);
@@ -233,6 +256,7 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'sessions --stats', covers: FIGURES, show: afterTurn('sessions', '--stats') },
   { name: 'show --time', covers: FIGURES, show: afterTurn('show', 'ID', '--time') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
+  { name: 'serve', covers: ['src/cli/serve/serve-command.ts'], commands: ['serve'], show: serve },
   { name: 'diff', covers: ['src/cli/diff/diff-sessions.ts'], commands: ['diff'], show: diff },
   {
     name: 'verify',
