@@ -48,7 +48,6 @@ const parseMessage = (block: string): StreamedMessage | null => {
     ? null
     : { id: field('id'), event: field('event') ?? 'message', content: JSON.parse(json) };
 };
-};
 
 /** Reads a stream of events. */
 export class EventReader {

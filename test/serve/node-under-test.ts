@@ -41,7 +41,7 @@ export const keyNamed = (name: string, limits: Partial<KeyLimits> = {}): ServeKe
 const LARGE_WINDOW = 50_000_000;
 
 /** Answers at once; slowly to "slow", never to "wait", and with its own words to "echo". */
-export const readyScript: Script = {
+const readyScript: Script = {
   replies: [],
   rules: [
     { when: '^wait', text: 'Waiting', stall: true },
