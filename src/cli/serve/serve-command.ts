@@ -75,7 +75,7 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
 const runtimeOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeRuntime> => {
   await checkSurroundings(sessions);
   if (flags.engine === undefined) return embeddedSessions(sessions, warn);
-  return (await import('./engine-sessions.js')).engineSessions(flags.engine, sessions, warn);
+  return (await import('./engine-sessions.js')).engineSessions(flags.engine);
 };
 
 /** Ends the node on a signal. A second one interrupts the running turns at once. */

@@ -42,7 +42,7 @@ export const singleFlags: readonly (readonly [string, string])[] = [
   ],
   [
     '--engine <url>',
-    'run the sessions on a durable engine: restate://HOST:PORT (needs the package @pawl/restate)',
+    'run the sessions on a durable engine, restate://HOST:PORT (not finished: docs/serve.md)',
   ],
 ];
 /** Flags that may be repeated. */
