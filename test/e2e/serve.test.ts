@@ -69,8 +69,12 @@ const exampleScript = (address: string): string => {
   const page = readFileSync(join(root, 'docs', 'serve.md'), 'utf8');
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   assert.equal(blocks.length, 2);
-  // A stream has no end of its own: two seconds of it.
-  const brief = 'curl() { command curl --max-time 2 "$@" || [ $? = 28 ] || exit 1; }';
+  // A stream has no end of its own: it is read until the turn is over.
+  const brief = `curl() { case "$1" in
+    -sN) command curl "$@" > stream.txt &
+      until grep -q WaitingForUserInput stream.txt; do sleep 0.05; done; kill $!; cat stream.txt ;;
+    *) command curl "$@" ;;
+  esac; }`;
   return [brief, ...blocks].join('\n').replace(/^NODE=.*$/m, `NODE=${address}`);
 };
 
