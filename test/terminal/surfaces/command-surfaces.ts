@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder } from '../../../src/base/state-folder.js';
@@ -165,11 +166,19 @@ const trust: Surface['show'] = async (hostile, _out, size) => {
 
 const serve: Surface['show'] = async (hostile, _out, size) => {
   await turn(hostile, size);
-  await run('serve', '--folder', hostile.text(40));
+  await run(
+    'serve',
+    '--folder',
+    `none/${hostile.text(40)}`,
+    '--model',
+    'scripted/script.json',
+    '--port',
+    'x',
+  );
   for (const flag of ['--host', '--port', '--keys', '--engine', '--drain-seconds'])
     await run('serve', '--folder', '.', '--model', 'scripted/script.json', flag, `x${hostile.text(40)}`);
   await run('serve', '--repository', `${hostile.text(20)}=.`);
-  const listening = process.listenerCount('SIGTERM');
+  const before = process.listeners('SIGTERM').at(-1);
   const words = [
     '--folder',
     '.',
@@ -180,8 +189,12 @@ const serve: Surface['show'] = async (hostile, _out, size) => {
     '--name',
     hostile.text(40),
   ];
-  const served = run('serve', ...words);
-  while (process.listenerCount('SIGTERM') === listening) await new Promise(setImmediate);
+  let isOver = false;
+  const served = run('serve', ...words).then(() => {
+    isOver = true;
+  });
+  while (!isOver && process.listeners('SIGTERM').at(-1) === before) await new Promise(setImmediate);
+  assert.equal(isOver, false, 'the node did not start');
   process.emit('SIGTERM');
   await served;
 };
