@@ -15,6 +15,14 @@ const journalOf = (world: World): FileNode | undefined => {
   return node?.kind === 'file' ? node : undefined;
 };
 
+/** Whether a power cut may take the journal's name or its last lines. */
+export const isJournalUnsynced = (world: World): boolean => {
+  const folder = world.disk.find(['home', 'state', 'sessions']);
+  const node = journalOf(world);
+  if (folder?.kind !== 'folder' || node === undefined) return false;
+  return node.pending.length > 0 || folder.durable.get(`${SESSION_ID}.jsonl`) !== node;
+};
+
 /** The mark beside the journal; null if there is none. */
 export const markOf = (world: World): Mark | null => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.mark`]);

@@ -1,4 +1,5 @@
 import type { StateName } from '../../../agent/state.js';
+import { isJournalUnsynced } from '../checks/journal.js';
 import type { World } from '../world.js';
 
 /**
@@ -13,12 +14,12 @@ export type CrashPlan = {
 
 /**
  * When the next process crashes. Two moments are rare and tell much, so they are planned more often: the creation of the
- * session, and the first syncs of a process that finds what a killed one has left unsynced.
+ * session, and the first syncs of a process that finds a journal that a killed one has left unsynced.
  */
 export const planCrash = (world: World): CrashPlan => {
-  const { choices, disk, isCreated, lives } = world;
+  const { choices, isCreated, lives } = world;
   if (!isCreated && choices.chance(0.15)) return { from: 'naming', points: choices.between(1, 8) };
-  if (lives > 1 && disk.hasPending() && choices.chance(0.7)) {
+  if (lives > 1 && isJournalUnsynced(world) && choices.chance(0.7)) {
     const from = choices.pick('syncing', 'naming', 'syncing', 'opening');
     return { from, points: choices.between(1, from === 'opening' ? 60 : 4) };
   }
