@@ -64,6 +64,7 @@ const listen = async (
   });
   const server: Http2Server = createServer(handler);
   const sessions = new Set<ServerHttp2Session>();
+  server.on('connection', (socket) => socket.setNoDelay(true)); // small messages, one waits for the other
   server.on('session', (session) => {
     sessions.add(session);
     session.on('close', () => sessions.delete(session));

@@ -15,6 +15,7 @@ export const startBalancer = async (ports: readonly number[]): Promise<Balancer>
   const join = (incoming: Socket, left: number): void => {
     if (left === 0) return void incoming.destroy();
     const outgoing = connect(ports[next++ % ports.length] ?? 0, '127.0.0.1');
+    outgoing.setNoDelay(true);
     keep(outgoing);
     let connected = false;
     outgoing.on('connect', () => {
@@ -28,7 +29,7 @@ export const startBalancer = async (ports: readonly number[]): Promise<Balancer>
     outgoing.on('close', () => connected && incoming.destroy());
     incoming.on('close', () => outgoing.destroy());
   };
-  const server = createServer((incoming) => {
+  const server = createServer({ noDelay: true }, (incoming) => {
     keep(incoming);
     incoming.on('error', () => incoming.destroy());
     join(incoming, ports.length);
