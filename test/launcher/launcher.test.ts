@@ -262,18 +262,22 @@ test('launcher: after a cancelled command the next one is not parked at once, si
   const place = makePlace(t);
   const taken = await place.launcher.take(place.fence);
   assert.ok(taken !== null);
+  let output = '';
   taken.go(
-    shell('sleep 1000'),
+    shell('echo up; sleep 1000'),
     '/',
     { due: null, record: null },
-    to(() => undefined),
+    to((text) => {
+      output += text;
+    }),
   );
+  // Before, bubblewrap has not yet told its child to end with it.
+  await until('it runs', () => output === 'up\n');
   taken.cancelled();
   process.kill(taken.process.pid, 'SIGKILL');
   await taken.ended;
   // Longer than the delay after other commands: nothing tells that something does not happen.
   await new Promise((resolve) => setTimeout(resolve, 30));
   assert.ok(!existsSync(path.join(place.folder, '2')));
-  const { output } = await place.run('echo next');
-  assert.equal(output, 'next\n');
+  assert.equal((await place.run('echo next')).output, 'next\n');
 });
