@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Entry, SessionInfo } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
@@ -167,6 +168,7 @@ export const sessionChecks: readonly SessionCheck[] = [
       const [first, second] = [await begin(runtime, workspace), await begin(runtime, workspace)];
       await first.ask('the first');
       await second.ask('the second');
+      await pause(20); // the times of files have a resolution of a few ms
       await first.ask('again');
       const listed = (await listOf(runtime)).filter(({ sessionId }) =>
         [first.id, second.id].includes(sessionId),
