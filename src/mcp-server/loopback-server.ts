@@ -1,7 +1,8 @@
-import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createMcpHandler, type McpServer } from '@modelcontextprotocol/server';
+import { isSameSecret } from '../base/same-secret.js';
+import { foreignHeader, loopbackHosts } from '../net/own-address.js';
 import { attempt } from '../runtime/attempt.js';
 
 /**
@@ -29,21 +30,15 @@ const PATH = '/mcp';
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const CONNECTIONS_MAX = 64;
 
-const isToken = (given: string | undefined, token: string): boolean => {
-  const [one, other] = [Buffer.from(given ?? ''), Buffer.from(`Bearer ${token}`)];
-  return one.length === other.length && timingSafeEqual(one, other);
-};
-
 type Refusal = { readonly status: number; readonly why: string };
 
 /** Why a request is not answered; null if it is. */
 const refusalOf = ({ url, headers }: IncomingMessage, port: number, token: string): Refusal | null => {
-  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
-  if (!hosts.includes(headers.host ?? '')) return { status: 403, why: 'the host is not this one' };
-  const { origin } = headers;
-  if (origin !== undefined && !hosts.some((host) => origin === `http://${host}`))
-    return { status: 403, why: 'requests of web pages are not answered' };
-  if (!isToken(headers.authorization, token)) return { status: 401, why: 'the token is missing or wrong' };
+  const foreign = foreignHeader(headers, loopbackHosts(port));
+  if (foreign === 'host') return { status: 403, why: 'the host is not this one' };
+  if (foreign === 'origin') return { status: 403, why: 'requests of web pages are not answered' };
+  if (!isSameSecret(headers.authorization, `Bearer ${token}`))
+    return { status: 401, why: 'the token is missing or wrong' };
   return url === PATH ? null : { status: 404, why: `there is only ${PATH}` };
 };
 

@@ -1,12 +1,13 @@
 import { auth, Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { isSameSecret } from '../../base/same-secret.js';
 import { VERSION } from '../../base/version.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
 import { attempt } from '../../runtime/attempt.js';
 import { mcpFetch } from '../mcp-fetch.js';
 import { createLoginProvider, type LoginProvider } from './login-provider.js';
 import { readLogin } from './login-store.js';
-import { isSameState, openRedirectListener, type RedirectListener } from './redirect-listener.js';
+import { openRedirectListener, type RedirectListener } from './redirect-listener.js';
 
 /** `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth. */
 
@@ -55,7 +56,7 @@ const addressOf = ({ address }: LoginProvider): string => {
 const parametersIn = (text: string, state: string): URLSearchParams | null => {
   if (!URL.canParse(text.trim())) return null;
   const { searchParams } = new URL(text.trim());
-  return isSameState(searchParams.get('state'), state) ? searchParams : null;
+  return isSameSecret(searchParams.get('state'), state) ? searchParams : null;
 };
 
 class ServerLogin {

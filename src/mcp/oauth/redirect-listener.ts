@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isSameSecret } from '../../base/same-secret.js';
 
 /**
  * Waits on 127.0.0.1 for the redirect of a login.
@@ -18,11 +18,6 @@ export type RedirectListener = {
 };
 
 const PATH = '/callback';
-
-export const isSameState = (one: string | null, other: string): boolean => {
-  const [first, second] = [Buffer.from(one ?? ''), Buffer.from(other)];
-  return first.length === second.length && first.length > 0 && timingSafeEqual(first, second);
-};
 
 const answer = (outgoing: ServerResponse, status: number, words: string): void => {
   outgoing.writeHead(status, {
@@ -64,9 +59,9 @@ export const openRedirectListener = async (
       incoming.headers.host !== host
     ) {
       answer(outgoing, 404, 'There is nothing here.');
-    } else if (taken !== null && isSameState(url.searchParams.get('state'), taken)) {
+    } else if (taken !== null && isSameSecret(url.searchParams.get('state'), taken)) {
       answer(outgoing, 400, 'This address was used already. Pawl takes it once.');
-    } else if (expected === null || !isSameState(url.searchParams.get('state'), expected.state)) {
+    } else if (expected === null || !isSameSecret(url.searchParams.get('state'), expected.state)) {
       answer(outgoing, 400, 'This does not belong to the login that Pawl is waiting for.');
     } else {
       const refused = url.searchParams.has('error');
