@@ -1,5 +1,5 @@
 import type { Session } from '../api/create-agent.js';
-import type { AskUserOrNot } from '../mcp/questions/asker.js';
+import type { AskUserOrNot } from '../mcp/questions/server-asker.js';
 import { attempt } from '../runtime/attempt.js';
 import type { EditorPrompts, OpenedSession } from './host.js';
 

@@ -13,7 +13,7 @@ import {
   type OfferingServer,
   type SessionOffers,
 } from './offers/prompts-and-resources.js';
-import { type AskUserOrNot, createAsker, type ServerAsker } from './questions/asker.js';
+import { type AskUserOrNot, createServerAsker, type ServerAsker } from './questions/server-asker.js';
 import type { AskUser } from './questions/server-question.js';
 import { declareTools, type OfferedTool } from './tools/declared-tools.js';
 import { createMcpTool } from './tools/mcp-tool.js';
@@ -154,7 +154,7 @@ const serve = (
 export const openServers = async ({ servers, ...options }: ServersOptions): Promise<SessionServers> => {
   const { warn } = options;
   const phase: Phase = { isFrozen: false, isClosed: false };
-  const asker = createAsker();
+  const asker = createServerAsker();
   const all = servers.filter(({ enabled }) => enabled).map((server) => serve(server, options, phase, asker));
   const open = async ({ connection }: Served): Promise<void> => {
     const listed = await attempt(() => connection.listTools());

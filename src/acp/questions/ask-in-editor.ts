@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AskUserOrNot } from '../../mcp/questions/asker.js';
+import type { AskUserOrNot } from '../../mcp/questions/server-asker.js';
 import type { ServerAnswer, ServerQuestion } from '../../mcp/questions/server-question.js';
 import type { Client } from '../opening.js';
 import type { Outbox } from '../outbox.js';

@@ -11,7 +11,7 @@ export type ServerAsker = {
   use(ask: AskUserOrNot): void;
 };
 
-export const createAsker = (): ServerAsker => {
+export const createServerAsker = (): ServerAsker => {
   let current: AskUserOrNot | null = null;
   let before: Promise<unknown> = Promise.resolve();
   return {
