@@ -42,6 +42,8 @@ export class Follower {
   #showed = false;
   #reading: Promise<void> | null = null;
   #isReady = false;
+  #isLost = false;
+  #isStopped = false;
 
   /** `begun`: the state that is known already; otherwise it begins with the session's current one. */
   constructor(
@@ -65,7 +67,7 @@ export class Follower {
     this.ready = header === null ? this.#begin(parts.now) : Promise.resolve();
     this.ready.catch(() => undefined); // whoever waits for it is told
     this.#unsubscribe = live.subscribe(sessionId, (message) => this.#hear(message));
-    this.#polling = setInterval(() => void this.catchUp().catch(() => undefined), POLL_MS); // the next one may work
+    this.#polling = setInterval(() => this.#poll(), POLL_MS);
     this.#polling.unref();
   }
 
@@ -102,8 +104,22 @@ export class Follower {
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearInterval(this.#polling);
     this.#unsubscribe();
+  }
+
+  /** Reports that the session can't be reached, once until it can be reached again. */
+  #poll(): void {
+    this.catchUp().then(
+      () => {
+        this.#isLost = false;
+      },
+      (fault: Error) => {
+        if (!this.#isLost && !this.#isStopped) this.#report(fault);
+        this.#isLost = true;
+      },
+    );
   }
 
   async #begin(now: () => Promise<{ readonly seq: number; readonly state: State }>): Promise<void> {

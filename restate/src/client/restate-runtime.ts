@@ -28,7 +28,7 @@ export type RestateRuntimeOptions = {
   placeOn(session: NewSession): string;
   /** The same as that of the nodes, or one that reaches all of them. */
   readonly live: LiveChannel;
-  /** Told of faults that stop nothing: a watcher that threw. */
+  /** Told of faults that stop nothing: a watcher that threw, or a session that can't be reached for now. */
   readonly report?: (fault: Error) => void;
 };
 
