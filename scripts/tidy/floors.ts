@@ -47,7 +47,6 @@ const FLOORS: Readonly<Record<string, number>> = {
   'mcp-server': 8.7,
   inspector: 7,
   serve: 7,
-  restate: 7,
   'machine.ts': 8,
   'index.ts': 8,
   'engine.ts': 8,
