@@ -68,7 +68,7 @@ class EngineSessions implements RestateRuntime {
       parameter: { ...session, sessionId },
     });
     await this.#store.call(
-      { service: 'Session', handler: 'create', key: sessionId, parameter: { header, node } },
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { header, node, title: null } },
       true,
     );
     this.#created.set(sessionId, header);

@@ -1,25 +1,26 @@
 import * as restate from '@restatedev/restate-sdk';
 import { type Entry, type Header, type SessionInfo, summarise, titleFrom } from 'pawl/engine';
 import { json } from '../session/json.js';
-import type { Head } from '../session/session-records.js';
+import type { Head, StoredTitle } from '../session/session-records.js';
 import { shardOf } from '../session/shards.js';
 import { RETRYING } from './retrying.js';
 
 /** The list of sessions, in shards, so that no one object is told of every change. */
 
-const titleIn = (entries: readonly Entry[]): string => {
-  for (const { event } of entries) if (event.type === 'UserInput') return titleFrom(event.text);
-  return '';
+export const titleIn = (entries: readonly Entry[]): StoredTitle | null => {
+  for (const { seq, event } of entries)
+    if (event.type === 'UserInput') return { seq, title: titleFrom(event.text) };
+  return null;
 };
 
 /** The call that tells the list of a session. The first title stays. */
-export const indexOf = (header: Header, head: Head, entries: readonly Entry[]) => ({
+export const indexOf = (header: Header, head: Head, title: StoredTitle | null) => ({
   service: 'SessionIndex',
   method: 'put',
   key: shardOf(header.sessionId),
   inputSerde: json(),
   outputSerde: json(),
-  parameter: summarise(header.sessionId, header, titleIn(entries), head.lastAt),
+  parameter: summarise(header.sessionId, header, title?.title ?? '', head.lastAt),
 });
 
 const put = async (ctx: restate.ObjectContext, info: SessionInfo): Promise<void> => {

@@ -16,12 +16,14 @@ import {
   LIVE,
   type ShownText,
   type StoredSession,
+  type StoredTitle,
+  TITLE,
   withEntries,
 } from '../session/session-records.js';
 import type { SessionStates } from '../session/session-states.js';
 import { endedWork } from '../session/work-of-action.js';
 import { runningCallsOf, stoppedBy } from './closing.js';
-import { indexOf } from './index-object.js';
+import { indexOf, titleIn } from './index-object.js';
 import { RETRYING } from './retrying.js';
 import { startWork, stopAllWork } from './start-work.js';
 
@@ -41,7 +43,12 @@ export type SessionObjectParts = {
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
 };
 
-export type CreateOrder = { readonly header: Header; readonly node: string };
+export type CreateOrder = {
+  readonly header: Header;
+  readonly node: string;
+  /** What a fork has from its parent. */
+  readonly title: StoredTitle | null;
+};
 export type ForkOrder = { readonly newSessionId: string; readonly seq: number; readonly at: number };
 export type InputOrder = { readonly inputs: readonly Input[]; readonly at: number };
 
@@ -163,7 +170,9 @@ const arrive = async (
   const applied = applyEvents(head.seq, before, events);
   const { entries, state, actions, results } = applied;
   const next = keepEntries(ctx, nextHead(head, applied, text === null ? null : shown), entries);
-  if (isListed(head, entries, state)) await ctx.genericCall<unknown, unknown>(indexOf(header, next, entries));
+  const title = titleIn(entries);
+  if (title !== null && !head.titled) ctx.set(TITLE, title);
+  if (isListed(head, entries, state)) await ctx.genericCall<unknown, unknown>(indexOf(header, next, title));
   for (const { event } of entries) {
     const ended = endedWork(event);
     if (ended !== null) ctx.clear(LIVE + ended);
@@ -177,7 +186,7 @@ const arrive = async (
   return results.slice(first.length);
 };
 
-const create = async (ctx: Context, { header, node }: CreateOrder): Promise<void> => {
+const create = async (ctx: Context, { header, node, title }: CreateOrder): Promise<void> => {
   if ((await ctx.get<Header>(HEADER)) !== null) refuse(409, `session ${ctx.key} exists already`);
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
@@ -189,10 +198,11 @@ const create = async (ctx: Context, { header, node }: CreateOrder): Promise<void
     kept: null,
     over: false,
     isFork: parent !== null,
-    titled: false,
+    titled: title !== null,
   };
   ctx.set(HEAD, head);
-  await ctx.genericCall<unknown, unknown>(indexOf(header, head, []));
+  if (title !== null) ctx.set(TITLE, title);
+  await ctx.genericCall<unknown, unknown>(indexOf(header, head, title));
 };
 
 const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise<string> => {
@@ -200,13 +210,15 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
   const header = await ctx.get<Header>(HEADER);
   if (header === null || !Number.isInteger(seq) || seq < 0 || seq > head.seq)
     return refuse(400, `session ${ctx.key} has the entries 1 to ${head.seq}, so it has no entry ${seq}`);
+  const known = await ctx.get<StoredTitle>(TITLE);
+  const title = known !== null && known.seq <= seq ? known : null;
   await ctx.genericCall<CreateOrder, unknown>({
     service: 'Session',
     method: 'create',
     key: newSessionId,
     inputSerde: json(),
     outputSerde: json(),
-    parameter: { header: forkHeader(header, seq, newSessionId, at), node: head.node },
+    parameter: { header: forkHeader(header, seq, newSessionId, at), node: head.node, title },
   });
   return newSessionId;
 };

@@ -7,6 +7,7 @@ export const HEADER = 'header';
 export const HEAD = 'head';
 export const CHUNK = 'entries-';
 export const LIVE = 'live-';
+export const TITLE = 'title';
 
 /** Changes with every event, so it stays small: only the last entries are in it. */
 export type Head = {
@@ -46,6 +47,9 @@ export const withEntries = (
     return { tail: all, chunk: null };
   return { tail: [], chunk: all };
 };
+
+/** The first text of the user, cut, and the entry that it is in. */
+export type StoredTitle = { readonly seq: number; readonly title: string };
 
 /** Text of a reply so far. */
 export type ShownText = { readonly requestId: string; readonly text: string };
