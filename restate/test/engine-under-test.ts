@@ -1,11 +1,12 @@
 import '../src/polyfill.js';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileBlobs, type NewSession, type Runtime } from 'pawl/engine';
+import { agentOnEngine, fileBlobs, lastingSessions, type NewSession, type Runtime } from 'pawl/engine';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { createJobs } from '../../src/tools/jobs.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
+import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
 import { startEngine } from '../src/engine/start-engine.js';
 import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
@@ -17,6 +18,8 @@ export const NODE = 'n1';
 export type EngineUnderTest = {
   /** A runtime over the engine. Each story has a world of its own: its sessions are found by their workspace. */
   readonly make: MakeRuntime;
+  /** The same as the runtime of a node that serves it over HTTP. */
+  readonly makeNode: MakeNodeRuntime;
   /** Invocations that the engine has tried more than three times. */
   stuck(): Promise<readonly string[]>;
 };
@@ -107,6 +110,15 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
       const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => NODE });
       const begin = ({ settings }: NewSession): void => void worlds.set(settings.workspace, world);
       return { runtime: onlyOwn(runtime, begin), stop: () => runtime.disconnect() };
+    },
+    makeNode: async ({ settingsFor, ...world }, folder) => {
+      const runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => NODE });
+      worlds.set(realpathSync(path.join(folder, 'work')), world);
+      const { prepare } = agentOnEngine({ model: world.model, tools: world.tools });
+      const node = lastingSessions(runtime, ({ workspace }) =>
+        prepare({ workspace, sandbox: 'off', settings: settingsFor(workspace) }),
+      );
+      return { runtime: node, stop: () => runtime.disconnect() };
     },
     stuck: () => stuckAt(adminUrl),
   };

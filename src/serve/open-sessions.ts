@@ -10,6 +10,7 @@ export class OpenSessions {
   readonly #metrics: NodeMetrics;
   readonly #report: (fault: Error) => void;
   readonly #feeds = new Map<string, SessionFeed>();
+  readonly #attending = new Map<string, Promise<SessionFeed>>();
   /** The last work on each session that changes whether it is open. */
   readonly #work = new Map<string, Promise<unknown>>();
 
@@ -46,8 +47,23 @@ export class OpenSessions {
 
   /** Follows a session that has just been created or opened. */
   async attend(sessionId: string): Promise<SessionFeed> {
-    const known = this.#feeds.get(sessionId);
+    const known = this.#feeds.get(sessionId) ?? this.#attending.get(sessionId);
     if (known !== undefined) return known;
+    const attending = this.#attend(sessionId).finally(() => this.#attending.delete(sessionId));
+    this.#attending.set(sessionId, attending);
+    return attending;
+  }
+
+  /** The feed of a session that its client has not closed; null if it does not run anywhere. */
+  async follow(sessionId: string): Promise<SessionFeed | null> {
+    const known = this.#feeds.get(sessionId) ?? null;
+    if (known !== null || this.#runtime.endsWithNode) return known;
+    // It went on while this node was away.
+    const { state } = await this.#runtime.state(sessionId);
+    return state.name === 'ShuttingDown' ? null : this.attend(sessionId);
+  }
+
+  async #attend(sessionId: string): Promise<SessionFeed> {
     const { seq, state } = await this.#runtime.state(sessionId);
     let wasRunning = turnRuns(state);
     const see = (stepped: Stepped): void => {
@@ -71,10 +87,10 @@ export class OpenSessions {
     return this.attend(sessionId);
   }
 
-  /** Closes the session if it is open, and resolves when its work has stopped. Call it in order. */
+  /** Closes the session if it runs, and resolves when its work has stopped. Call it in order. */
   async close(sessionId: string): Promise<void> {
-    const feed = this.#feeds.get(sessionId);
-    if (feed === undefined) return;
+    const feed = await this.follow(sessionId);
+    if (feed === null) return;
     await this.#runtime.close(sessionId);
     await feed.ended;
   }

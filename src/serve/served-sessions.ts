@@ -10,6 +10,7 @@ import type { OpenSessions } from './open-sessions.js';
 import type { NewSessionRequest } from './request-shapes.js';
 import type { StreamSource } from './streams/event-stream.js';
 import { approvalsIn } from './streams/pending-approvals.js';
+import { isBusyIn } from './streams/session-feed.js';
 import { collectPastWork, lostFiles, moveNotice } from './workspaces/lost-files.js';
 import type { NodeWorkspaces, ReleasedWorkspace } from './workspaces/node-workspaces.js';
 import type { NodeSessionRecord, NodeWorkspace, SessionRecords } from './workspaces/session-records.js';
@@ -92,6 +93,8 @@ export class ServedSessions {
     const { header, seq, state } = await runtime.state(sessionId);
     const { settings, usage } = state.session;
     const feed = open.feed(sessionId);
+    const approvals = feed?.status.approvals ?? approvalsIn(state, new Map());
+    const isBusy = feed?.isBusy ?? (!runtime.endsWithNode && isBusyIn(state, approvals));
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
     return {
       sessionId,
@@ -100,8 +103,8 @@ export class ServedSessions {
       state: state.name,
       reason,
       message: reason === null ? '' : reasonText(reason),
-      busy: feed?.isBusy ?? false,
-      approvals: feed?.status.approvals ?? approvalsIn(state, new Map()),
+      busy: isBusy,
+      approvals,
       workspace: { ...workspace, isPresent: await this.#isUsable(workspace) },
       notice,
       model: settings.model,
@@ -145,7 +148,7 @@ export class ServedSessions {
     const { records, workspaces, open } = this.#parts;
     const record = this.#owned(key, sessionId);
     return open.inOrder(orderOf(record), async () => {
-      await open.close(sessionId);
+      if (this.#owned(key, sessionId).isOpen) await open.close(sessionId);
       const { workspace } = await records.change(sessionId, { isOpen: false });
       if (records.sharing(workspace.path).some(({ isOpen }) => isOpen))
         return { workspace: { kind: 'kept', path: workspace.path, why: 'another open session works in it' } };
@@ -161,7 +164,7 @@ export class ServedSessions {
     const { runtime, records, workspaces, open } = this.#parts;
     const record = this.#owned(key, sessionId);
     return open.inOrder(orderOf(record), async () => {
-      const { workspace } = this.#owned(key, sessionId);
+      const { workspace, isOpen } = this.#owned(key, sessionId);
       if (workspace.kind !== 'worktree')
         throw new ApiFault('conflict', 'Only a session in a worktree can be moved. Put its folder back.');
       if (await this.#isUsable(workspace))
@@ -169,7 +172,7 @@ export class ServedSessions {
           'conflict',
           `The workspace ${workspace.path} is there: nothing needs to be moved.`,
         );
-      await open.close(sessionId);
+      if (isOpen) await open.close(sessionId);
       const { seq } = await runtime.state(sessionId);
       const past = await collectPastWork(runtime.read(sessionId, 1), seq);
       const { workspace: fresh, setAside } = await workspaces.renew(workspace, past.commits);
@@ -184,14 +187,14 @@ export class ServedSessions {
   /** Where a stream gets its entries from. `after`: the last entry that the reader has. */
   async source(key: ServeKey, sessionId: string, after: number): Promise<StreamSource> {
     const { runtime, open } = this.#parts;
-    this.#owned(key, sessionId);
+    const { isOpen } = this.#owned(key, sessionId);
     const { seq: lastSeq } = await runtime.state(sessionId);
     if (after > lastSeq)
       throw new ApiFault(
         'badRequest',
         `Last-Event-ID ${after} is after the last entry, ${lastSeq}. Begin with 0, or with an entry that you have.`,
       );
-    const feed = open.feed(sessionId);
+    const feed = isOpen ? await open.follow(sessionId) : open.feed(sessionId);
     return { feed, lastSeq, read: (from) => runtime.read(sessionId, from) };
   }
 

@@ -16,7 +16,8 @@ import { SessionRecords } from './workspaces/session-records.js';
  * A node: runs sessions for others over HTTP.
  *
  * Draining loses nothing: the node takes no new sessions and inputs, waits for running turns up to a deadline, interrupts
- * the rest, closes the sessions and ends the streams with a last event. Every event was in the journal before.
+ * the rest, closes the sessions and ends the streams with a last event. Every event was in the journal before. Sessions
+ * that don't end with the node are neither interrupted nor closed.
  */
 
 export type NodeOptions = {
@@ -39,7 +40,7 @@ export type ServingNode = {
   readonly address: string;
   /**
    * Ends the node. `deadlineMs`: how long running turns may take; the signal ends the wait. Resolves when every session
-   * is closed and every connection has ended.
+   * that ends with the node is closed, and every connection has ended.
    */
   drain(deadlineMs: number, signal?: AbortSignal): Promise<void>;
 };
@@ -137,12 +138,9 @@ class Node {
   }
 
   async #drain(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const { runtime } = this.#options;
     for (const stream of this.#streams) stream.expectDrain();
-    if (runtime.endsWithNode) {
-      await this.#awaitTurns(deadlineMs, signal);
-      await this.#closeSessions();
-    }
+    await this.#awaitTurns(deadlineMs, signal);
+    await this.#closeSessions();
     this.#isOver = true;
     for (const stream of this.#streams) stream.end('draining');
   }

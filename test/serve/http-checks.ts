@@ -257,6 +257,22 @@ const lives: readonly HttpCheck[] = [
     },
   },
   {
+    name: 'a node that was restarted closes a session that it has not used since, also in the middle of a turn',
+    async run(context, make) {
+      const started = await startTestNode(context, make);
+      const id = await started.client.create(started.workspace);
+      const reader = await started.client.events(id);
+      await started.client.send(id, { text: 'wait' });
+      await reader.until('a piece of the reply', ({ event }) => event === 'delta');
+      reader.close();
+      const { client } = await started.again();
+      const closed = await client.ask('POST', `/v1/sessions/${id}/close`);
+      assert.equal(closed.status, 200, closed.text);
+      const { state, isOpen, busy } = await client.describe(id);
+      assert.deepEqual([state, isOpen, busy], ['ShuttingDown', false, false]);
+    },
+  },
+  {
     name: 'a key opens no more sessions than it may, also at once, and a closed one makes room',
     async run(context, make) {
       const { client, clientOf, workspace } = await startTestNode(context, make, {

@@ -10,6 +10,7 @@ export type AnswerBody = {
   readonly sessionId?: string;
   readonly seq?: number;
   readonly isOpen?: boolean;
+  readonly busy?: boolean;
   readonly state?: string;
   readonly approvals?: readonly { readonly batchId: string; readonly callId: string; readonly why: string }[];
   readonly sessions?: readonly {

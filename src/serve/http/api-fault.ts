@@ -18,6 +18,7 @@ const statuses = {
   tooManyStreams: 429,
   internal: 500,
   draining: 503,
+  unavailable: 503,
 } as const;
 
 export type ApiFaultCode = keyof typeof statuses;
@@ -39,6 +40,8 @@ export class ApiFault extends Error {
   }
 }
 
+const NO_SESSION = 'There is no such session. GET /v1/sessions lists yours.';
+
 /** Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not loaded for it. */
 const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
   notFound: 'notFound',
@@ -52,13 +55,31 @@ const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
 const journalKind = (error: Error): string =>
   error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string' ? error.kind : '';
 
+const ENGINE_RETRY_SECONDS = 5;
+
+/** The same for a runtime on an engine, whose errors have the status of the engine's answer; null for other errors. */
+const engineFaultOf = (error: Error): ApiFault | null => {
+  if (error.name !== 'EngineError' || !('status' in error)) return null;
+  switch (error.status) {
+    case 404:
+      return new ApiFault('notFound', NO_SESSION);
+    case 400:
+      return new ApiFault('badRequest', error.message);
+    case 409:
+      return new ApiFault('conflict', error.message);
+    default: {
+      const why = 'The engine that keeps the sessions does not answer this node. Look into the events, then';
+      return new ApiFault('unavailable', `${why} send the request again.`, ENGINE_RETRY_SECONDS);
+    }
+  }
+};
+
 /** The fault that an error of a runtime means for the client; null if it is one of the node's own. */
 export const apiFaultOf = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
   const code = journalFaults[journalKind(error)];
-  if (code === 'notFound')
-    return new ApiFault('notFound', 'There is no such session. GET /v1/sessions lists yours.');
+  if (code === 'notFound') return new ApiFault('notFound', NO_SESSION);
   if (code !== undefined) return new ApiFault(code, error.message);
-  return null;
+  return engineFaultOf(error);
 };

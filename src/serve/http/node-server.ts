@@ -119,7 +119,8 @@ class Answers {
 
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
     const fault = apiFaultOf(error);
-    if (fault === null && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
+    const isOurs = fault === null || fault.code === 'unavailable';
+    if (isOurs && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
       outgoing.destroy();
       return;

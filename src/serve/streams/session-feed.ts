@@ -40,6 +40,13 @@ export const otherMessage = (event: 'delta' | 'state' | 'end', value: unknown): 
   text: messageText(event, value),
 });
 
+/** Whether the session works: a turn runs, and does not only wait for answers of a user. */
+export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean => {
+  if (!turnRuns(state)) return false;
+  if (state.name !== 'ExecutingTools' || approvals.length === 0) return true;
+  return state.calls.some(({ status }) => status === 'starting' || status === 'running');
+};
+
 export class SessionFeed {
   readonly #readers = new Set<FeedReader>();
   readonly #see: (stepped: Stepped) => void;
@@ -71,11 +78,8 @@ export class SessionFeed {
     return this.#seq;
   }
 
-  /** Whether the session works: a turn runs, and does not only wait for answers of a user. */
   get isBusy(): boolean {
-    if (!turnRuns(this.#state)) return false;
-    if (this.#state.name !== 'ExecutingTools' || this.#approvals.length === 0) return true;
-    return this.#state.calls.some(({ status }) => status === 'starting' || status === 'running');
+    return isBusyIn(this.#state, this.#approvals);
   }
 
   get status(): SessionStatus {
