@@ -195,6 +195,27 @@ export const sessionChecks: readonly SessionCheck[] = [
     },
   },
   {
+    name: 'of inputs sent at once, each has its own answer, and those after the end have no effect',
+    async run(runtime, workspace) {
+      const session = await begin(runtime, workspace);
+      const wrong = { type: 'UserInput', text: 1, mode: 'steer' } as never;
+      const sent = await Promise.allSettled([
+        session.send({ type: 'SettingsChanged', patch: { maxRetries: 2 } }),
+        session.send(wrong),
+        session.send({ type: 'SettingsChanged', patch: { maxRetries: 3 } }),
+        runtime.send(session.id, { type: 'ShutdownRequested' }),
+        session.say('too late'),
+        session.send(wrong),
+      ]);
+      const seqs = sent.map((one) => (one.status === 'fulfilled' ? one.value.seq : 'refused'));
+      const [first, second, third, end, , last] = seqs; // the late one is refused, or has an entry and no effect
+      assert.deepEqual([first, second, third, end, last], [1, 'refused', 2, 3, 'refused']);
+      const types = typesOf(await session.entries());
+      assert.deepEqual(types.slice(0, 3), ['SettingsChanged', 'SettingsChanged', 'ShutdownRequested']);
+      assert.equal((await runtime.state(session.id)).state.name, 'ShuttingDown');
+    },
+  },
+  {
     name: 'a session that does not exist is refused by every method',
     async run(runtime) {
       const id = '20260101-000000-00000000';

@@ -1,31 +1,24 @@
 import * as restate from '@restatedev/restate-sdk';
-import type { Event, Header, Input, Posted, State } from 'pawl/engine';
-import { attempt, attemptNow, checkInput, forkHeader, turnRuns } from 'pawl/engine';
-import type { LiveChannel } from '../live/live-channel.js';
-import { type AppliedEvent, type AppliedEvents, applyEvents, stampTimes } from '../session/apply-events.js';
+import type { Header, Input, Posted } from 'pawl/engine';
+import { attempt, attemptNow, checkInput, forkHeader } from 'pawl/engine';
+import type { AppliedEvent } from '../session/apply-events.js';
 import { json } from '../session/json.js';
 import {
   type Arrival,
   CHUNK,
-  chunkName,
   type EntriesPage,
   firstOf,
   HEAD,
   HEADER,
   type Head,
-  LIVE,
-  type ShownText,
   type StoredSession,
   type StoredTitle,
   TITLE,
-  withEntries,
 } from '../session/session-records.js';
-import type { SessionStates } from '../session/session-states.js';
-import { endedWork } from '../session/work-of-action.js';
-import { runningCallsOf, stoppedBy } from './closing.js';
-import { indexOf, titleIn } from './index-object.js';
+import { type ArrivalParts, arrive } from './apply-arrival.js';
+import { stoppedBy } from './closing.js';
+import { indexOf } from './index-object.js';
 import { RETRYING } from './retrying.js';
-import { startWork, stopAllWork } from './start-work.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -36,9 +29,7 @@ import { startWork, stopAllWork } from './start-work.js';
  * 3. Entries are durable before anybody sees them and before the work they start.
  */
 
-export type SessionObjectParts = {
-  readonly states: SessionStates;
-  readonly live: LiveChannel;
+export type SessionObjectParts = ArrivalParts & {
   /** The price of the model, for SettingsChanged. Throws if there is no such model. */
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
 };
@@ -83,107 +74,6 @@ const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number
     if (bytes > PAGE_BYTES_MAX) return { entries, seq, over };
   }
   return { entries: [...entries, ...tail], seq, over };
-};
-
-/** Whether a reply may have shown text that the journal lacks. */
-const repliesWith = (state: State): string | null =>
-  state.name === 'CallingLlm' && state.call.mode === 'open' ? state.requestId : null;
-
-const isAboutReply = (posted: readonly Posted[], requestId: string): boolean =>
-  posted.some((event) => endedWork(event) === requestId);
-
-const lackingText = (shown: ShownText | null, kept: Head['kept']): Posted | null => {
-  if (shown === null) return null;
-  const known = kept?.requestId === shown.requestId ? kept.length : 0;
-  if (shown.text.length <= known) return null;
-  return { type: 'TextDelta', requestId: shown.requestId, text: shown.text.slice(known) };
-};
-
-/** The text that was shown of the running reply, so that the journal has it before any other event. */
-const shownBefore = async (
-  ctx: Context,
-  { posted, shown }: Arrival,
-  state: State,
-  live: LiveChannel,
-): Promise<ShownText | null> => {
-  if (shown !== undefined) return shown;
-  const requestId = repliesWith(state);
-  if (requestId === null || isAboutReply(posted, requestId)) return null;
-  return ctx.run('shown text', () => live.shownText(ctx.key, requestId));
-};
-
-/** A fork was cut off somewhere, and a closed session has ended: both go on as after an interruption. */
-const resumption = (head: Head, state: State): Posted => ({
-  type: 'Resumed',
-  epoch: state.session.epoch + 1,
-  ...(turnRuns(state) ? { stoppedAt: head.lastAt } : {}),
-});
-
-type Step = AppliedEvents & { readonly head: Head; readonly resumed: Event | null };
-
-const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
-  const kept = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
-  const still = state.name === 'CallingLlm' && kept?.requestId === state.requestId;
-  const hasInput = entries.some(({ event }) => event.type === 'UserInput');
-  return {
-    ...head,
-    seq: head.seq + entries.length,
-    lastAt: entries.at(-1)?.event.at ?? head.lastAt,
-    kept: still ? kept : null,
-    over: state.name === 'ShuttingDown',
-    isFork: false,
-    titled: head.titled || hasInput,
-  };
-};
-
-const keepEntries = (ctx: Context, head: Head, entries: Step['entries']): Head => {
-  if (entries.length === 0) return head;
-  const { tail, chunk } = withEntries(head.tail, entries);
-  const [first] = chunk ?? [];
-  if (chunk !== null && first !== undefined) ctx.set(chunkName(first.seq), chunk);
-  const kept = { ...head, tail };
-  ctx.set(HEAD, kept);
-  return kept;
-};
-
-/** Whether the list of sessions shows something else now. */
-const isListed = (head: Head, entries: Step['entries'], state: State): boolean =>
-  !head.titled || entries.some(({ event }) => event.type === 'UserInput') || state.name === 'ShuttingDown';
-
-const arrive = async (
-  ctx: Context,
-  parts: SessionObjectParts,
-  arrival: Arrival,
-  wake: 'wake' | 'as it is' = 'as it is',
-): Promise<readonly AppliedEvent[]> => {
-  const { states, live } = parts;
-  const head = await headOf(ctx);
-  if (head.over && wake === 'as it is') return [];
-  const { header, state: before } = await states.exact(ctx.key, head.seq, head.tail);
-  const shown = await shownBefore(ctx, arrival, before, live);
-  const text = lackingText(shown, head.kept);
-  const first = [
-    ...(head.isFork || head.over ? [resumption(head, before)] : []),
-    ...(text === null ? [] : [text]),
-  ];
-  const events = stampTimes([...first, ...arrival.posted], arrival.at, head.lastAt);
-  const applied = applyEvents(head.seq, before, events);
-  const { entries, state, actions, results } = applied;
-  const next = keepEntries(ctx, nextHead(head, applied, text === null ? null : shown), entries);
-  const title = titleIn(entries);
-  if (title !== null && !head.titled) ctx.set(TITLE, title);
-  if (isListed(head, entries, state)) await ctx.genericCall<unknown, unknown>(indexOf(header, next, title));
-  for (const { event } of entries) {
-    const ended = endedWork(event);
-    if (ended !== null) ctx.clear(LIVE + ended);
-  }
-  const recovered = head.isFork || head.over ? runningCallsOf(before, state) : [];
-  const isStored = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
-  if (entries.length > 0 && !isStored) await ctx.run('stored', () => null); // rule 3: the answer proves it
-  if (state.name === 'ShuttingDown') await stopAllWork(ctx, next);
-  states.advance(ctx.key, entries, state);
-  live.publish(ctx.key, { kind: 'entries', entries });
-  return results.slice(first.length);
 };
 
 const create = async (ctx: Context, { header, node, title }: CreateOrder): Promise<void> => {
@@ -232,10 +122,20 @@ const checked = (given: Input): CheckedInput => {
 
 type FoundPrices = { readonly prices: Header['prices'] } | { readonly refused: string };
 
+/** Whether it must be applied by itself: its completion depends on the inputs before it, or the session ends with it. */
+const isAlone = (one: CheckedInput): boolean =>
+  'refused' in one ||
+  one.input.type === 'ShutdownRequested' ||
+  (one.input.type === 'SettingsChanged' && one.input.patch.model !== undefined);
+
 /** Prices belong to the settings, and what became of running calls to the end of a session. */
-const complete = async (ctx: Context, parts: SessionObjectParts, input: Input): Promise<CheckedInput> => {
+const complete = async (
+  ctx: Context,
+  parts: SessionObjectParts,
+  head: Head,
+  input: Input,
+): Promise<CheckedInput> => {
   if (input.type === 'ShutdownRequested') {
-    const head = await headOf(ctx);
     const { state } = await parts.states.exact(ctx.key, head.seq, head.tail);
     const outcomes = await stoppedBy(ctx, head, state);
     return { input: outcomes.length === 0 ? input : { ...input, outcomes } };
@@ -249,16 +149,28 @@ const complete = async (ctx: Context, parts: SessionObjectParts, input: Input): 
   return 'refused' in found ? found : { input: { ...input, prices: found.prices } };
 };
 
+/** Inputs that came together are applied together where they can be. After the end of the session they have no result. */
 const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: InputOrder) => {
-  const { over } = await headOf(ctx);
-  if (over) return refuse(409, `session ${ctx.key} is closed: open it first`);
+  let head = await headOf(ctx);
+  if (head.over) return refuse(409, `session ${ctx.key} is closed: open it first`);
   const results: AppliedEvent[] = [];
-  for (const given of inputs) {
-    const one = checked(given);
-    const whole = 'refused' in one ? one : await complete(ctx, parts, one.input);
+  let posted: readonly Posted[] = [];
+  const apply = async (): Promise<void> => {
+    if (posted.length === 0) return;
+    const arrived = await arrive(ctx, parts, head, { posted, at });
+    head = arrived.head;
+    posted = [];
+    results.push(...arrived.results);
+  };
+  for (const one of inputs.map(checked)) {
+    if (isAlone(one)) await apply();
+    const whole = 'refused' in one ? one : await complete(ctx, parts, head, one.input);
     if ('refused' in whole) results.push(whole);
-    else results.push(...(await arrive(ctx, parts, { posted: [whole.input], at })));
+    else posted = [...posted, whole.input];
+    if (isAlone(one)) await apply();
+    if (head.over) return results;
   }
+  await apply();
   return results;
 };
 
@@ -277,14 +189,18 @@ export const sessionObject = (parts: SessionObjectParts) =>
       create,
       fork,
       input: (ctx: Context, order: InputOrder) => input(ctx, parts, order),
-      event: (ctx: Context, arrival: Arrival) => arrive(ctx, parts, arrival),
+      event: async (ctx: Context, arrival: Arrival): Promise<readonly AppliedEvent[]> => {
+        const head = await headOf(ctx);
+        return head.over ? [] : (await arrive(ctx, parts, head, arrival)).results;
+      },
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
+        const head = await headOf(ctx);
         const at = await ctx.date.now();
-        await arrive(ctx, parts, { posted: [{ type: 'TimerFired', timerId }], at });
+        if (!head.over) await arrive(ctx, parts, head, { posted: [{ type: 'TimerFired', timerId }], at });
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
-        const { over, isFork } = await headOf(ctx);
-        if (over || isFork) await arrive(ctx, parts, { posted: [], at }, 'wake');
+        const head = await headOf(ctx);
+        if (head.over || head.isFork) await arrive(ctx, parts, head, { posted: [], at });
       },
       move: async (ctx: Context, { node }: { readonly node: string }) => {
         ctx.set(HEAD, { ...(await headOf(ctx)), node });

@@ -43,32 +43,32 @@ const schedule = (
 
 const isForced = (action: Action): boolean => action.type === 'CancelTools' && action.force;
 
-/** The first `recovered` actions go on with what an interruption has left. Returns whether the engine has answered. */
+/**
+ * The first `recovered` actions go on with what an interruption has left. All work is begun before the first answer is
+ * waited for, so that many calls cost one round trip. Returns whether the engine has answered.
+ */
 export const startWork = async (
   ctx: Context,
   head: Head,
   actions: readonly Action[],
   recovered: number,
 ): Promise<boolean> => {
-  const started = new Map<string, string>();
-  let answered = false;
+  const started = new Map<string, Promise<string>>();
   for (const [index, action] of actions.entries()) {
     if (action.type === 'ScheduleTimer') schedule(ctx, action);
     for (const work of workOf(action)) {
       if (work.kind === 'start') {
-        const id = await send(ctx, head, work, index < recovered).invocationId;
-        answered = true;
-        started.set(work.workId, id);
-        ctx.set(LIVE + work.workId, id);
+        started.set(work.workId, send(ctx, head, work, index < recovered).invocationId);
       } else {
-        const id = started.get(work.workId) ?? (await ctx.get<string>(LIVE + work.workId));
+        const id = await (started.get(work.workId) ?? ctx.get<string>(LIVE + work.workId));
         if (id === null) continue;
         signal(ctx, id, STOP);
         if (isForced(action)) signal(ctx, id, FORCE);
       }
     }
   }
-  return answered;
+  for (const [workId, id] of started) ctx.set(LIVE + workId, await id);
+  return started.size > 0;
 };
 
 /** The session is over: nothing of it may go on. */
