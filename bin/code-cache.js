@@ -14,7 +14,7 @@ const fs = require('node:fs');
 const Module = require('node:module');
 const { homedir } = require('node:os');
 const path = require('node:path');
-const { getHeapCodeStatistics, setFlagsFromString } = require('node:v8');
+const { cachedDataVersionTag, getHeapCodeStatistics, setFlagsFromString } = require('node:v8');
 const vm = require('node:vm');
 
 const PREFIX = 'code-';
@@ -23,6 +23,11 @@ const SUM_BYTES = 32;
 const COUNT_BYTES = 8;
 /** Compiled code at the end of a start, against that at the end of the one that kept it; alike, they differ by 0.001. */
 const MORE = 1.04;
+/**
+ * Code is only good for the flags that it was made with. These are the ones that the program changes, as a start has
+ * them: src/cli/sessions/open-session.ts, src/shell/grammar.ts (`--liftoff-only` switches the other two off).
+ */
+const FLAGS_AT_START = ['--semi-space-growth-factor=2', '--wasm-tier-up', '--wasm-dynamic-tiering'];
 /** Exit code of a command line that was refused: whatever word stands in it, it is no command. */
 const REFUSED = 2;
 
@@ -90,6 +95,7 @@ exports.runCached = (program) => {
   const content = source.slice(2, source.indexOf('\n'));
   const file = cacheFile(content);
   const kept = readKept(file);
+  const flags = cachedDataVersionTag();
   const script = new vm.Script(Module.wrap(source), { filename: program, cachedData: kept?.code });
   // The code itself is not held: it is 2 MB.
   const compiledBefore = kept?.compiled ?? null;
@@ -98,8 +104,8 @@ exports.runCached = (program) => {
     if (file === null || exitCode === REFUSED) return;
     const compiled = getHeapCodeStatistics().bytecode_and_metadata_size;
     if (compiledBefore !== null && !script.cachedDataRejected && compiled < compiledBefore * MORE) return;
-    // Code is only good for the flags it was made with, and the program sets this one (src/cli/sessions/open-session.ts).
-    setFlagsFromString('--semi-space-growth-factor=2');
+    for (const flag of FLAGS_AT_START) setFlagsFromString(flag);
+    if (cachedDataVersionTag() !== flags) return; // the next start could not use it, and would write it again
     keep(file, content, script.createCachedData(), compiled);
   });
   const module = { exports: {} };
