@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -13,13 +13,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const MARKER = 'PAWL_CALL';
 
 /** A command's process: leader of its own group and session. */
-export type ProcessRoot = { readonly pid: number; readonly marker: string };
+export type ProcessRoot = {
+  readonly pid: number;
+  readonly marker: string;
+  /** In kernel ticks; 0 if it is unknown. No process of the command is older. */
+  readonly startedAt: number;
+};
 
 type Status = {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  /** In kernel ticks. */
+  readonly startedAt: number;
   /** The pid with its start time. Unlike a pid it is never reused. */
   readonly identity: string;
 };
@@ -29,9 +36,12 @@ export type ProcessFamily = ReadonlySet<string>;
 
 const NOBODY: ProcessFamily = new Set();
 
+/** A process that was started while the list was read may be missing in it. */
 const QUIET_ROUNDS = 2;
 const ROUNDS_MAX = 100;
-const ROUND_MS = 5;
+/** Killed processes are mostly gone after the first pause, in ms. Later pauses are longer, up to the second one. */
+const FIRST_PAUSE_MS = 1;
+const PAUSE_MS = 5;
 /** Indexes of the fields after the name in /proc/PID/stat. */
 const START_TIME = 19;
 
@@ -52,6 +62,23 @@ const readProc = (name: string): string => {
   }
 };
 
+/** Longer than any line of a process's stat. Only used within one call. */
+const statBlock = Buffer.alloc(4_096);
+
+/** The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the machine. */
+const readStat = (name: string): string => {
+  try {
+    const descriptor = openSync(`/proc/${name}/stat`);
+    try {
+      return statBlock.latin1Slice(0, readSync(descriptor, statBlock));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return ''; // the process ended meanwhile
+  }
+};
+
 /** All living processes, without zombies. */
 const listProcesses = (): Status[] => {
   let names: string[];
@@ -64,12 +91,14 @@ const listProcesses = (): Status[] => {
   for (const name of names) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
-    const line = readProc(`${name}/stat`);
+    const line = readStat(name);
     const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
     const [state, parent, group, session] = fields;
     if (state === undefined || state === '' || state === 'Z' || state === 'X') continue;
-    const identity = `${pid}@${fields[START_TIME]}`;
-    found.push({ pid, parent: Number(parent), group: Number(group), session: Number(session), identity });
+    const startedAt = Number(fields[START_TIME]);
+    const identity = `${pid}@${startedAt}`;
+    const others = { parent: Number(parent), group: Number(group), session: Number(session) };
+    found.push({ pid, ...others, startedAt, identity });
   }
   return found;
 };
@@ -87,9 +116,10 @@ const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] =>
   const all = listProcesses().filter(({ pid }) => pid !== process.pid);
   const family = new Map<number, Status>();
   for (const status of all) {
-    const { pid, group, session, identity } = status;
+    const { pid, group, session, startedAt, identity } = status;
     const near = pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
-    if (near || hasMarker(pid, root.marker)) family.set(pid, status);
+    // To read the environment of each process of the machine takes longer than all else.
+    if (near || (startedAt >= root.startedAt && hasMarker(pid, root.marker))) family.set(pid, status);
   }
   for (let before = -1; before !== family.size; ) {
     before = family.size;
@@ -100,25 +130,31 @@ const familyOf = (root: ProcessRoot, known: ProcessFamily): readonly Status[] =>
   return [...family.values()];
 };
 
-/** Sends SIGTERM to the process group; processes that left it are ended by endTree. */
-export const askToEnd = (root: ProcessRoot): void => {
-  send(-root.pid, 'SIGTERM');
-};
+const identitiesOf = (family: readonly Status[]): ProcessFamily =>
+  new Set(family.map(({ identity }) => identity));
 
-const startOf = ({ identity }: Status): number => Number(identity.split('@')[1]);
+/**
+ * Sends SIGTERM to the process group; processes that left it are ended by endTree. Returns the processes of the command
+ * as they were before.
+ */
+export const askToEnd = (root: ProcessRoot): ProcessFamily => {
+  const all = familyOf(root, NOBODY);
+  send(-root.pid, 'SIGTERM');
+  return identitiesOf(all);
+};
 
 /** The first child. Orphans become children of a fence's first process too, but later. */
 const oldestChild = (all: readonly Status[], parent: number): Status | undefined =>
   all
     .filter((status) => status.parent === parent)
-    .toSorted((one, other) => startOf(one) - startOf(other) || one.pid - other.pid)[0];
+    .toSorted((one, other) => one.startedAt - other.startedAt || one.pid - other.pid)[0];
 
 /**
  * Asks the processes inside a fence to end. The fence is the chain of `depth` processes from `root` on. Ending it would
  * kill the command without notice; it ends by itself after the command. If there is no command yet, the whole fence is
- * asked.
+ * asked. Returns the processes of the command as they were before.
  */
-export const askFencedToEnd = (root: ProcessRoot, depth: number): void => {
+export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily => {
   const all = familyOf(root, NOBODY);
   const fence = new Set<number>();
   let next: number | undefined = root.pid;
@@ -127,8 +163,9 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): void => {
     next = oldestChild(all, next)?.pid;
   }
   const commands = all.filter(({ pid }) => !fence.has(pid));
-  if (commands.length === 0) askToEnd(root);
+  if (commands.length === 0) send(-root.pid, 'SIGTERM');
   for (const { pid } of commands) send(pid, 'SIGTERM');
+  return identitiesOf(all);
 };
 
 /** Kills all processes of the command once. Returns their number. */
@@ -143,15 +180,15 @@ const killNow = (root: ProcessRoot, known: ProcessFamily): number => {
 export const endTree = async (root: ProcessRoot, known: ProcessFamily = NOBODY): Promise<void> => {
   let quiet = 0;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    quiet = killNow(root, known) === 0 ? quiet + 1 : 0;
+    const isQuiet = killNow(root, known) === 0;
+    quiet = isQuiet ? quiet + 1 : 0;
     if (quiet === QUIET_ROUNDS) return;
-    await sleep(ROUND_MS);
+    if (!isQuiet) await sleep(Math.min(FIRST_PAUSE_MS + round, PAUSE_MS));
   }
 };
 
 /** The current processes of the command. They are found again even after their parents have ended. */
-export const rememberFamily = (root: ProcessRoot): ProcessFamily =>
-  new Set(familyOf(root, NOBODY).map(({ identity }) => identity));
+export const rememberFamily = (root: ProcessRoot): ProcessFamily => identitiesOf(familyOf(root, NOBODY));
 
 /** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
@@ -179,7 +216,7 @@ export const endMarked = async (marker: string): Promise<boolean> => {
     if (left.length === 0) break;
     for (const pid of left) send(pid, 'SIGKILL');
     isFirst = false;
-    await sleep(ROUND_MS);
+    await sleep(PAUSE_MS);
   }
   return !isFirst;
 };

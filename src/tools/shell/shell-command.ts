@@ -2,6 +2,7 @@ import { sinceBoot } from '../../launcher/command-record.js';
 import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
 import type { LaunchedEnd } from '../../launcher/parked-command.js';
+import { statOf } from '../../programs/process-identity.js';
 import type { WaitingCommand } from '../../sandbox/sandboxed-command.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';
 import {
@@ -117,9 +118,7 @@ class Command {
     if (this.#unwanted === 'no') this.#unwanted = 'stop';
     const life = this.#live;
     if (life === null || life.family !== null) return;
-    life.family = rememberFamily(life.root);
-    if (life.isFenced) askFencedToEnd(life.root, FENCE_DEPTH);
-    else askToEnd(life.root);
+    life.family = life.isFenced ? askFencedToEnd(life.root, FENCE_DEPTH) : askToEnd(life.root);
   }
 
   kill(): void {
@@ -161,7 +160,7 @@ class Command {
   #begin(process: CommandProcess): LiveCommand | null {
     const { marker, isFenced } = this.#source;
     if (process.pid === null) return null;
-    const root = { pid: process.pid, marker };
+    const root = { pid: process.pid, marker, startedAt: Number(statOf(process.pid).started) };
     this.#live = { root, process, isFenced, family: null, swept: Promise.resolve() };
     // only of one that was found: another one would not have been started
     if (this.#unwanted === 'stop') this.stop();
