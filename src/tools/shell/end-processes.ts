@@ -27,6 +27,8 @@ type Status = {
   readonly session: number;
   /** In kernel ticks. */
   readonly startedAt: number;
+  /** It runs no code of its own any more. The kernel may need 20 ms to take a fence apart. */
+  readonly isEnding: boolean;
   /** The pid with its start time. Unlike a pid it is never reused. */
   readonly identity: string;
 };
@@ -43,7 +45,11 @@ const ROUNDS_MAX = 100;
 const FIRST_PAUSE_MS = 1;
 const PAUSE_MS = 5;
 /** Indexes of the fields after the name in /proc/PID/stat. */
+const FLAGS = 6;
 const START_TIME = 19;
+const MEMORY = 20;
+/** The kernel's flag PF_EXITING. */
+const EXITING = 0x4;
 
 /** Signals a process (or, if negative, a group). Returns whether it existed. */
 const send = (pid: number, signal: NodeJS.Signals | 0): boolean => {
@@ -68,9 +74,9 @@ const statBlock = Buffer.alloc(4_096);
 /** The line of /proc/PID/stat, with the fewest system calls: it is read for every process of the machine. */
 const readStat = (name: string): string => {
   try {
-    const descriptor = openSync(`/proc/${name}/stat`);
+    const descriptor = openSync(`/proc/${name}/stat`, 'r');
     try {
-      return statBlock.latin1Slice(0, readSync(descriptor, statBlock));
+      return statBlock.toString('latin1', 0, readSync(descriptor, statBlock, 0, statBlock.length, 0));
     } finally {
       closeSync(descriptor);
     }
@@ -98,7 +104,8 @@ const listProcesses = (): Status[] => {
     const startedAt = Number(fields[START_TIME]);
     const identity = `${pid}@${startedAt}`;
     const others = { parent: Number(parent), group: Number(group), session: Number(session) };
-    found.push({ pid, ...others, startedAt, identity });
+    const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
+    found.push({ pid, ...others, startedAt, isEnding, identity });
   }
   return found;
 };
@@ -168,32 +175,34 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily 
   return identitiesOf(all);
 };
 
-/** Kills all processes of the command once. Returns their number. */
-const killNow = (root: ProcessRoot, known: ProcessFamily): number => {
+/** Kills all processes of the command once. Returns those that were alive. */
+const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
   send(-root.pid, 'SIGKILL');
-  const family = familyOf(root, known);
+  const family = familyOf(root, known).filter(({ isEnding }) => !isEnding);
   for (const { pid } of family) send(pid, 'SIGKILL');
-  return family.length;
+  return family;
 };
 
-/** Kills all processes of the command. Resolves when none is alive. The first kill is immediate. */
-export const endTree = async (root: ProcessRoot, known: ProcessFamily = NOBODY): Promise<void> => {
+/**
+ * Kills all processes of the command, and those in `remembered`, which are found even after their parents have ended.
+ * Resolves when none is alive. The first kill is immediate.
+ */
+export const endTree = async (root: ProcessRoot, remembered: ProcessFamily = NOBODY): Promise<void> => {
+  const known = new Set(remembered);
   let quiet = 0;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const isQuiet = killNow(root, known) === 0;
-    quiet = isQuiet ? quiet + 1 : 0;
+    const killed = killNow(root, known);
+    for (const { identity } of killed) known.add(identity);
+    quiet = killed.length === 0 ? quiet + 1 : 0;
     if (quiet === QUIET_ROUNDS) return;
-    if (!isQuiet) await sleep(Math.min(FIRST_PAUSE_MS + round, PAUSE_MS));
+    if (quiet === 0) await sleep(Math.min(FIRST_PAUSE_MS + round, PAUSE_MS));
   }
 };
-
-/** The current processes of the command. They are found again even after their parents have ended. */
-export const rememberFamily = (root: ProcessRoot): ProcessFamily => identitiesOf(familyOf(root, NOBODY));
 
 /** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
 const isLeft = (root: ProcessRoot): boolean =>
-  send(-root.pid, 0) && listProcesses().some(({ group }) => group === root.pid);
+  send(-root.pid, 0) && listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
 
 /** Kills what an ended command left in its group. Returns whether there was anything; if not, this is one system call. */
 export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {

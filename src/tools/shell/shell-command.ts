@@ -20,7 +20,6 @@ import {
   endTree,
   type ProcessFamily,
   type ProcessRoot,
-  rememberFamily,
   watchOver,
 } from './end-processes.js';
 import { type CommandRequest, type Prepared, prepareCommand, type StartMode } from './prepare-command.js';
@@ -52,13 +51,16 @@ export type RunningCommand = {
   kill(): void;
 };
 
-/** A started command. When it is stopped, its processes at that moment are remembered; null if it was not stopped. */
+/**
+ * A started command. When it is asked to end, its processes at that moment are remembered; null if it was not asked.
+ * `swept`: resolves when all processes of a killed command have ended; null if it was not killed.
+ */
 type LiveCommand = {
   readonly root: ProcessRoot;
   readonly process: CommandProcess;
   readonly isFenced: boolean;
   family: ProcessFamily | null;
-  swept: Promise<void>;
+  swept: Promise<void> | null;
 };
 
 /** Applies rule 3 after the end of the shell. */
@@ -66,9 +68,8 @@ const clearUp = async (
   life: LiveCommand,
   { heldOpen, leftBehind }: ShellEnd,
 ): Promise<CommandEnd['leftovers']> => {
-  if (life.family !== null) {
-    await endTree(life.root, life.family);
-    await life.swept;
+  if (life.family !== null || life.swept !== null) {
+    await (life.swept ?? endTree(life.root, life.family ?? undefined));
     return 'none';
   }
   if (life.isFenced) {
@@ -116,18 +117,20 @@ class Command {
   /** Asks the command to end. If it has not started yet, it never starts. */
   stop(): void {
     if (this.#unwanted === 'no') this.#unwanted = 'stop';
-    const life = this.#live;
-    if (life === null || life.family !== null) return;
-    life.family = life.isFenced ? askFencedToEnd(life.root, FENCE_DEPTH) : askToEnd(life.root);
+    // The end of a session kills right after it has asked. Then looking for whom to ask would only delay the kill.
+    queueMicrotask(() => {
+      const life = this.#live;
+      if (this.#unwanted !== 'stop' || life === null || life.family !== null) return;
+      life.family = life.isFenced ? askFencedToEnd(life.root, FENCE_DEPTH) : askToEnd(life.root);
+    });
   }
 
   kill(): void {
     this.#unwanted = 'kill';
     const life = this.#live;
     if (life === null) return;
-    life.family ??= rememberFamily(life.root);
     life.process.killing();
-    life.swept = endTree(life.root, life.family);
+    life.swept = endTree(life.root, life.family ?? undefined);
   }
 
   async run(way: StartMode = 'quick'): Promise<CommandEnd> {
@@ -161,7 +164,7 @@ class Command {
     const { marker, isFenced } = this.#source;
     if (process.pid === null) return null;
     const root = { pid: process.pid, marker, startedAt: Number(statOf(process.pid).started) };
-    this.#live = { root, process, isFenced, family: null, swept: Promise.resolve() };
+    this.#live = { root, process, isFenced, family: null, swept: null };
     // only of one that was found: another one would not have been started
     if (this.#unwanted === 'stop') this.stop();
     if (this.#unwanted === 'kill') this.kill();
