@@ -13,7 +13,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { environmentPrograms } from './environment-programs.js';
 import { inspectorPage } from './inspector-page.js';
-import { buildProtocols, lateBuiltins, latePackages } from './late-modules.js';
+import { buildProtocols, lateBuiltins, latePackages, packagesLateInside } from './late-modules.js';
+import { mergeBuiltinImports } from './merge-builtin-imports.js';
 import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
 
@@ -130,7 +131,7 @@ const buildProgram = async (root: string) => {
     inject: [],
     define: { 'import.meta.url': 'bundleUrl' },
   });
-  const ownText = own.outputFiles[0]?.text ?? '';
+  const ownText = mergeBuiltinImports(own.outputFiles[0]?.text ?? '');
   const joined = {
     ...common(root),
     format: 'cjs',
@@ -146,7 +147,7 @@ const buildProgram = async (root: string) => {
     ...joined,
     stdin: { contents: ownText, resolveDir: root, sourcefile: PROGRAM },
     outfile: 'dist/cli.cjs',
-    plugins: [lateBuiltins, latePackages(ownText), ...joined.plugins],
+    plugins: [lateBuiltins, latePackages(ownText), packagesLateInside(ownText), ...joined.plugins],
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   const [output] = outputFiles;

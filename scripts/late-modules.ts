@@ -4,7 +4,17 @@ import { type BuildOptions, build, type Plugin } from 'esbuild';
 /** Modules that the program loads on first use, though it imports them at its top. */
 
 /** Modules of Node's that most runs of the program never use; the program loads them with the first use. */
-const LATE = ['https', 'readline', 'tls', 'worker_threads', 'zlib'];
+const LATE = [
+  'child_process',
+  'dns',
+  'https',
+  'readline',
+  'timers/promises',
+  'tls',
+  'tty',
+  'worker_threads',
+  'zlib',
+];
 
 /** Replaces each of them by a module whose exports are resolved on first use. */
 export const lateBuiltins: Plugin = {
@@ -33,7 +43,10 @@ export const LATE_PACKAGES = [
 ];
 
 /** Packages that run at each start. */
-export const AT_ONCE = ['acorn', 'commander', 'get-east-asian-width', 'valibot', '@valibot/to-json-schema'];
+export const AT_ONCE = ['commander', 'get-east-asian-width', 'valibot', '@valibot/to-json-schema'];
+
+/** Packages that stay in the program's file, and run on first use. */
+export const LATE_INSIDE = ['acorn'];
 
 /** The names that ES module text imports from a package. */
 const importedFrom = (text: string, name: string): readonly string[] => {
@@ -65,6 +78,21 @@ export const latePackages = (own: string): Plugin => ({
     builder.onLoad({ filter: /./, namespace: 'late-package' }, ({ path: name }) => ({
       contents: `for (const key of ${JSON.stringify(importedFrom(own, name))})
         Object.defineProperty(exports, key, { enumerable: true, get: () => require('./${PROTOCOLS}')['${name}'][key] });`,
+    }));
+  },
+});
+
+/** Wraps these packages, so that each runs when one of its exports is first read. */
+export const packagesLateInside = (own: string): Plugin => ({
+  name: 'packages-late-inside',
+  setup(builder) {
+    builder.onResolve({ filter: new RegExp(`^(${LATE_INSIDE.join('|')})$`) }, ({ path: name, kind }) =>
+      kind === 'import-statement' ? { path: name, namespace: 'late-inside' } : undefined,
+    );
+    builder.onLoad({ filter: /./, namespace: 'late-inside' }, ({ path: name }) => ({
+      contents: `for (const key of ${JSON.stringify(importedFrom(own, name))})
+        Object.defineProperty(exports, key, { enumerable: true, get: () => require('${name}')[key] });`,
+      resolveDir: fileURLToPath(new URL('..', import.meta.url)),
     }));
   },
 });
