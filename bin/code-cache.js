@@ -9,20 +9,26 @@
  * 3. V8 crashes on code that was damaged: a checksum stands in front of it. Whenever kept code can't be used, read or
  *    written, the program is compiled as usual. A start never fails because of the cache.
  */
-const { createHash } = require('node:crypto');
 const fs = require('node:fs');
 const Module = require('node:module');
 const { homedir } = require('node:os');
 const path = require('node:path');
 const { cachedDataVersionTag, getHeapCodeStatistics, setFlagsFromString } = require('node:v8');
 const vm = require('node:vm');
+const { crc32 } = require('node:zlib');
 
 const PREFIX = 'code-';
-const SUM_BYTES = 32;
+const SUM_BYTES = 4;
 /** Behind the sum: how much was compiled when it was kept. */
 const COUNT_BYTES = 8;
 /** Compiled code at the end of a start, against that at the end of the one that kept it; alike, they differ by 0.001. */
 const MORE = 1.04;
+/**
+ * To find out how much was compiled takes 5 ms. Once the kept code is older than this, one run in eight looks: the
+ * commands that somebody uses are mostly known by then.
+ */
+const NEW_MS = 3_600_000;
+const LOOKS = 1 / 8;
 /**
  * Code is only good for the flags that it was made with. These are the ones that the program changes, as a start has
  * them: src/cli/sessions/open-session.ts, src/shell/grammar.ts (`--liftoff-only` switches the other two off).
@@ -31,8 +37,15 @@ const FLAGS_AT_START = ['--semi-space-growth-factor=2', '--wasm-tier-up', '--was
 /** Exit code of a command line that was refused: whatever word stands in it, it is no command. */
 const REFUSED = 2;
 
-/** @param {Buffer} code */
-const sumOf = (code) => createHash('sha256').update(code).digest();
+/**
+ * Against damage, not against forgery: whoever can write the file can write its sum.
+ * @param {Buffer} code
+ */
+const sumOf = (code) => {
+  const sum = Buffer.alloc(SUM_BYTES);
+  sum.writeUInt32LE(crc32(code));
+  return sum;
+};
 
 /** @param {string} content what the program's first line calls it */
 const cacheFile = (content) => {
@@ -48,7 +61,7 @@ const isOurs = ({ uid, mode }) =>
   process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0);
 
 /**
- * What an earlier start kept: its code, and how much was compiled at its end.
+ * What an earlier start kept: its code, how much was compiled at its end, and whether that was lately.
  * @param {string | null} file
  */
 const readKept = (file) => {
@@ -57,10 +70,11 @@ const readKept = (file) => {
   try {
     handle = fs.openSync(file, 'r');
     if (!isOurs(fs.fstatSync(handle)) || !isOurs(fs.lstatSync(path.dirname(file)))) return undefined;
+    const isNew = Date.now() - fs.fstatSync(handle).mtimeMs < NEW_MS;
     const bytes = fs.readFileSync(handle);
     const kept = bytes.subarray(SUM_BYTES);
     if (!sumOf(kept).equals(bytes.subarray(0, SUM_BYTES))) return undefined;
-    return { code: kept.subarray(COUNT_BYTES), compiled: kept.readDoubleLE(0) };
+    return { code: kept.subarray(COUNT_BYTES), compiled: kept.readDoubleLE(0), isNew };
   } catch {
     return undefined; // what can't be read is compiled again
   } finally {
@@ -98,12 +112,15 @@ exports.runCached = (program) => {
   const flags = cachedDataVersionTag();
   const script = new vm.Script(Module.wrap(source), { filename: program, cachedData: kept?.code });
   // The code itself is not held: it is 2 MB.
-  const compiledBefore = kept?.compiled ?? null;
+  const before =
+    kept === undefined ? null : { compiled: kept.compiled, looks: kept.isNew || Math.random() < LOOKS };
   // At the end, so that what this run compiled on the way is kept, too.
   process.once('exit', (exitCode) => {
     if (file === null || exitCode === REFUSED) return;
+    const isGood = before !== null && !script.cachedDataRejected;
+    if (isGood && !before.looks) return;
     const compiled = getHeapCodeStatistics().bytecode_and_metadata_size;
-    if (compiledBefore !== null && !script.cachedDataRejected && compiled < compiledBefore * MORE) return;
+    if (isGood && compiled < before.compiled * MORE) return;
     for (const flag of FLAGS_AT_START) setFlagsFromString(flag);
     if (cachedDataVersionTag() !== flags) return; // the next start could not use it, and would write it again
     keep(file, content, script.createCachedData(), compiled);

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,9 +30,11 @@ describe('bin/code-cache.js', () => {
 
   const write = (name: string, says: string): void =>
     writeFileSync(program, `//${name}\nconst say = () => console.log('${says}');\nsay();\n`);
+  /** What a start draws by lot. */
+  let lot = 0.99;
   const start = (...words: readonly string[]) => {
     const code = "require('./bin/code-cache.js').runCached(process.env.PROGRAM);";
-    writeFileSync(path.join(scratch, 'start.cjs'), code);
+    writeFileSync(path.join(scratch, 'start.cjs'), `Math.random = () => ${lot};${code}`);
     const { status, stdout, stderr } = spawnSync(process.execPath, ['start.cjs', ...words], {
       cwd: scratch,
       encoding: 'utf8',
@@ -74,7 +77,7 @@ describe('bin/code-cache.js', () => {
     );
   });
 
-  it('keeps it anew when a start had to compile more than the first one, and not again', () => {
+  it('keeps it anew when a start had to compile more than the first one, and not again', (context) => {
     const part = (index: number): string =>
       `  const part${index} = () => [${index}, ${index} + 1, say.name];\n  part${index}();`;
     const more = Array.from({ length: 2_000 }, (_, index) => part(index));
@@ -94,6 +97,16 @@ describe('bin/code-cache.js', () => {
     const large = sizeAfter('-p');
     assert.ok(large > small, `${large} bytes were kept after ${small}`);
     assert.equal(sizeAfter('--help'), large, 'a shorter start throws nothing away');
+    // Code that is older than an hour: one start in eight looks.
+    rmSync(path.join(caches, kept()[0] ?? ''));
+    sizeAfter('--help');
+    utimesSync(path.join(caches, kept()[0] ?? ''), 0, 0);
+    assert.equal(sizeAfter('-p'), small);
+    lot = 0.1;
+    context.after(() => {
+      lot = 0.99;
+    });
+    assert.equal(sizeAfter('-p'), large);
   });
 
   it('keeps nothing of a command line that was refused', () => {
