@@ -64,7 +64,7 @@ const spoolAt = (folder: string, isFound: boolean): Spool => {
   const at = (name: string): string => path.join(folder, name);
   const command = at('command');
   const status = openSync(at('status'), 'r');
-  const reader = createSpoolReader(folder, isFound);
+  const reader = createSpoolReader(folder, { hasGaps: isFound });
   const block = Buffer.alloc(STATUS_BYTES);
   return {
     folder,

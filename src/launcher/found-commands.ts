@@ -2,9 +2,14 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type CommandRecord, readOrder } from './command-record.js';
 import { isRunning, openSpool } from './command-spool.js';
-import { type CommandVerdict, type LaunchedProcess, verdictOf } from './command-verdict.js';
+import {
+  type CommandStatus,
+  type CommandVerdict,
+  type LaunchedProcess,
+  verdictOf,
+} from './command-verdict.js';
 import { attachCommand, type LaunchedEnd } from './parked-command.js';
-import type { OutputReceiver } from './spool-reader.js';
+import { createSpoolReader, type OutputReceiver } from './spool-reader.js';
 
 /** Commands that a process which was killed has started, found by their files. */
 
@@ -18,6 +23,13 @@ export type FoundCommand = {
   claim(): boolean;
   /** Follows a command that has begun, from the beginning of its output. */
   follow(to: OutputReceiver): FollowedCommand;
+  /**
+   * What its files say, for a command of another machine or of an earlier start of this one: process numbers mean
+   * nothing then, so none is looked up. Changes no file.
+   */
+  readLeft(): Pick<CommandStatus, 'exitCode' | 'endedAt'> & { readonly hasBegun: boolean };
+  /** Reads the output that such a command has left. Changes no file. */
+  readOutput(to: OutputReceiver): void;
 };
 
 export type FollowedCommand = {
@@ -43,6 +55,25 @@ const verdictIn = (folder: string): CommandVerdict => {
   }
 };
 
+const readLeftIn = (folder: string): ReturnType<FoundCommand['readLeft']> => {
+  const spool = openSpool(folder);
+  try {
+    const { exitCode, endedAt } = spool.status();
+    return { exitCode, endedAt, hasBegun: spool.isClaimed() };
+  } finally {
+    spool.close();
+  }
+};
+
+const readOutputIn = (folder: string, to: OutputReceiver): void => {
+  const reader = createSpoolReader(folder, { hasGaps: true, keepsPieces: true });
+  try {
+    reader.read(Number.POSITIVE_INFINITY, to);
+  } finally {
+    reader.close();
+  }
+};
+
 const foundIn = (folder: string): FoundCommand | null => {
   const order = readOrder(folder);
   if (order === null) return null;
@@ -55,6 +86,8 @@ const foundIn = (folder: string): FoundCommand | null => {
       spool.close();
       return spool.claim();
     },
+    readLeft: () => (isDirect ? { exitCode: null, endedAt: null, hasBegun: true } : readLeftIn(folder)),
+    readOutput: (to) => readOutputIn(folder, to),
     follow(to) {
       const spool = openSpool(folder);
       const { process } = spool.status();

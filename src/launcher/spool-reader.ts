@@ -30,6 +30,13 @@ export type SpoolReader = {
   close(): void;
 };
 
+export type SpoolReaderOptions = {
+  /** Pieces may be missing, because nobody read them for a while. */
+  readonly hasGaps: boolean;
+  /** No piece is removed: the files belong to somebody else. */
+  readonly keepsPieces?: boolean;
+};
+
 const READ_BYTES = 65_536;
 /** For all spools: nothing is kept in it. Made with the first output. */
 let sharedBlock: Buffer | null = null;
@@ -51,13 +58,13 @@ const readRemoved = (folder: string): ReadonlyMap<number, number> => {
 
 class Reader implements SpoolReader {
   readonly #folder: string;
-  readonly #hasGaps: boolean;
+  readonly #options: SpoolReaderOptions;
   #number = 0;
   #open: number | null = null;
 
-  constructor(folder: string, hasGaps: boolean) {
+  constructor(folder: string, options: SpoolReaderOptions) {
     this.#folder = folder;
-    this.#hasGaps = hasGaps;
+    this.#options = options;
   }
 
   read(bytesMax: number, to: OutputReceiver): boolean {
@@ -99,7 +106,7 @@ class Reader implements SpoolReader {
   #findNext(): { readonly number: number; readonly missing: number } | null {
     let number = this.#number + 1;
     if (existsSync(this.#at(number))) return { number, missing: 0 };
-    if (!this.#hasGaps) return null;
+    if (!this.#options.hasGaps) return null;
     let missing = 0;
     const removed = readRemoved(this.#folder);
     for (let bytes = removed.get(number); bytes !== undefined; bytes = removed.get(number)) {
@@ -114,7 +121,7 @@ class Reader implements SpoolReader {
     this.close();
     this.#open = openSync(this.#at(number), 'r');
     if (missing > 0) to.skipped(missing);
-    else if (this.#number > 1) this.#remove(this.#number - 1);
+    else if (this.#number > 1 && !this.#options.keepsPieces) this.#remove(this.#number - 1);
     this.#number = number;
     return true;
   }
@@ -128,6 +135,5 @@ class Reader implements SpoolReader {
   }
 }
 
-/** `hasGaps`: pieces may be missing, because nobody read them for a while. */
-export const createSpoolReader = (folder: string, hasGaps: boolean): SpoolReader =>
-  new Reader(folder, hasGaps);
+export const createSpoolReader = (folder: string, options: SpoolReaderOptions): SpoolReader =>
+  new Reader(folder, options);

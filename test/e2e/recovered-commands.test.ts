@@ -150,15 +150,43 @@ const recordOf = ({ state }: Place): string => {
   return join(folder, name, 'session');
 };
 
-test('the machine was restarted: unknown, and said to the model and the user', async (context) => {
-  const place = await interrupted(context, { command: WAITING });
+test('the machine was restarted: unknown, and said to the model and the user; jobs are listed with that reason', async (context) => {
+  const job = (id: string, command: string) => call(id, 'bash', { command, background: true });
+  const action = (id: string, jobAction: string, jobId?: string) => call(id, 'bash', { jobAction, jobId });
+  const place = await makeServed(context, [
+    message(
+      job('j1', 'echo up; sleep 1000'),
+      job('j2', 'until [ -e go-2 ]; do sleep 0.1; done; exit 3'),
+      call('c1', 'bash', { command: WAITING }),
+    ),
+    message(
+      action('l', 'list'),
+      action('s', 'show', 'job-1'),
+      action('k', 'kill', 'job-1'),
+      job('j3', 'sleep 1000'),
+    ),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  touch(place, 'go-2');
+  await until('the second job ended', () => !processesOf(place).some(({ line }) => line.includes('go-2')));
   killLaunchers(place, 'killed');
   const [session] = readFileSync(recordOf(place), 'utf8').split('\n');
   writeFileSync(recordOf(place), `${session}\nanother-start pid:[1]\n`);
+  const files = readdirSync(join(recordOf(place), '..', 'commands'), { recursive: true });
   const ended = await resume(place).ended;
   expectCode(ended, 0);
   assert.match(resultIn(place), /unknown after a crash\n.*another machine, or this one was restarted/);
   assert.match(ended.stderr, /unknown after a crash/);
+  const listed = resultOf(place, 2, 'l').split('\n');
+  assert.match(listed[0] ?? '', /^job-1: unknown \(.*this one was restarted since\): echo up/);
+  assert.match(listed[1] ?? '', /^job-2: exit code 3, \d+\.\d s: /);
+  for (const id of ['s', 'k']) assert.match(resultOf(place, 2, id), /^up\n\[job-1: unknown /);
+  assert.match(resultOf(place, 2, 'j3'), /^Started job-3 /);
+  const left = readdirSync(join(recordOf(place), '..', 'commands'), { recursive: true });
+  assert.deepEqual(left, files, 'what may be another machine’s is not touched');
 });
 
 test('no files of the command, though its session is recorded: it never began, and starts', async (context) => {

@@ -26,7 +26,12 @@ export type EarlierCommands = {
   readonly isElsewhere: boolean;
   /** On this machine since its last start, the oldest first. */
   readonly commands: readonly FoundCommand[];
+  /** On another machine, or before this one was restarted: only what they have left can be read. */
+  readonly elsewhere: readonly FoundCommand[];
 };
+
+const commandsIn = (records: readonly { readonly folder: string }[]): readonly FoundCommand[] =>
+  records.flatMap(({ folder }) => findCommands(commandsFolder(folder)));
 
 /** `own`: the folder of this process. */
 export const findEarlier = (own: string, sessionId: string): EarlierCommands => {
@@ -36,10 +41,12 @@ export const findEarlier = (own: string, sessionId: string): EarlierCommands => 
     .map((folder) => ({ folder, record: readSession(folder) }))
     .filter(({ record }) => record?.sessionId === sessionId);
   const here = records.filter(({ record }) => record?.machine === machine);
+  const elsewhere = records.filter(({ record }) => record?.machine !== machine);
   return {
     folders: here.map(({ folder }) => folder),
-    isElsewhere: here.length < records.length,
+    isElsewhere: elsewhere.length > 0,
     isComplete: here.length > 0 && here.length === records.length,
-    commands: here.flatMap(({ folder }) => findCommands(commandsFolder(folder))),
+    commands: commandsIn(here),
+    elsewhere: commandsIn(elsewhere),
   };
 };

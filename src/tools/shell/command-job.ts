@@ -1,4 +1,6 @@
+import type { OutputReceiver } from '../../launcher/spool-reader.js';
 import type { Job, ToolOutcome } from '../../ports/tool.js';
+import { type CommandOutput, createCommandOutput } from './command-output.js';
 import { describeEnd, endLines, outputOf, type StartedCommand } from './command-result.js';
 import type { CommandEnd } from './shell-command.js';
 
@@ -25,5 +27,30 @@ export const jobOf = (jobId: string, command: string, started: StartedCommand): 
       running.kill();
       await running.ended;
     },
+  };
+};
+
+/** A job that no process runs any more, whose output is read from its files when it is wanted. */
+export const jobLeft = (
+  { jobId, command }: Pick<Job, 'jobId' | 'command'>,
+  end: string,
+  read: (to: OutputReceiver) => void,
+): Job => {
+  let output: CommandOutput | null = null;
+  const whole = (): CommandOutput => {
+    if (output !== null) return output;
+    const made = createCommandOutput(() => undefined);
+    read({ bytes: (bytes) => made.add(bytes), skipped: (count) => made.skip(count) });
+    made.finish();
+    output = made;
+    return made;
+  };
+  return {
+    jobId,
+    command,
+    status: () => end,
+    droppedBytes: () => whole().droppedBytes(),
+    output: () => outputOf({ output: whole() }),
+    kill: async () => undefined,
   };
 };

@@ -10,7 +10,7 @@ const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 
-export const describeEnd = ({ how, durationMs }: CommandEnd): string => {
+export const describeEnd = ({ how, durationMs }: Pick<CommandEnd, 'how' | 'durationMs'>): string => {
   switch (how.kind) {
     case 'exited':
       return `exit code ${how.code}, ${seconds(durationMs)}`;
@@ -31,7 +31,7 @@ const leftoverLines: Readonly<Record<CommandEnd['leftovers'], readonly string[]>
 
 const NO_OUTPUT = '(no output)';
 
-export const outputOf = (running: RunningCommand): string =>
+export const outputOf = (running: Pick<RunningCommand, 'output'>): string =>
   running.output.text().replace(JOINED_IN_MESSAGE, '`').trimEnd() || NO_OUTPUT;
 
 /** A started command and its surroundings. */

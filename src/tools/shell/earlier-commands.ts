@@ -3,8 +3,8 @@ import { sinceBoot } from '../../launcher/command-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
-import { jobOf, jobStarted } from './command-job.js';
-import { outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
+import { jobLeft, jobOf, jobStarted } from './command-job.js';
+import { describeEnd, outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
 import { endMarked, listMarked } from './end-processes.js';
 import { identityOf } from './prepare-command.js';
 import { followFound } from './shell-command.js';
@@ -22,7 +22,8 @@ export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'call
 
 const UNKNOWN =
   'the command was running when the session ended; check whether it took effect before you run it again';
-const ELSEWHERE = `the session ran on another machine, or this one was restarted since: ${UNKNOWN}`;
+const RESTARTED = 'the session ran on another machine, or this one was restarted since';
+const ELSEWHERE = `${RESTARTED}: ${UNKNOWN}`;
 const RECOVERED = '[Pawl was killed while this ran and was started again: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
@@ -100,6 +101,19 @@ const restoreJob = async (
   if (hasEnded) await started.running.ended;
 };
 
+/** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
+const restoreLeft = (found: FoundCommand, jobs: Jobs): void => {
+  const { job, startedAt } = found.record;
+  const { exitCode, endedAt, hasBegun } = found.readLeft();
+  if (job === null || !hasBegun) return;
+  const durationMs = Math.max(0, (endedAt ?? startedAt) - startedAt);
+  const end =
+    exitCode === null
+      ? `unknown (${RESTARTED})`
+      : describeEnd({ how: { kind: 'exited', code: exitCode }, durationMs });
+  jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
+};
+
 const endFound = async (found: FoundCommand): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
   const running = followFound(found, () => undefined);
@@ -118,7 +132,9 @@ export const settleEarlier = async (
   home: string,
   waited: readonly string[],
 ): Promise<void> => {
-  const { commands = [] } = (await sandbox.earlier(workspace)) ?? {};
+  const { commands = [], elsewhere = [] } = (await sandbox.earlier(workspace)) ?? {};
+  // First: where two processes gave the same number, the job of this machine counts.
+  for (const found of elsewhere) restoreLeft(found, jobs);
   const restoring: Promise<void>[] = [];
   for (const found of commands) {
     const { job, call } = found.record;
