@@ -2,20 +2,22 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { StdioServer } from '../config/mcp-servers.js';
 import type { ProgramPath } from '../programs/find-program.js';
-import { SYSTEM_SHELL } from '../programs/start-program.js';
+import { SYSTEM_SHELL, systemBash } from '../programs/start-program.js';
 import type { PreparedCommand } from '../sandbox/sandboxed-command.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
+import { guarded } from '../sandbox/unsandboxed-command.js';
 import { findServerProgram } from './server-program.js';
 
 /**
  * How a server that we start becomes a process.
  *
- * 1. A server of the user runs as the user has set it up, outside the sandbox.
+ * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if Pawl is killed; where
+ *    there is no bash, it has none, and ends when it notices that its stdin is closed.
  * 2. A server of a project runs in a sandbox of its own with the level that the user granted. If the sandbox does not
  *    work, it is not started.
  */
 
-export type PreparedServer = Omit<PreparedCommand, 'program' | 'finish' | 'isGuarded'> & {
+export type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
   readonly program: ProgramPath;
   /** Call it once the server has ended. `tell` gets lines about files that were set aside. Never rejects. */
   finish(tell: (line: string) => void): Promise<void>;
@@ -36,15 +38,21 @@ const environmentOf = ({ env }: StdioServer, environment: ProcessEnvironment): R
 
 const folderOf = ({ cwd }: StdioServer, workspace: string): string => path.resolve(workspace, cwd ?? '.');
 
-const prepareOpen = (server: StdioServer, { environment, workspace }: Place): PreparedServer => ({
-  program: findServerProgram(server.command, { environment, workspace }),
-  words: server.args,
-  folder: folderOf(server, workspace),
-  environment: environmentOf(server, environment),
-  descriptors: [],
-  started: () => undefined,
-  finish: async () => undefined,
-});
+const prepareOpen = (server: StdioServer, { environment, workspace }: Place): PreparedServer => {
+  const program = findServerProgram(server.command, { environment, workspace });
+  const bash = systemBash();
+  const start =
+    bash === null ? { program, words: server.args } : guarded({ program, words: server.args }, bash);
+  return {
+    ...start,
+    folder: folderOf(server, workspace),
+    environment: environmentOf(server, environment),
+    descriptors: [],
+    isGuarded: bash !== null,
+    started: () => undefined,
+    finish: async () => undefined,
+  };
+};
 
 /**
  * The start inside the sandbox, which begins in the workspace. The variables that the project chose are set here and not

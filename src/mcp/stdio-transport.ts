@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { atExit } from '../programs/at-exit.js';
+import { guardOf } from '../programs/end-with-pawl.js';
 import { startProgram } from '../programs/start-program.js';
 import type { ServerLog } from './server-log.js';
 import type { PreparedServer } from './server-process.js';
@@ -8,7 +9,8 @@ import type { PreparedServer } from './server-process.js';
 /**
  * A connection to a server that we start, by lines on its stdin and stdout.
  *
- * 1. The server gets a process group of its own. Closing ends the whole group, and so does the end of this program.
+ * 1. The server gets a process group of its own. Closing ends the whole group, and so does the end of this program, also
+ *    if it is killed.
  * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
  */
 
@@ -58,13 +60,14 @@ export class StdioTransport implements Transport {
       await prepared.finish(() => undefined);
       throw new Error('nobody waits for the server any more');
     }
-    const { program, words, folder, environment, descriptors } = prepared;
+    const { program, words, folder, environment, descriptors, isGuarded } = prepared;
     const child = startProgram(program, words, {
       cwd: folder,
       env: environment,
       detached: true,
-      stdio: ['pipe', 'pipe', 'pipe', ...descriptors],
+      stdio: ['pipe', 'pipe', 'pipe', ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     });
+    guardOf(child, prepared);
     prepared.started();
     this.#child = child;
     const forget = atExit(() => this.#kill('SIGKILL'));

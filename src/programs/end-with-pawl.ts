@@ -1,3 +1,6 @@
+import type { ChildProcess } from 'node:child_process';
+import { Duplex } from 'node:stream';
+
 /**
  * A guard for programs that must not outlive Pawl, also if Pawl is killed and nothing of its own code runs any more.
  *
@@ -22,3 +25,20 @@ exec ${pipe}<&-
 
 /** Tells the guard that the program has ended. */
 export const PROGRAM_ENDED = 'ended\n';
+
+const STANDARD_STREAMS = 3;
+
+/**
+ * Pawl's end of the guard's pipe, which comes after `descriptors`. Null if there is no guard, or it could not be started.
+ * The guard ends with the group of its program.
+ */
+export const guardOf = (
+  child: Pick<ChildProcess, 'stdio'>,
+  { isGuarded, descriptors }: { readonly isGuarded: boolean; readonly descriptors: readonly number[] },
+): Duplex | null => {
+  const pipe = isGuarded ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
+  if (!(pipe instanceof Duplex)) return null;
+  pipe.on('error', () => undefined); // the guard is gone, and its program with it
+  pipe.resume();
+  return pipe;
+};

@@ -11,7 +11,13 @@ const GUARD_PIPE = 3;
  */
 const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
 
-type Start = { readonly program: string; readonly words: readonly string[] };
+type Start<P extends string = string> = { readonly program: P; readonly words: readonly string[] };
+
+/** The start of a program with a guard. */
+export const guarded = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => ({
+  program: bash,
+  words: [...GUARDED, program, ...words],
+});
 
 /** How to start a command without a fence. A guard needs bash: `isGuarded` in the result says whether there is one. */
 export const openStart = (
@@ -22,6 +28,6 @@ export const openStart = (
   bash === null || !isGuarded
     ? { ...closingOthers({ program, words }, GUARD_PIPE - 1, bash), isGuarded: false }
     : {
-        ...closingOthers({ program: bash, words: [...GUARDED, program, ...words] }, GUARD_PIPE, bash),
+        ...closingOthers(guarded({ program, words }, bash), GUARD_PIPE, bash),
         isGuarded: true,
       };

@@ -1,6 +1,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
-import { Duplex, type Readable, type Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { atExit } from '../programs/at-exit.js';
+import { guardOf } from '../programs/end-with-pawl.js';
 import type { ProgramPath } from '../programs/find-program.js';
 import { startProgram } from '../programs/start-program.js';
 
@@ -62,7 +63,6 @@ export type ProgramEnd = {
 };
 
 const ERRORS_MAX = 4_096;
-const STANDARD_STREAMS = 3;
 
 const endGroup = (pid: number): void => {
   try {
@@ -115,14 +115,6 @@ const start = ({
     // the overload for 'pipe' | 'ignore' at the first place is not declared; the type above says what it gives
   }) as Child;
 
-/** Lets the guard hold its pipe. It ends with the group of the program. */
-const keepGuard = (child: Child, { descriptors = [], isGuarded }: ProgramOrder): void => {
-  const pipe = isGuarded === true ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
-  if (!(pipe instanceof Duplex)) return;
-  pipe.on('error', () => undefined); // the guard is gone, and its program with it
-  pipe.resume();
-};
-
 /** Collects the output. Calls `full` once if it exceeds the limit. */
 const gather = (child: Child, { bytesMax }: ProgramOrder, full: () => void) => {
   const pieces: Buffer[] = [];
@@ -149,7 +141,7 @@ export const runProgram = (order: ProgramOrder): Promise<ProgramEnd> =>
       return;
     }
     const child = start(order);
-    keepGuard(child, order);
+    guardOf(child, { isGuarded: order.isGuarded === true, descriptors: order.descriptors ?? [] });
     const { pid } = child;
     const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
     let ending: Ending | null = null;

@@ -1,8 +1,8 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
-import { Duplex, type Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { createMarkReader } from '../../launcher/fenced-shell.js';
 import type { LaunchedEnd } from '../../launcher/parked-command.js';
-import { PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
+import { guardOf, PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
 import type { PreparedCommand, WaitingCommand } from '../../sandbox/sandboxed-command.js';
@@ -102,16 +102,6 @@ const shellEnd = (child: ChildProcess, program: string, guard: Duplex | null): P
   });
 
 const STANDARD = ['ignore', 'pipe', 'pipe'] as const;
-
-/** The pipe of the guard; null if there is none, or it could not be started. */
-const guardOf = (child: ChildProcess, { isGuarded, descriptors }: PreparedCommand): Duplex | null => {
-  const pipe = isGuarded ? child.stdio[STANDARD.length + descriptors.length] : null;
-  if (!(pipe instanceof Duplex)) return null;
-  // The guard ends with its group, for example when the command is killed.
-  pipe.on('error', () => undefined);
-  pipe.resume();
-  return pipe;
-};
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
