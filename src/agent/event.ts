@@ -82,6 +82,8 @@ export type UserEvent =
         readonly patch: Partial<Settings>;
         readonly prices?: Prices | null;
         readonly grants?: readonly Grant[];
+        /** Of a session that is being resumed: as in Resumed, which follows. */
+        readonly stoppedAt?: number;
       }
     >
   /** `outcomes`: of running calls that the runtime has stopped for this, as far as it knows them. */

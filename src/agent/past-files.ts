@@ -7,7 +7,7 @@ import type { Event } from './event.js';
 type RecordedHashes = { readonly before: string; readonly after?: string };
 
 export type PastFiles = {
-  /** Time of the last event; null if none was seen. */
+  /** The time until which the session ran, by the last event; null if none was seen. */
   readonly lastAt: number | null;
   /** By call; only of the last batch, since only its calls can still be running. */
   readonly hashes: ReadonlyMap<string, RecordedHashes>;
@@ -20,6 +20,13 @@ export type PastFilesCollector = { see(event: Event): void; past(): PastFiles };
 
 const nothing: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, seen: new Map() };
 
+/**
+ * The time until which the session ran, if this is its last event. Changed settings of a resumed session do not count: if
+ * it was killed before Resumed, nobody has run since the event before.
+ */
+export const ranUntil = (event: Event): number =>
+  event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
+
 /** Collects them from all events in order, or from those that follow `begun`. */
 export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector => {
   const hashes = new Map(begun.hashes);
@@ -30,7 +37,7 @@ export const collectPastFiles = (begun: PastFiles = nothing): PastFilesCollector
   };
   return {
     see(event) {
-      lastAt = event.at;
+      lastAt = ranUntil(event);
       if (event.type === 'ToolStarted') {
         if (event.batchId !== batchId) hashes.clear();
         batchId = event.batchId;

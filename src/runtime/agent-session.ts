@@ -100,9 +100,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async send(given: Input): Promise<{ readonly seq: number }> {
     const input = checkInput(given);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
-    return this.submit(
-      input.type === 'SettingsChanged' ? { ...input, ...this.#changeSettings(input.patch) } : input,
-    );
+    if (input.type !== 'SettingsChanged') return this.submit(input);
+    const { stoppedAt: _, ...change } = input; // only the runtime knows it
+    return this.submit({ ...change, ...this.#changeSettings(input.patch) });
   }
 
   /** Calls are stopped first, so that the model is told what became of them. */
@@ -149,20 +149,14 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   ): Promise<void> {
     const epoch = this.#opened.session.epoch + 1;
     const wasClosed = this.#opened.name === 'ShuttingDown';
+    const stopped = stoppedAt === null ? {} : { stoppedAt };
     const change = (): void => {
-      if (Object.keys(patch).length > 0) this.post(this.#changeSettings(patch));
+      if (Object.keys(patch).length > 0) this.post({ ...this.#changeSettings(patch), ...stopped });
     };
     if (!wasClosed) change();
-    const resumed = this.submit(
-      {
-        type: 'Resumed',
-        epoch,
-        ...(stoppedAt === null ? {} : { stoppedAt }),
-      },
-      ({ state }, accepted) => {
-        if (accepted) this.#recover(state, past);
-      },
-    );
+    const resumed = this.submit({ type: 'Resumed', epoch, ...stopped }, ({ state }, accepted) => {
+      if (accepted) this.#recover(state, past);
+    });
     if (wasClosed) change();
     await resumed;
   }

@@ -3,8 +3,6 @@ import type { Clock } from '../ports/clock.js';
 export type Timers = {
   /** Fires after `delayMs`, even if the computer's clock is set meanwhile. */
   after(timerId: string, delayMs: number): void;
-  /** Fires at a time of day; at once if it has passed. */
-  schedule(timerId: string, dueAt: number): void;
   cancel(timerId: string): void;
   cancelAll(): void;
 };
@@ -26,7 +24,6 @@ export const createTimers = (clock: Clock, fired: (timerId: string) => void): Ti
   };
   return {
     after,
-    schedule: (timerId, dueAt) => after(timerId, dueAt - clock.now()),
     cancel,
     cancelAll() {
       for (const timerId of [...waiting.keys()]) cancel(timerId);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { CallOutcome } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
 import { presetRules } from '../../src/agent/policy/preset-rules.js';
+import { defaultSettings } from '../../src/agent/settings.js';
 import * as g from './given.js';
 import { check, type Row, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';
@@ -178,6 +179,23 @@ check([
         state: 'C[u]',
         shows: [`ScheduleTimer ${jump + 40_000}`],
         also: (walker) => assert.equal(walker.state().session.turn.startedAt, g.NOW + jump - 20_000),
+      },
+      {
+        rule: 'time-while-stopped',
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from a time limit that is given with the resume`,
+        given: 'C[u]',
+        settings: TIMED,
+        send: [
+          {
+            type: 'SettingsChanged',
+            at: g.NOW + jump,
+            patch: { limits: { ...defaultSettings.limits, timeMs: 90_000 } },
+            stoppedAt: g.NOW + 20_000,
+          },
+          resumed,
+        ],
+        state: 'C[u]',
+        shows: [`ScheduleTimer ${jump + 70_000}`],
       },
       {
         rule: 'time-while-stopped',

@@ -270,4 +270,36 @@ for (const [title, jumpMs] of [
       'the time limit is not longer than it was',
     );
   });
+
+  test(`the time in which nobody ran counts for no deadline, with a clock set ${title}`, () => {
+    const walker = running({ depthMax: 2, limits: { timeMs: 60_000 } });
+    walker.send(
+      g.asks(['hard'], { kind: 'rlm' }),
+      g.fails({ who: g.child(1), kind: 'overloaded', retryable: true }),
+    );
+    const [retry] = lastOf(walker, 'ScheduleTimer');
+    const now = g.NOW + jumpMs;
+    walker.send({ type: 'Resumed', node: 'n0', epoch: 1, at: now, stoppedAt: g.NOW + 400 });
+    assert.deepEqual(
+      lastOf(walker, 'ScheduleTimer').map(({ node, delayMs }) => [node, delayMs]),
+      [
+        ['n0', 59_600],
+        ['n0.c1.1.1', (retry?.delayMs ?? 0) - 400],
+      ],
+    );
+    for (const { run } of Object.values(walker.tree().nodes)) assert.equal(run.deadline?.dueAt, now + 59_600);
+  });
+
+  test(`new limits of a resumed tree leave out the time in which nobody ran, with a clock set ${title}`, () => {
+    const walker = begin({ limits: { usd: 0.5, timeMs: 60_000 } });
+    walker.send(g.says(g.program('one()'), { costUsd: 0.5 }), g.prints('1'));
+    assert.equal(outcome(walker).status, 'stopped');
+    const at = g.NOW + jumpMs;
+    walker.send(
+      { type: 'LimitsChanged', node: 'n0', at, limits: { usd: 9 }, stoppedAt: g.NOW + 10_000 },
+      { type: 'Resumed', node: 'n0', epoch: 1, at },
+    );
+    assert.equal(lastOf(walker, 'ScheduleTimer')[0]?.delayMs, 50_000);
+    assert.equal(lastOf(walker, 'CallModel').length, 1, 'it goes on');
+  });
 }

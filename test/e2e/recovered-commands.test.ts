@@ -143,6 +143,15 @@ test('a cancel ends a command that was attached again', async (context) => {
   assert.match(running.stdout(), /"status":"(cancelled|interrupted)"/);
 });
 
+test('a time limit that is given with the resume holds for the turn that goes on', async (context) => {
+  const place = await interrupted(context, { command: WAITING }, ['--max-minutes', '60']);
+  const ended = await resume(place, '--max-minutes', '0.03').ended;
+  assert.equal(ended.code, 124, ended.stderr);
+  assert.match(ended.stderr, /stopped: 2 of 2 s used/);
+  assert.equal(place.server.requests.length, 1, 'no request after it');
+  await until('nothing runs', () => processesOf(place).length === 0);
+});
+
 /** The file that names the session and the machine. */
 const recordOf = ({ state }: Place): string => {
   const folder = join(state, 'pawl', 'sandbox');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultSettings } from '../../src/agent/settings.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
 import { hang, play, say, settle, stage, testModel, watchSession } from './stage.js';
 
 /** A session is resumed after the computer's clock was set: what waits neither waits longer nor is forgotten. */
@@ -60,4 +60,35 @@ for (const [title, jumpMs] of JUMPS) {
     const state = await again.rest();
     assert.equal(state.name === 'WaitingForUserInput' && state.reason.kind, 'budget');
   });
+
+  for (const kind of ['longer', 'first'] as const)
+    test(`a ${kind} time limit that is given with a resume counts what the turn has run, with a clock set ${title}`, async () => {
+      const limits = {
+        ...defaultSettings.limits,
+        timeMs: kind === 'first' ? ('unlimited' as const) : 30_000,
+      };
+      const on = await play({ model: testModel(hang()), clock: fakeClock(START), settings: { limits } });
+      await on.say('go');
+      await on.until(({ state }) => state.name === 'CallingLlm');
+      on.clock.advance(20_000);
+      await on.runtime.send(on.id, { type: 'UserInput', text: 'later', mode: 'followUp' });
+      const id = await on.runtime.fork(on.id, 2);
+      const reopen = async (from: string, clock: FakeClock) => {
+        const later = stage({ journals: on.journals, clock, model: testModel(hang()) });
+        const patch = () => ({ limits: { ...limits, timeMs: 60_000 } });
+        await later.runtime.open(from, { patch });
+        return watchSession(later, from);
+      };
+      await reopen(id, fakeClock(START + jumpMs));
+      // Killed between the new limit and Resumed, and resumed once more, much later.
+      const killed = await on.runtime.fork(id, 3);
+      const clock = fakeClock(START + 3 * jumpMs);
+      const again = await reopen(killed, clock);
+      clock.advance(39_999);
+      await settle();
+      assert.equal((await again.runtime.state(killed)).state.name, 'CallingLlm');
+      clock.advance(1);
+      const state = await again.rest();
+      assert.equal(state.name === 'WaitingForUserInput' && state.reason.kind, 'budget');
+    });
 }

@@ -70,12 +70,13 @@ export const shutdownAndResume = {
     },
   },
   'time-while-stopped': {
-    text: 'The time in which nobody ran does not count: a resumed turn has what was left of its time limit at the last event before, and a retry what was left of its delay, wherever the clock of the computer stands now.',
+    text: 'The time in which nobody ran does not count: a resumed turn has what was left of its time limit at the last event before, and a retry what was left of its delay, wherever the clock of the computer stands now. Limits that are given with the resume count what the turn has run, and not that time either.',
     states: ['CallingLlm', 'Error', 'ExecutingTools', 'PostToolsHook', 'Compacting'],
-    events: ['Resumed'],
+    events: ['Resumed', 'SettingsChanged'],
     tests: {
       'test/agent/rules-shutdown.test.ts': [
         'the time in which nobody ran is not taken from the time limit',
+        'the time in which nobody ran is not taken from a time limit that is given with the resume',
         'the time in which nobody ran is not taken from the wait before a retry',
       ],
     },

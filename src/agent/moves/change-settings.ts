@@ -28,7 +28,7 @@ export const changeSettings = <S extends State>(state: S, event: On<'SettingsCha
     state,
     state.session,
     changeSession(state.session, { settings, slices, grants: event.grants ?? state.session.grants }),
-    event.at,
+    event.stoppedAt ?? event.at,
   );
   return go(withSession(state, session), ...actions);
 };

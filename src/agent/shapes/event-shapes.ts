@@ -72,6 +72,7 @@ const userFields: FieldsOf<UserEvent['type']> = {
     patch: settingsPatchShape,
     prices: optional(nullable(pricesShape)),
     grants: optional(list(grantShape)),
+    stoppedAt: optional(count),
   },
   ShutdownRequested: { outcomes: optional(list(object<StoppedCall>({ ...call, outcome: outcomeShape }))) },
   InputFailed: { message: text },

@@ -52,8 +52,13 @@ export type OutsideAction =
   | { readonly type: 'CloseEnvironment' }
   /** Ask the user's predicate (settings.userPolicy). -> PolicyAnswered. */
   | { readonly type: 'AskPolicy'; readonly policyId: string; readonly facts: StopFacts }
-  /** -> TimerFired at `dueAt`, or at once if that time has passed. */
-  | { readonly type: 'ScheduleTimer'; readonly timerId: string; readonly dueAt: number }
+  /** -> TimerFired after `delayMs`, wherever the clock is set meanwhile. `dueAt`: when that will probably be. */
+  | {
+      readonly type: 'ScheduleTimer';
+      readonly timerId: string;
+      readonly dueAt: number;
+      readonly delayMs: number;
+    }
   | { readonly type: 'CancelTimer'; readonly timerId: string }
   /** A message for the user. */
   | { readonly type: 'DisplayWarning'; readonly kind: 'retry' | 'environment'; readonly text: string }

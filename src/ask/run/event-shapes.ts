@@ -87,7 +87,7 @@ const fields: { readonly [T in CodeEventType]: Fields<Omit<RunEventOf<T>, 'type'
   TimerFired: { timerId: id },
   CancelRequested: { cause: oneOf({ user: 1, parent: 1 }) },
   ShutdownRequested: {},
-  Resumed: { epoch: count },
+  Resumed: { epoch: count, stoppedAt: optional(finite) },
 };
 
 const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
@@ -97,6 +97,7 @@ const changedLimits: Fields<Omit<LimitsChanged, 'type' | 'at' | 'node'>> = {
     timeMs: optional(limitShape),
     iterations: optional(amount),
   }),
+  stoppedAt: optional(finite),
 };
 
 const withFields = (all: object, common: object): never =>

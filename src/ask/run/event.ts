@@ -76,8 +76,13 @@ export type CodeEvent =
   | Of<'CancelRequested', { readonly cause: 'user' | 'parent' }>
   /** Stops the whole tree so that it can be resumed, whichever run the event names. */
   | Of<'ShutdownRequested'>
-  /** The tree was opened again, after a crash or a shutdown. `epoch` counts the openings, from 1. To the root. */
-  | Of<'Resumed', { readonly epoch: number }>;
+  /**
+   * The tree was opened again, after a crash or a shutdown. `epoch` counts the openings, from 1. To the root.
+   *
+   * `stoppedAt`: the time of the event before it. The time since then does not count for any deadline: nobody ran, and
+   * the clock may have been set.
+   */
+  | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number }>;
 
 export type CodeEventType = CodeEvent['type'];
 export type RunEventOf<T extends CodeEventType> = Extract<CodeEvent, { readonly type: T }>;
@@ -89,7 +94,14 @@ export type RunEvent = CodeEvent & { readonly node: string };
  * Changes limits of the whole tree. Addressed to the root, before Resumed. A tree that ended at a limit, or answered
  * although a limit had refused some sub-calls, can be resumed afterwards.
  */
-export type LimitsChanged = Of<'LimitsChanged', { readonly limits: ChangedLimits }> & {
+export type LimitsChanged = Of<
+  'LimitsChanged',
+  {
+    readonly limits: ChangedLimits;
+    /** As in Resumed, if this is the first event since the tree was opened. */
+    readonly stoppedAt?: number;
+  }
+> & {
   readonly node: string;
 };
 

@@ -1,5 +1,6 @@
 import type { Journal } from '../../ports/journal.js';
 import { JournaledSession } from '../../runtime/journaled-session.js';
+import { lastTime } from '../../runtime/last-time.js';
 import type { Post, Posted } from '../../runtime/posted-event.js';
 import { createTimers } from '../../runtime/timers.js';
 import type { AskTypes } from '../ports.js';
@@ -18,6 +19,7 @@ const runOf = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 
 /** A tree of runs that is open in this process, until it is closed or its journal fails. */
 export class LiveTree extends JournaledSession<AskTypes> {
+  readonly #journal: Journal<AskTypes>;
   readonly #opened: Tree;
   /** New limits for a resumed tree; null if it keeps its own. */
   readonly #limits: ChangedLimits | null;
@@ -33,6 +35,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     limits: ChangedLimits | null = null,
   ) {
     super({ adapter: askAdapter, journal, state: opened, clock: equipment.clock, report });
+    this.#journal = journal;
     this.#opened = opened;
     this.#limits = limits;
     const { settings } = journal.header;
@@ -62,12 +65,17 @@ export class LiveTree extends JournaledSession<AskTypes> {
   async start(): Promise<void> {
     const { epoch, nodes } = this.#opened;
     const limits = this.#limits;
-    if (limits !== null) await this.submit({ type: 'LimitsChanged', node: ROOT, limits });
+    const goesOn = this.state.name !== 'Ended' || limits !== null;
+    const lastAt = goesOn ? await lastTime(this.#journal, ({ at }) => at) : null;
+    const stopped = lastAt === null ? {} : { stoppedAt: lastAt };
+    if (limits !== null) await this.submit({ type: 'LimitsChanged', node: ROOT, limits, ...stopped });
     if (this.state.name === 'Ended') return;
     const root = nodes[ROOT];
     const isNew = root?.name === 'INIT' && root.work.kind === 'new';
+    // The first event since the opening says until when the tree ran.
+    const since = limits === null ? stopped : {};
     await this.submit(
-      isNew ? { type: 'Started', node: ROOT } : { type: 'Resumed', node: ROOT, epoch: epoch + 1 },
+      isNew ? { type: 'Started', node: ROOT } : { type: 'Resumed', node: ROOT, epoch: epoch + 1, ...since },
     );
   }
 

@@ -74,7 +74,7 @@ export const performTree = (action: TreeAction, tree: Tree, performers: TreePerf
       void askPolicy(action, performers);
       break;
     case 'ScheduleTimer':
-      timers.schedule(action.timerId, action.dueAt);
+      timers.after(action.timerId, action.delayMs);
       break;
     case 'CancelTimer':
       timers.cancel(action.timerId);

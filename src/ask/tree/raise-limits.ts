@@ -2,6 +2,7 @@ import type { ChangedLimits, LimitsChanged } from '../run/event.js';
 import { nextId, withRun } from '../run/move-result.js';
 import { decide } from '../run/moves/model-call.js';
 import { NO_REPLY } from '../run/moves/read-reply.js';
+import { postpone, stoppedMs } from '../run/moves/resume.js';
 import { readRunLimits } from '../run/settings.js';
 import type { CodeState, Living, Run } from '../run/state.js';
 import { tell } from '../run/text/conversation.js';
@@ -95,11 +96,14 @@ const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
 
 export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
   const { tree } = draft;
-  const root = tree.nodes[ROOT];
-  if (root === undefined || !canGoOn(tree)) {
+  if (tree.nodes[ROOT] === undefined || !canGoOn(tree)) {
     note(draft, event, tree.name, 'the run is over, and no limit ended it');
     return;
   }
+  for (const [node, state] of Object.entries(tree.nodes))
+    setNode(draft, node, postpone(state, stoppedMs(event)));
+  const root = draft.tree.nodes[ROOT];
+  if (root === undefined) return;
   const living = livingWith(root, tree, (run) =>
     withDeadline(withSettings(run, event.limits), event.limits, event.at),
   );

@@ -54,7 +54,7 @@ export type AskStage = {
   readonly script?: Script;
   readonly model?: Model;
   readonly options?: Partial<AskOptions>;
-  readonly asker?: Pick<AskerOptions, 'effort' | 'policy' | 'secrets'>;
+  readonly asker?: Pick<AskerOptions, 'clock' | 'effort' | 'policy' | 'secrets'>;
 };
 
 export type Asked = {

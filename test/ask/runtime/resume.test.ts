@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { createAsker } from '../../../src/ask/api/ask.js';
 import type { TreeEvent } from '../../../src/ask/run/event.js';
 import type { Script } from '../../../src/models/scripted/script.js';
+import { fakeClock } from '../../../src/testing/clock.js';
 import {
   answers,
   askAbout,
@@ -142,4 +143,25 @@ test('a program that asks otherwise the second time loses its variables: a fresh
     ({ type }) => type === 'EnvironmentStarted',
   );
   assert.ok(started?.type === 'EnvironmentStarted' && started.variables === 'lost');
+});
+
+test('the time limit of a run leaves out the time in which nobody ran', async (context) => {
+  const START = 1_700_000_000_000;
+  const stalled: Script = { replies: [], rules: [{ when: '', stall: true }] };
+  const limits = { usd: 'unlimited', tokens: 'unlimited', timeMs: 60_000 } as const;
+  const clock = fakeClock(START);
+  const options = { settings: { limits } } as const;
+  const asked = await askAbout(context, text, { script: stalled, asker: { clock }, options });
+  await stepOf(asked, ({ event }) => event.type === 'EnvironmentStarted');
+  clock.advance(20_000);
+  await asked.run.close();
+  const later = fakeClock(START + 7_200_000);
+  const model = notingModel(stalled);
+  const asker = createAsker({ model, journals: asked.journals, environments, clock: later });
+  const again = await asker.resume(asked.run.id);
+  assert.equal(again.state().nodes.n0?.run.deadline?.dueAt, later.now() + 40_000);
+  later.advance(40_000);
+  const outcome = await endOf(again);
+  assert.ok(outcome.status === 'stopped' && outcome.reason === 'time');
+  await again.close();
 });

@@ -29,16 +29,19 @@ export const elapsedMs = ({ turn, settings }: SessionData, at: number): number =
     : timeMs - remainingTimer(turn.timeLimit, at).delayMs;
 };
 
-/** Replaces the time limit of a running turn after the limits changed. */
+/**
+ * Replaces the time limit of a running turn after the limits changed. The turn has run until `ranUntil`: now, or if the
+ * session is being resumed, the time when it was stopped, from which Resumed continues.
+ */
 export const resetClock = (
   state: State,
   before: SessionData,
   after: SessionData,
-  at: number,
+  ranUntil: number,
 ): SessionUpdate => {
   const same = before.settings.limits.timeMs === after.settings.limits.timeMs;
   if (same || !turnRuns(state)) return { session: after, actions: [] };
-  const started = startClock(after, at, elapsedMs(before, at));
+  const started = startClock(after, ranUntil, elapsedMs(before, ranUntil));
   return { session: started.session, actions: [...cancelled(after), ...started.actions] };
 };
 

@@ -163,7 +163,7 @@ export const waitToRetry = <S extends Calling>(state: S, event: RunEventOf<'Mode
       kind: 'retry',
       text: retryText(run.settings, attempt, event, delayMs),
     },
-    { type: 'ScheduleTimer', timerId, dueAt },
+    { type: 'ScheduleTimer', timerId, dueAt, delayMs },
   );
 };
 

@@ -16,11 +16,35 @@ import { startEnvironment, timeLimitMs } from './start-run.js';
  * Schedules a timer for the rest of its delay, at most `longestMs`: a clock that was set back meanwhile must not hold
  * the run.
  */
-const scheduleAgain = (timerId: string, dueAt: number, at: number, longestMs: number): OutsideAction => ({
-  type: 'ScheduleTimer',
-  timerId,
-  dueAt: Math.min(dueAt, at + longestMs),
-});
+const scheduleAgain = (timerId: string, dueAt: number, at: number, longestMs: number): OutsideAction => {
+  const delayMs = Math.max(0, Math.min(dueAt - at, longestMs));
+  return { type: 'ScheduleTimer', timerId, dueAt: at + delayMs, delayMs };
+};
+
+const moved = <S extends Living>(state: S, byMs: number): S => {
+  const { run, work } = state;
+  const deadline = run.deadline === null ? null : { ...run.deadline, dueAt: run.deadline.dueAt + byMs };
+  const later = work.kind === 'retrying' ? { ...work, dueAt: work.dueAt + byMs } : work;
+  // The same state, with the same kind of work.
+  return { ...state, run: { ...run, deadline }, work: later } as S;
+};
+
+/** Moves what is due in a run by a time in which nobody ran, and so also in the state that a raised limit restores. */
+export const postpone = <S extends CodeState>(state: S, byMs: number): S => {
+  if (byMs === 0) return state;
+  // Still the same state.
+  if (state.name !== 'DONE') return moved(state, byMs) as S;
+  return state.stoppedIn === null ? state : { ...state, stoppedIn: moved(state.stoppedIn, byMs) };
+};
+
+/** How long nobody ran before this event, by a clock that may have been set in between. */
+export const stoppedMs = ({
+  at,
+  stoppedAt = at,
+}: {
+  readonly at: number;
+  readonly stoppedAt?: number;
+}): number => at - stoppedAt;
 
 /** The longest delay before a retry: that of the schedule, or what a provider may ask for. */
 const longestRetryMs = (settings: Run['settings'], attempt: number): number => {
@@ -66,9 +90,10 @@ export const runInFlight = (state: CodeState, at: number): readonly OutsideActio
 /** Resumed: restarts the open work, and the environment, which ended with the process. */
 export const startAgain = <S extends CodeState>(state: S, event: RunEventOf<'Resumed'>): Same<S> => {
   if (state.name === 'DONE') return ignore(state, 'the run is over');
-  const environment = state.run.environment === 'none' ? 'none' : 'starting';
-  const again = withRun(unawaited(state), { ...state.run, environment });
-  return go(again, ...runInFlight(state, event.at));
+  const living = postpone(unawaited(state), stoppedMs(event));
+  const environment = living.run.environment === 'none' ? 'none' : 'starting';
+  const again = withRun(living, { ...living.run, environment });
+  return go(again, ...runInFlight(again, event.at));
 };
 
 /** Marks open sub-calls as not awaited, until the restarted cell makes them again. */

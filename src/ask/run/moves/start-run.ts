@@ -84,7 +84,7 @@ const startClock = (before: Run, at: number): { run: Run; actions: readonly Outs
   const [timerId, run] = nextId(before, 'timer');
   return {
     run: { ...run, deadline: { dueAt, timerId } },
-    actions: [{ type: 'ScheduleTimer', timerId, dueAt }],
+    actions: [{ type: 'ScheduleTimer', timerId, dueAt, delayMs: timeMs }],
   };
 };
 
