@@ -35,7 +35,8 @@ const surfaces: readonly Surface[] = [...viewSurfaces, ...slashSurfaces, ...comm
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'src/terminal/write.ts': 'the writer',
   'src/terminal/stray-output.ts': 'test/terminal/stray-output.test.ts',
-  'src/cli/main.ts': 'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
+  'src/cli/main.ts': 'one constant sentence; errors outside of any await as run-command-line.ts prints them',
+  'src/cli/run-command-line.ts': 'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
   'src/cli/machine/check-machine.ts': 'prints what it computes from the table',
   'src/cli/machine/show-machine.ts': 'prints the table',
   'src/cli/settings/setup-commands.ts': 'prints scripts made from our own flags',

@@ -1,0 +1,36 @@
+import { CommanderError } from 'commander';
+import { makeSafe, safe } from '../terminal/safe-text.js';
+import { writeError } from '../terminal/write.js';
+import { buildProgram } from './command-table.js';
+import { endingOfError, exitCodes } from './exit-codes.js';
+import { tiePrompt } from './flag-advice.js';
+import { flushSpans } from './telemetry/flush-at-exit.js';
+
+/** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */
+export const reportError = (error: unknown): number => {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+  const { exit, message } = endingOfError(error);
+  if (exit !== exitCodes.closedPipe) writeError(safe`pawl: ${makeSafe(message)}\n`);
+  return exit;
+};
+
+const run = async (words: readonly string[]): Promise<number> => {
+  let exit: number = exitCodes.done;
+  try {
+    const program = buildProgram((code) => {
+      exit = code;
+    });
+    const flags = program.options.flatMap(({ short, long }) => [short ?? '', long ?? '']);
+    await program.parseAsync(tiePrompt(words, [...flags, '-h', '--help']), { from: 'user' });
+    return exit;
+  } catch (error) {
+    return reportError(error);
+  }
+};
+
+/** Parses the command line, runs its command, and returns the exit code. Never rejects. */
+export const runCommandLine = async (words: readonly string[]): Promise<number> => {
+  const exit = await run(words);
+  await flushSpans();
+  return exit;
+};
