@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeRepository } from './after-tools.js';
-import { expectCode, expectValid, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
 /** What a command wrote that did not end well is the agent's all the same: formatted, committed, told. */
@@ -28,7 +29,7 @@ for (const [title, ending, timeoutMs] of endings) {
       done,
     ]);
     place.write('mine.ts', 'export const mine = 2; // not ready\n');
-    const ended = await runPawl(place, ['-p', 'go', '--auto-commit']);
+    const ended = await runInProcess(place, ['-p', 'go', '--auto-commit']);
     expectCode(ended, 0);
     expectValid(place.server);
     assert.match(ended.stderr, /^· formatted a\.ts\n· formatted new\.ts$/m);
@@ -43,7 +44,7 @@ for (const [title, ending, timeoutMs] of endings) {
     const command = `echo x > new.txt; git add new.txt; git commit -qm "Add new"; ${ending}`;
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
     const place = await makeRepository(context, [message(call('b', 'bash', { command, ...limit })), done]);
-    const ended = await runPawl(place, ['-p', 'go']);
+    const ended = await runInProcess(place, ['-p', 'go']);
     expectCode(ended, 0);
     assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add new \(1 file, \+1 -0\)$/m);
   });
@@ -52,7 +53,7 @@ for (const [title, ending, timeoutMs] of endings) {
 test('where only calls that end well count, a command that failed is not looked at', async (context) => {
   const command = `echo '${ROUGH}' > new.ts; exit 3`;
   const place = await makeRepository(context, [message(call('b', 'bash', { command })), done]);
-  const ended = await runPawl(place, ['-p', 'go', '--auto-commit', '--hooks', 'mutatingOk']);
+  const ended = await runInProcess(place, ['-p', 'go', '--auto-commit', '--hooks', 'mutatingOk']);
   expectCode(ended, 0);
   assert.equal(place.git('status', '--porcelain'), '?? new.ts\n');
 });

@@ -3,12 +3,12 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { GOOD, makeRepository, type Repository, shadow } from './after-tools.js';
+import { runInProcess } from './in-process.js';
 import {
   expectCode,
   expectValid,
   processesWith,
   readRecords,
-  runPawl,
   sessionOf,
   startPawl,
   uniqueSleep,
@@ -38,7 +38,7 @@ const readFirst = message(call('r', 'read', { path: 'a.ts' }));
 test('a new commit made by a command is shown to the user and told to the model', async (context) => {
   const command = 'echo "export const c = 3;" > c.ts && git add c.ts && git commit -qm "Add c" && echo ok';
   const place = await makeRepository(context, [message(call('a', 'bash', { command })), done]);
-  const ended = await runPawl(place, ['-p', 'add c and commit it']);
+  const ended = await runInProcess(place, ['-p', 'add c and commit it']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add c \(1 file, .*\)$/m);
@@ -51,18 +51,18 @@ test('reads start no process of git, and nothing is said; a change does', async 
   const place = await makeRepository(context, [readFirst, done, rewrite, done]);
   const log = join(place.folder, 'asked');
   const environment = shadow(place, 'git', `echo "$@" >> ${log}; PATH=\${PATH#*:} exec git "$@"`);
-  const ended = await runPawl({ ...place, environment }, ['-p', 'read it', '--hooks', 'always']);
+  const ended = await runInProcess({ ...place, environment }, ['-p', 'read it', '--hooks', 'always']);
   expectCode(ended, 0);
   assert.equal(existsSync(log), false);
   assert.deepEqual(notes(place, 1), []);
-  expectCode(await runPawl({ ...place, environment }, ['-p', 'change it', '--continue']), 0);
+  expectCode(await runInProcess({ ...place, environment }, ['-p', 'change it', '--continue']), 0);
   assert.equal(existsSync(log), true);
 });
 
 test('a file that Prettier governs is formatted after a change, and the next edit fits', async (context) => {
   const edit = { path: 'a.ts', edits: [{ oldText: '{ b: 2 }', newText: '{b:3, c:4}' }] };
   const place = await makeRepository(context, [readFirst, rewrite, message(call('e', 'edit', edit)), done]);
-  const ended = await runPawl(place, ['-p', 'change a', '--json']);
+  const ended = await runInProcess(place, ['-p', 'change a', '--json']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(
@@ -89,7 +89,7 @@ test('formatters do not run where commands are asked for, or when they are turne
     ['--hooks', 'never'],
   ]) {
     const place = await makeRepository(context, [readFirst, rewrite, done]);
-    const ended = await runPawl(place, ['-p', 'change a', ...words]);
+    const ended = await runInProcess(place, ['-p', 'change a', ...words]);
     expectCode(ended, 0);
     assert.equal(read(place, 'a.ts'), ROUGH, words.join(' '));
     assert.equal(ended.stderr, '');
@@ -106,7 +106,7 @@ test("auto-commit commits the agent's changes with the model's words, and leaves
   place.write('mine.ts', 'export const mine = 2; // not ready\n');
   place.write('staged.ts', 'export const staged = 1;\n');
   place.git('add', 'staged.ts');
-  const ended = await runPawl(place, ['-p', 'change a', '--auto-commit']);
+  const ended = await runInProcess(place, ['-p', 'change a', '--auto-commit']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(ended.stderr, /^· formatted a\.ts$/m);
@@ -129,7 +129,7 @@ test('auto-commit works in an empty home, without a name, and without words of t
       done,
     ]);
     const environment = { ...place.environment, ...more };
-    const ended = await runPawl({ ...place, environment }, ['-p', 'change a', '--auto-commit']);
+    const ended = await runInProcess({ ...place, environment }, ['-p', 'change a', '--auto-commit']);
     expectCode(ended, 0);
     assert.equal(place.git('log', '-1', '--format=%s|%an').trim(), 'chore: pawl changed a.ts|Pawl');
     assert.equal(place.git('status', '--porcelain'), '');
@@ -158,7 +158,7 @@ for (const [title, script, said] of misbehaviours) {
     place.write('go.mod', 'module x\n');
     place.write('a.go', 'good\n');
     const environment = shadow(place, 'gofmt', script.replace('MARK', mark));
-    const ended = await runPawl({ ...place, environment }, ['-p', 'go']);
+    const ended = await runInProcess({ ...place, environment }, ['-p', 'go']);
     expectCode(ended, 0);
     expectValid(place.server);
     assert.equal(ended.stdout, 'Done.\n');
@@ -179,7 +179,7 @@ test('SIGINT while a formatter runs ends it and settles the turn', async (contex
   running.child.kill('SIGINT');
   expectCode(await running.ended, 130);
   await until('nothing of it runs', () => processesWith(mark).length === 0);
-  const after = await runPawl(place, ['--continue', '-p', 'what now?']);
+  const after = await runInProcess(place, ['--continue', '-p', 'what now?']);
   expectCode(after, 0);
   expectValid(place.server);
   assert.match(notes(place, 1).join('\n'), /files may have been changed by an interrupted hook/);
@@ -209,14 +209,14 @@ test('after kill -9 in a formatter the phase is run again, and the next edit fit
   await running.ended;
   rmSync(slow);
   assert.equal(read(place, 'a.go'), 'rough\n');
-  const ended = await runPawl({ ...place, environment }, ['--continue', '-p', 'and now?']);
+  const ended = await runInProcess({ ...place, environment }, ['--continue', '-p', 'and now?']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(ended.stderr, /^· formatted a\.go$/m);
   assert.match(notes(place, 2).join('\n'), /\[formatters\] [\s\S]*a\.go \(gofmt\)/);
   assert.match(resultsOf(place, 3).join(), /Edited a\.go/);
   assert.equal(read(place, 'a.go'), 'fine\n');
-  expectCode(await runPawl(place, ['replay', sessionOf(place)]), 0);
+  expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 });
 
 test('files formatted before a crash are remembered as they are after it', async (context) => {
@@ -234,7 +234,7 @@ test('files formatted before a crash are remembered as they are after it', async
   running.child.kill('SIGKILL');
   await running.ended;
   assert.equal(read(place, 'a.ts'), SMOOTH);
-  expectCode(await runPawl(place, ['--continue', '-p', 'and now?']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'and now?']), 0);
   assert.match(resultsOf(place, 4).join(), /Edited a\.ts/);
   assert.equal(read(place, 'a.ts'), GOOD.replace('1', '3'));
 });

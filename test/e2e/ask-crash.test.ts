@@ -16,7 +16,8 @@ import {
   paidTwice,
   untilIn,
 } from './asking.js';
-import { expectCode, runPawl, sessionOf, startPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, sessionOf, startPawl } from './pawl.js';
 
 /** Runs that are killed: they go on to the same answer, and what was answered is not paid again. */
 
@@ -68,7 +69,7 @@ test('an input that changed since is refused, and the run goes on once it is as 
   await running.ended;
   const input = join(place.workspace, 'input.txt');
   writeFileSync(input, 'abd');
-  const refused = await runPawl(place, ['ask', '--continue']);
+  const refused = await runInProcess(place, ['ask', '--continue']);
   expectCode(refused, 65);
   assert.match(refused.stderr, /input\.txt has changed since the run began/);
   writeFileSync(input, 'abc');

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '../../src/models/scripted/script.js';
 import { prepareAsk, program, runAsk, submit } from './asking.js';
-import { bin, expectCode, makePlace, readRecords, runPawl, sessionOf, start } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { bin, expectCode, makePlace, readRecords, sessionOf, start } from './pawl.js';
 
 /** How runs of `pawl ask` end: at limits, by refusal, and where an environment is missing. */
 
@@ -151,11 +152,11 @@ test('a run that met its limit goes on with a higher one, and nothing that was a
   };
   const words = prepareAsk(place, script);
   expectCode(await runAsk(place, words, '--max-usd', '0.03'), 125);
-  expectCode(await runPawl(place, ['ask', '--continue']), 125);
-  const onward = await runPawl(place, ['ask', '--continue', '--max-usd', '0.1', '--json']);
+  expectCode(await runInProcess(place, ['ask', '--continue']), 125);
+  const onward = await runInProcess(place, ['ask', '--continue', '--max-usd', '0.1', '--json']);
   expectCode(onward, 0);
   assert.deepEqual([resultOf(onward.stdout).text, resultOf(onward.stdout).costUsd], ['read 1!', 0.04]);
-  expectCode(await runPawl(place, ['replay', sessionOf(place)]), 0);
+  expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 });
 
 test('without bubblewrap programs run in QuickJS, and that is said', async (context) => {

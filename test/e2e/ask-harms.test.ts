@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '../../src/models/scripted/script.js';
-import { ENVIRONMENTS, type Environment, prepareAsk, program, runAsk, submit } from './asking.js';
+import { ENVIRONMENTS, type Environment, prepareAsk, program, startAsk, submit } from './asking.js';
 import { expectCode, makePlace, processesWith, readRecords, until } from './pawl.js';
 
 /** Programs that would do harm: each hurts nothing, the model is told of it, and the run goes on to its answer. */
@@ -73,7 +73,8 @@ for (const environment of ENVIRONMENTS) {
     const address = server.address();
     assert.ok(typeof address === 'object' && address !== null);
     const script = scriptOf(environment, harmsOf[environment](secret, address.port));
-    const ended = await runAsk(place, prepareAsk(place, script), '--environment', environment, '--json');
+    const running = startAsk(place, prepareAsk(place, script), '--environment', environment, '--json');
+    const ended = await running.ended;
     expectCode(ended, 0);
     const result = readRecords(ended.stdout).at(-1);
     assert.ok(result?.type === 'result');

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '../../src/models/scripted/script.js';
 import { ENVIRONMENTS, type Environment, program, submit } from './asking.js';
-import { expectCode, makePlace, readRecords, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, readRecords } from './pawl.js';
 
 /** Inputs of `pawl ask`: many of them, in folders, with odd names and odd texts. */
 
@@ -42,7 +43,7 @@ for (const environment of ENVIRONMENTS) {
     write(place.workspace, { 'script.json': JSON.stringify(script) });
     const names = files.map(([name]) => name);
     const words = ['ask', '--context', ...names, '--model', 'scripted/script.json'];
-    const ended = await runPawl(place, [...words, '--environment', environment, 'which files hold it?']);
+    const ended = await runInProcess(place, [...words, '--environment', environment, 'which files hold it?']);
     expectCode(ended, 0);
     const found = [24, 49, 74, 99].map((number) => `part 3/same-name-${number}.txt`);
     assert.equal(ended.stdout, `${found.join()}\n`);
@@ -69,7 +70,7 @@ test('names are paths from here, or whole paths of files elsewhere; NUL bytes ar
   writeFileSync(outside, 'C');
   const ask = ['ask', '--model', 'scripted/script.json', '--context'];
   const files = ['./a.txt', 'deep/a.txt', 'line\nbreak.txt', '../outside.txt'];
-  const ended = await runPawl(place, [...ask, ...files, '-', 'how long?'], 'from stdin');
+  const ended = await runInProcess(place, [...ask, ...files, '-', 'how long?'], 'from stdin');
   expectCode(ended, 0);
   assert.deepEqual(JSON.parse(ended.stdout), [
     ['a.txt', 1],
@@ -78,10 +79,10 @@ test('names are paths from here, or whole paths of files elsewhere; NUL bytes ar
     [outside, 1],
     ['stdin', 10],
   ]);
-  const json = await runPawl(place, ['ask', '--continue', '--json']);
+  const json = await runInProcess(place, ['ask', '--continue', '--json']);
   const run = readRecords(json.stdout).find((record) => record.type === 'run');
   assert.deepEqual(run?.inputs.map(({ name }) => name).at(-1), 'stdin');
-  const binary = await runPawl(place, [...ask, 'bytes.bin', 'what?']);
+  const binary = await runInProcess(place, [...ask, 'bytes.bin', 'what?']);
   expectCode(binary, 65);
   assert.match(binary.stderr, /bytes\.bin is not text in UTF-8/);
 });

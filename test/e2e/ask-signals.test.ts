@@ -9,7 +9,6 @@ import {
   interruptible,
   nothingIsLeft,
   prepareAsk,
-  runAsk,
   startAsk,
   untilIn,
 } from './asking.js';
@@ -56,7 +55,7 @@ test('a run is open in one process at a time', async (context) => {
 test('two runs at once come to their answers, and each goes on as its own', async (context) => {
   const place = makePlace(context);
   const words = prepareAsk(place, interruptible('javascript'));
-  const ended = await Promise.all([runAsk(place, words), runAsk(place, words)]);
+  const ended = await Promise.all([startAsk(place, words).ended, startAsk(place, words).ended]);
   for (const each of ended) {
     expectCode(each, 0);
     assert.equal(each.stdout, `${ANSWER}\n`);

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Script } from '../../src/models/scripted/script.js';
 import { ENVIRONMENTS, type Environment, prepareAsk, program, runAsk, submit } from './asking.js';
-import { expectCode, makePlace, readRecords, runPawl, sessionOf } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, readRecords, sessionOf } from './pawl.js';
 
 /** `pawl ask` from outside: large inputs, every environment, the command line, the streams, the codes. */
 
@@ -69,7 +70,7 @@ for (const environment of ENVIRONMENTS) {
     assert.deepEqual([run?.environment, run?.inputs[0]?.characters], [environment, HAYSTACK.length]);
     const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
     assert.ok(statSync(journal).size < 50_000, `${statSync(journal).size} bytes`);
-    const replayed = await runPawl(place, ['replay', sessionOf(place)]);
+    const replayed = await runInProcess(place, ['replay', sessionOf(place)]);
     expectCode(replayed, 0);
     assert.match(replayed.stderr, /ends in Ended\.\n1 recorded state hash compared: equal/);
   });
@@ -124,10 +125,10 @@ test('several inputs are a list in their order; stdin is one of them', async (co
   };
   prepareAsk(place, script, { 'a.txt': 'A', 'b.json': 'B' });
   const words = ['ask', 'q', '--model', 'scripted/script.json', '--context', 'a.txt', '-', 'b.json'];
-  const ended = await runPawl(place, words, 'from stdin');
+  const ended = await runInProcess(place, words, 'from stdin');
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'A|from stdin|B\n');
-  const again = await runPawl(place, ['ask', '--continue']);
+  const again = await runInProcess(place, ['ask', '--continue']);
   expectCode(again, 0);
   assert.equal(again.stdout, ended.stdout);
   assert.match(again.stderr, /has already ended/);
@@ -164,7 +165,7 @@ for (const [what, words, code, message] of wrong) {
     prepareAsk(place, answering('1'));
     mkdirSync(join(place.workspace, 'folder'));
     writeFileSync(join(place.workspace, 'bytes'), Buffer.from([0x61, 0xff]));
-    const ended = await runPawl(
+    const ended = await runInProcess(
       place,
       ['ask', '--model', 'scripted/script.json', ...words],
       Buffer.from([0x61, 0xff]),
@@ -177,7 +178,7 @@ for (const [what, words, code, message] of wrong) {
 
 test('with --json what is wrong is a result record, too', async (context) => {
   const place = makePlace(context);
-  const ended = await runPawl(place, ['ask', '--json', '--context', 'none.txt', 'what?']);
+  const ended = await runInProcess(place, ['ask', '--json', '--context', 'none.txt', 'what?']);
   expectCode(ended, 65);
   const [result, ...more] = readRecords(ended.stdout);
   assert.ok(result?.type === 'result' && result.sessionId === null && more.length === 0);
@@ -189,9 +190,9 @@ test('runs and sessions are listed together and kept apart', async (context) => 
   const words = prepareAsk(place, answering('"seen"'));
   writeFileSync(join(place.workspace, 'agent.json'), JSON.stringify({ replies: [{ text: 'Hello.' }] }));
   const agent = ['--model', 'scripted/agent.json'];
-  expectCode(await runPawl(place, [...agent, '-p', 'hi']), 0);
+  expectCode(await runInProcess(place, [...agent, '-p', 'hi']), 0);
   expectCode(await runAsk(place, words), 0);
-  const listed = (await runPawl(place, ['sessions', '--json'])).stdout
+  const listed = (await runInProcess(place, ['sessions', '--json'])).stdout
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
@@ -203,11 +204,11 @@ test('runs and sessions are listed together and kept apart', async (context) => 
       ['agent', 'hi'],
     ],
   );
-  assert.match((await runPawl(place, ['sessions'])).stdout, /what is in it\? {2}\(pawl ask\)/);
+  assert.match((await runInProcess(place, ['sessions'])).stdout, /what is in it\? {2}\(pawl ask\)/);
   // each goes on with its own, though the run is the newer one
-  const gone = await runPawl(place, [...agent, '--continue', '-p', 'more']);
+  const gone = await runInProcess(place, [...agent, '--continue', '-p', 'more']);
   assert.match(gone.stderr, /the script is at its end/);
-  assert.equal((await runPawl(place, ['ask', '--continue'])).stdout, 'seen\n');
+  assert.equal((await runInProcess(place, ['ask', '--continue'])).stdout, 'seen\n');
   const crossed = [
     [['--resume', run.sessionId, '-p', 'x'], /is a run of code mode.*pawl ask --resume/],
     [['ask', '--resume', session.sessionId], /is a session of the agent's.*pawl --resume/],
@@ -215,7 +216,7 @@ test('runs and sessions are listed together and kept apart', async (context) => 
     [['show', run.sessionId, '--view', 'loom'], /--view is for sessions of the agent/],
   ] as const;
   for (const [line, message] of crossed) {
-    const ended = await runPawl(place, line);
+    const ended = await runInProcess(place, line);
     expectCode(ended, 2);
     assert.match(ended.stderr, message);
   }
@@ -229,21 +230,22 @@ test('show and replay tell a run, the request of a model is shown exactly', asyn
   };
   expectCode(await runAsk(place, prepareAsk(place, script)), 0);
   const id = sessionOf(place);
-  const shown = await runPawl(place, ['show', id]);
+  const shown = await runInProcess(place, ['show', id]);
   const sub = 'n0.c1.1.1 · plain call · answered\nleaf 1\n→ <1>';
   for (const part of ['what is in it?', 'llm_query("leaf 1")', 'input.txt · 3 bytes', sub, 'answer\n<1>']) {
     assert.ok(shown.stdout.includes(part), part);
   }
-  const replayed = await runPawl(place, ['replay', id]);
+  const replayed = await runInProcess(place, ['replay', id]);
   assert.match(replayed.stdout, /^ +4 {2}SubcallAsked +n0\.c1\.1\.1 +INIT → SHALLOW_CALL/m);
-  const line = (await runPawl(place, ['replay', id, '--json'])).stdout.trimEnd().split('\n').at(-1) ?? '';
+  const line =
+    (await runInProcess(place, ['replay', id, '--json'])).stdout.trimEnd().split('\n').at(-1) ?? '';
   assert.deepEqual(JSON.parse(line), {
     seq: 8,
     event: 'CellFinished',
     node: 'n0',
     path: ['EXECUTING', 'DONE'],
   });
-  const request = JSON.parse((await runPawl(place, ['show', id, '--request', '--at', '4'])).stdout);
+  const request = JSON.parse((await runInProcess(place, ['show', id, '--request', '--at', '4'])).stdout);
   assert.equal(request.node, 'n0.c1.1.1');
   assert.equal(request.messages[0].parts[0].text, 'leaf 1');
   assert.match(request.instructions, /^A program asks you/);
@@ -256,6 +258,6 @@ test('a journal that was edited does not replay', async (context) => {
   const file = join(place.state, 'pawl', 'sessions', `${id}.jsonl`);
   const text = readFileSync(file, 'utf8');
   writeFileSync(file, text.replace('"status":"ok"', '"status":"no"'));
-  expectCode(await runPawl(place, ['replay', id]), 65);
-  expectCode(await runPawl(place, ['ask', '--continue']), 65);
+  expectCode(await runInProcess(place, ['replay', id]), 65);
+  expectCode(await runInProcess(place, ['ask', '--continue']), 65);
 });

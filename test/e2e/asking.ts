@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { TreeEvent } from '../../src/ask/run/event.js';
 import type { Script } from '../../src/models/scripted/script.js';
+import { runInProcess } from './in-process.js';
 import {
   type Ended,
   expectCode,
@@ -12,7 +13,6 @@ import {
   processesWith,
   type Running,
   readRecords,
-  runPawl,
   sessionOf,
   startPawl,
   until,
@@ -44,8 +44,9 @@ export const prepareAsk = (
 
 const QUESTION = 'what is in it?';
 
+/** In the process of the test. */
 export const runAsk = (place: Place, words: readonly string[], ...more: readonly string[]): Promise<Ended> =>
-  runPawl(place, [...words, ...more, QUESTION]);
+  runInProcess(place, [...words, ...more, QUESTION]);
 
 export const startAsk = (place: Place, words: readonly string[], ...more: readonly string[]): Running =>
   startPawl(place, [...words, ...more, QUESTION]);
@@ -138,7 +139,7 @@ export const nothingIsLeft = (place: Place): Promise<unknown> =>
 
 /** Goes on with the run, which comes to its answer as if nothing had been. */
 export const goOn = async (place: Place): Promise<void> => {
-  const ended = await runPawl(place, ['ask', '--continue', '--json']);
+  const ended = await runInProcess(place, ['ask', '--continue', '--json']);
   expectCode(ended, 0);
   const records = readRecords(ended.stdout);
   const [session, result] = [records[0], records.at(-1)];
@@ -146,7 +147,7 @@ export const goOn = async (place: Place): Promise<void> => {
   assert.ok(result?.type === 'result');
   assert.deepEqual([result.text, result.costUsd], [ANSWER, 3]);
   assert.deepEqual(paidTwice(eventsIn(place, sessionOf(place))), []);
-  expectCode(await runPawl(place, ['replay', sessionOf(place)]), 0);
+  expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 };
 
 export const begin = async (context: TestContext, environment: Environment = 'javascript') => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makePlace, makeServed, type Place, runPawl, startPawl, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, makeServed, type Place, startPawl, until } from './pawl.js';
 
 const write = (file: string, text: string): string => {
   mkdirSync(path.dirname(file), { recursive: true });
@@ -23,7 +24,7 @@ test('pawl config says each value, its source and whom it wins over', async (con
   const place = makePlace(context, { PAWL_HOOKS: 'never' });
   const user = mine(place, 'max_usd = 10\npreset = "auto"\n');
   const theirs = project(place, '\nmax_usd = 5\nmax_rounds = 200\n');
-  const ended = await runPawl(place, ['config', '--json', '--max-minutes', '3']);
+  const ended = await runInProcess(place, ['config', '--json', '--max-minutes', '3']);
   expectCode(ended, 0);
   const found = new Map(
     ended.stdout
@@ -43,7 +44,7 @@ test('pawl config says each value, its source and whom it wins over', async (con
   assert.deepEqual(found.get('hooks').origin, { layer: 'environment', variable: 'PAWL_HOOKS' });
   assert.deepEqual(found.get('max_minutes').origin, { layer: 'flag', flag: '--max-minutes' });
   assert.deepEqual(found.get('silence_ms').origin, { layer: 'builtIn' });
-  const text = await runPawl(place, ['config', '--origin']);
+  const text = await runInProcess(place, ['config', '--origin']);
   assert.match(text.stdout, new RegExp(`^max_usd +5 +${theirs}:2\n +not 10 of ${user}:1: the project`, 'm'));
 });
 
@@ -56,7 +57,7 @@ test('a project’s file tightens a run, and what it may not have is told and no
     place,
     'preset = "plan"\nformatter = "on"\n[providers.anthropic]\nbase_url = "http://127.0.0.1:9"\n',
   );
-  const ended = await runPawl(place, ['-p', 'write a.txt']);
+  const ended = await runInProcess(place, ['-p', 'write a.txt']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'I may not\n');
   assert.match(ended.stderr, /config\.toml:2: formatter = on is ignored: a project may only/);
@@ -70,7 +71,7 @@ test('a project’s file tightens a run, and what it may not have is told and no
 test('a flag wins over every file', async (context) => {
   const place = await makeServed(context, [calls('write', { path: 'a.txt', content: 'x' }), says('written')]);
   project(place, 'preset = "plan"');
-  const ended = await runPawl(place, ['-p', 'write a.txt', '--preset', 'auto']);
+  const ended = await runInProcess(place, ['-p', 'write a.txt', '--preset', 'auto']);
   expectCode(ended, 0);
   assert.doesNotMatch(JSON.stringify(place.server.requests[1]), /only reads/);
 });
@@ -79,13 +80,13 @@ test('every fault is said at once, with its line, before anything is asked; the 
   const place = await makeServed(context, []);
   mine(place, 'max_usdd = 1\npreset = "autos"\n');
   project(place, 'max_rounds = \n');
-  const ended = await runPawl(place, ['-p', 'hi']);
+  const ended = await runInProcess(place, ['-p', 'hi']);
   expectCode(ended, 78);
   assert.match(ended.stderr, /home\/\.config\/pawl\/config\.toml:1: .*Did you mean max_usd\?/);
   assert.match(ended.stderr, /home\/\.config\/pawl\/config\.toml:2: preset is one of/);
   assert.match(ended.stderr, /work\/\.pawl\/config\.toml:1: this is no TOML/);
   assert.equal(place.server.requests.length, 0);
-  const shown = await runPawl(place, ['config']);
+  const shown = await runInProcess(place, ['config']);
   expectCode(shown, 78);
   assert.match(shown.stderr, /Did you mean max_usd\?/);
 });
@@ -95,11 +96,11 @@ test('a key in a file of the user’s is used, is printed nowhere, and must be t
   const key = write(path.join(place.home, 'key'), 'key\n');
   mine(place, '[providers.anthropic]\napi_key_file = "~/key"\n');
   chmodSync(key, 0o644);
-  const open = await runPawl(place, ['-p', 'hi']);
+  const open = await runInProcess(place, ['-p', 'hi']);
   expectCode(open, 78);
   assert.match(open.stderr, /others may read it. Make it yours alone: chmod 600 /);
   chmodSync(key, 0o600);
-  const ended = await runPawl(place, ['-p', 'hi']);
+  const ended = await runInProcess(place, ['-p', 'hi']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'hello\n');
 });
@@ -121,7 +122,7 @@ test('no way of asking prints a key or a password', async (context) => {
     ['doctor'],
     ['doctor', '--json'],
   ]) {
-    const { stdout, stderr } = await runPawl(place, words);
+    const { stdout, stderr } = await runInProcess(place, words);
     assert.notEqual(stdout, '');
     assert.doesNotMatch(stdout + stderr, /sk-ant/, words.join(' '));
   }
@@ -129,22 +130,22 @@ test('no way of asking prints a key or a password', async (context) => {
 
 test('a session that is resumed keeps what it began with, whatever files say by now', async (context) => {
   const place = await makeServed(context, [says('one'), says('two')]);
-  expectCode(await runPawl(place, ['-p', 'hi', '--max-rounds', '7']), 0);
+  expectCode(await runInProcess(place, ['-p', 'hi', '--max-rounds', '7']), 0);
   mine(place, 'max_rounds = 3\npreset = "plan"\nmodel = "openai/other"\n');
-  const ended = await runPawl(place, ['-p', 'hi', '--continue']);
+  const ended = await runInProcess(place, ['-p', 'hi', '--continue']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'two\n');
 });
 
 test('pawl doctor ends with 1 where something does not work, and with 0 where all does', async (context) => {
   const place = await makeServed(context, []);
-  const well = await runPawl(place, ['doctor', '--online', '--json']);
+  const well = await runInProcess(place, ['doctor', '--online', '--json']);
   expectCode(well, 0);
   const { ok, checks, found } = JSON.parse(well.stdout);
   assert.deepEqual([ok, found.filter(({ level }: { level: string }) => level === 'fault')], [true, []]);
   assert.ok(checks.length >= 25);
   const without = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
-  const ill = await runPawl(without, ['doctor']);
+  const ill = await runInProcess(without, ['doctor']);
   expectCode(ill, 1);
   assert.match(ill.stdout, /✗ There is no key for .* \(noKey\)\n {2}Set ANTHROPIC_API_KEY/);
   assert.match(ill.stdout, /checks: 1 to repair, \d+ to know\.\n$/);
@@ -158,7 +159,7 @@ test('a project’s file can’t have the model given up too early', async (cont
   );
   const words = ['-p', 'hi', '--model', `scripted/${script}`, '--json'];
   project(place, 'first_byte_ms = 1\nsilence_ms = 1\n');
-  const ended = await runPawl(place, words);
+  const ended = await runInProcess(place, words);
   expectCode(ended, 0);
   assert.doesNotMatch(ended.stdout, /"type":"retry"/);
   // Control: the same value, where it is the user's own.
@@ -174,7 +175,7 @@ test('a project’s file can’t have the model given up too early', async (cont
 test('a project’s file of a thousand faults is refused at once, and told in few lines', async (context) => {
   const place = makePlace(context);
   project(place, Array.from({ length: 1_000 }, (_, index) => `k${index}=1`).join('\n'));
-  const ended = await runPawl(place, ['-p', 'hi']);
+  const ended = await runInProcess(place, ['-p', 'hi']);
   expectCode(ended, 78);
   assert.ok(ended.stderr.trimEnd().split('\n').length <= 13, ended.stderr);
   assert.match(ended.stderr, /config\.toml:11: 990 more faults from here on\./);

@@ -2,17 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  bin,
-  expectCode,
-  makePlace,
-  makeServed,
-  readRecords,
-  runPawl,
-  sessionOf,
-  startPawl,
-  until,
-} from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { bin, expectCode, makePlace, makeServed, readRecords, sessionOf, startPawl, until } from './pawl.js';
 import { openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
 
@@ -26,7 +17,7 @@ const lastRecord = (stdout: string) => {
 
 test('an empty prompt with --json ends with a result record', async (context) => {
   const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
-  const ended = await runPawl(place, ['-p', '', '--json']);
+  const ended = await runInProcess(place, ['-p', '', '--json']);
   expectCode(ended, 2);
   const { ok, reason, exit, message: said } = lastRecord(ended.stdout);
   assert.deepEqual([ok, reason, exit, said], [false, 'usage', 2, 'The prompt is empty.']);
@@ -44,13 +35,13 @@ const unstartable: readonly (readonly [string, NodeJS.ProcessEnv, readonly strin
 for (const [title, environment, words, code] of unstartable) {
   test(`pawl fork with a prompt ${title} leaves no fork behind`, async (context) => {
     const place = await makeServed(context, [done, done]);
-    expectCode(await runPawl(place, ['-p', 'one']), 0);
+    expectCode(await runInProcess(place, ['-p', 'one']), 0);
     const id = sessionOf(place);
     const poorer = { ...place, environment: { ...place.environment, ...environment } };
-    expectCode(await runPawl(poorer, ['fork', id, '--at', '2', ...words]), code);
+    expectCode(await runInProcess(poorer, ['fork', id, '--at', '2', ...words]), code);
     assert.equal(forks(place), 1);
     // control: what can go on does
-    expectCode(await runPawl(place, ['fork', id, '--at', '2', 'go on']), 0);
+    expectCode(await runInProcess(place, ['fork', id, '--at', '2', 'go on']), 0);
     assert.equal(forks(place), 2);
   });
 }
@@ -69,7 +60,7 @@ test('the result of a turn that a signal ended says so', async (context) => {
 test('the result of a turn at a limit says which flag raises it', async (context) => {
   const look = message(call('a', 'read', { path: 'x' }));
   const place = await makeServed(context, [look, look]);
-  const ended = await runPawl(place, ['-p', 'go', '--json', '--max-rounds', '1']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json', '--max-rounds', '1']);
   expectCode(ended, 126);
   assert.match(lastRecord(ended.stdout).message, /limit in rounds .* --max-rounds/);
 });
@@ -77,7 +68,7 @@ test('the result of a turn at a limit says which flag raises it', async (context
 test('flags of other agents are answered with ours', async (context) => {
   const place = makePlace(context);
   const says = async (flag: string): Promise<string> => {
-    const ended = await runPawl(place, ['-p', 'x', flag, '3']);
+    const ended = await runInProcess(place, ['-p', 'x', flag, '3']);
     expectCode(ended, 2);
     return ended.stderr;
   };
@@ -93,7 +84,7 @@ test('without a terminal a turn has no limit in rounds', async (context) => {
   const place = await makeServed(context, [...looks, done]);
   for (let index = 0; index < looks.length; index++)
     writeFileSync(join(place.workspace, `${index}.txt`), `${index}\n`);
-  const ended = await runPawl(place, ['-p', 'look at all', '--json']);
+  const ended = await runInProcess(place, ['-p', 'look at all', '--json']);
   expectCode(ended, 0);
   assert.equal(place.server.requests.length, 105);
 });
@@ -101,7 +92,7 @@ test('without a terminal a turn has no limit in rounds', async (context) => {
 test('a turn that goes in circles is stopped all the same', async (context) => {
   const same = Array.from({ length: 40 }, (_, index) => message(call(`a${index}`, 'list', { path: '.' })));
   const place = await makeServed(context, same);
-  const ended = await runPawl(place, ['-p', 'look', '--json']);
+  const ended = await runInProcess(place, ['-p', 'look', '--json']);
   expectCode(ended, 1);
   assert.match(lastRecord(ended.stdout).reason, /^(repeats|sameResults)Limit$/);
   assert.equal(place.server.requests.length, 20);

@@ -10,7 +10,8 @@ import {
 } from '../../src/journal/format/line-codec.js';
 import type { Entry } from '../../src/ports/journal.js';
 import type { AgentTypes } from '../../src/ports/machine-types.js';
-import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
 
 /** Arguments of a tool that nest thousands of levels deep: no recursion over them may end the process. */
 
@@ -36,10 +37,10 @@ test('a call whose arguments nest too deep is answered, live and when the sessio
     },
     { text: 'Still here.' },
   ]);
-  const live = await runPawl(place, ['-p', 'read it', '--model', model]);
+  const live = await runInProcess(place, ['-p', 'read it', '--model', model]);
   expectCode(live, 0);
   assert.equal(live.stdout.trim(), 'I see.');
-  const resumed = await runPawl(place, ['-p', 'and now?', '--continue', '--model', model]);
+  const resumed = await runInProcess(place, ['-p', 'and now?', '--continue', '--model', model]);
   expectCode(resumed, 0);
   assert.equal(resumed.stdout.trim(), 'Still here.');
 });
@@ -94,7 +95,7 @@ test('a session of a version without that limit goes on, and can be looked at', 
     { text: 'Read.' },
     { text: 'Going on.' },
   ]);
-  expectCode(await runPawl(place, ['-p', 'read it', '--model', model]), 0);
+  expectCode(await runInProcess(place, ['-p', 'read it', '--model', model]), 0);
   const session = sessionOf(place);
   const deep: unknown = JSON.parse(nested(3_000));
   deepen(join(place.state, 'pawl', 'sessions', `${session}.jsonl`), { path: 'a.txt', deep });
@@ -103,7 +104,7 @@ test('a session of a version without that limit goes on, and can be looked at', 
     ['show', session],
     ['-p', 'go on', '--continue', '--model', model],
   ]) {
-    const ended = await runPawl(place, words);
+    const ended = await runInProcess(place, words);
     expectCode(ended, 0);
   }
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runInProcess } from './in-process.js';
 import {
   bin,
   type Ended,
@@ -9,7 +10,6 @@ import {
   makePlace,
   makeServed,
   type Place,
-  runPawl,
   sessionOf,
   start,
   startPawl,
@@ -22,7 +22,7 @@ import { call, done, message, text } from './wire-words.js';
 const lines = (printed: string): readonly string[] => printed.trimEnd().split('\n');
 
 test('no key: three lines that say what to set, and one that offers the demo', async (context) => {
-  const ended = await runPawl(makePlace(context), ['-p', 'hello']);
+  const ended = await runInProcess(makePlace(context), ['-p', 'hello']);
   expectCode(ended, 78);
   assert.equal(ended.stdout, '');
   assert.equal(lines(ended.stderr).length, 4);
@@ -46,7 +46,7 @@ const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
 
 for (const [title, words, said] of usageRows) {
   test(`${title} is wrong usage: exit 2`, async (context) => {
-    const ended = await runPawl(makePlace(context, { ANTHROPIC_API_KEY: 'key' }), words);
+    const ended = await runInProcess(makePlace(context, { ANTHROPIC_API_KEY: 'key' }), words);
     expectCode(ended, 2);
     assert.equal(words.includes('--json') ? '' : ended.stdout, '');
     assert.match(ended.stderr, said);
@@ -58,7 +58,7 @@ test('wrong usage is said before a missing key', async (context) => {
     ['-p', 'x', '--max-usd', 'much'],
     ['-p', 'x', '--preset', 'yolo'],
   ]) {
-    expectCode(await runPawl(makePlace(context), words), 2);
+    expectCode(await runInProcess(makePlace(context), words), 2);
   }
 });
 
@@ -73,7 +73,7 @@ for (const [title, words, said] of badRows) {
   test(`${title} is bad input: exit 65`, async (context) => {
     const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
     writeFileSync(join(place.workspace, 'broken.json'), '{"replies":');
-    const ended = await runPawl(place, words);
+    const ended = await runInProcess(place, words);
     expectCode(ended, 65);
     assert.match(ended.stderr, said);
   });
@@ -82,16 +82,16 @@ for (const [title, words, said] of badRows) {
 test('a dollar limit on a model of unknown price does not start', async (context) => {
   const place = await makeServed(context, [done]);
   const words = ['-p', 'x', '--model', 'anthropic/unheard-of', '--max-usd', '1'];
-  const refused = await runPawl(place, words);
+  const refused = await runInProcess(place, words);
   expectCode(refused, 78);
   assert.match(refused.stderr, /unknown/);
   assert.equal(place.server.requests.length, 0);
-  expectCode(await runPawl(place, [...words, '--allow-unknown-price']), 0);
+  expectCode(await runInProcess(place, [...words, '--allow-unknown-price']), 0);
 });
 
 test('a model that the catalogue does not know is used, and one line says what is assumed', async (context) => {
   const place = await makeServed(context, [done]);
-  const ended = await runPawl(place, ['-p', 'x', '--model', 'anthropic/unheard-of']);
+  const ended = await runInProcess(place, ['-p', 'x', '--model', 'anthropic/unheard-of']);
   expectCode(ended, 0);
   assert.equal(
     ended.stderr,
@@ -102,7 +102,7 @@ test('a model that the catalogue does not know is used, and one line says what i
 test('an AGENTS.md that cannot be used is one line on stderr', async (context) => {
   const place = await makeServed(context, [done]);
   mkdirSync(join(place.workspace, 'AGENTS.md'));
-  const ended = await runPawl(place, ['-p', 'x']);
+  const ended = await runInProcess(place, ['-p', 'x']);
   expectCode(ended, 0);
   assert.equal(ended.stderr, '! AGENTS.md is not used: it is not a regular file\n');
 });
@@ -186,14 +186,14 @@ test('a closed pipe: exit 141, quietly, and the session is settled', async (cont
   const ended = await running.ended;
   expectCode(ended, 141);
   assert.equal(ended.stderr, '');
-  const replayed = await runPawl(place, ['replay', sessionOf(place)]);
+  const replayed = await runInProcess(place, ['replay', sessionOf(place)]);
   expectCode(replayed, 0);
   assert.match(replayed.stderr, /ShuttingDown/);
 });
 
 test('a damaged journal: exit 65, and where', async (context) => {
   const place = await makeServed(context, [done, done]);
-  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
   const sessionId = sessionOf(place);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
   writeFileSync(journal, readFileSync(journal, 'utf8').replace('"text":"one"', '"text":"two"'));
@@ -202,7 +202,7 @@ test('a damaged journal: exit 65, and where', async (context) => {
     ['--continue', '-p', 'more'],
     ['show', sessionId],
   ]) {
-    const ended = await runPawl(place, words);
+    const ended = await runInProcess(place, words);
     expectCode(ended, 65);
     assert.match(ended.stderr, /line 2|seq/);
   }
@@ -210,23 +210,23 @@ test('a damaged journal: exit 65, and where', async (context) => {
 
 test('a journal damaged later says how to look at what is good, and to go on from it', async (context) => {
   const place = await makeServed(context, [done, done]);
-  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
   const sessionId = sessionOf(place);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
   writeFileSync(journal, readFileSync(journal, 'utf8').replace('ShutdownRequested', 'ShutdownRequisite'));
-  const ended = await runPawl(place, ['show', sessionId]);
+  const ended = await runInProcess(place, ['show', sessionId]);
   expectCode(ended, 65);
   const [, shown = ''] = /^To see the undamaged part: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
   const [, forked = ''] = /^To continue from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
-  expectCode(await runPawl(place, shown.split(' ')), 0);
-  expectCode(await runPawl(place, [...forked.split(' '), 'two']), 0);
+  expectCode(await runInProcess(place, shown.split(' ')), 0);
+  expectCode(await runInProcess(place, [...forked.split(' '), 'two']), 0);
 });
 
 test('a second writer: exit 75', async (context) => {
   const place = await makeServed(context, [{ type: 'nothing' }]);
   const first = startPawl(place, ['-p', 'one']);
   await until('the request', () => place.server.requests.length === 1);
-  const second = await runPawl(place, ['--continue', '-p', 'two']);
+  const second = await runInProcess(place, ['--continue', '-p', 'two']);
   expectCode(second, 75);
   assert.match(second.stderr, /open/);
   first.child.kill('SIGTERM');
@@ -236,7 +236,7 @@ test('a second writer: exit 75', async (context) => {
 test('a journal of one user is not readable by others', async (context) => {
   const place = await makeServed(context, [done]);
   chmodSync(place.state, 0o755);
-  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
   const folder = join(place.state, 'pawl');
   mkdirSync(folder, { recursive: true });
   const modes = start(place, 'stat', [

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { expectCode, makeServed, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, message } from './wire-words.js';
 
@@ -18,11 +19,11 @@ const looked: readonly (readonly [string, RegExp])[] = [
 test('words that are no commands are answered with what was probably looked for', async (context) => {
   const place = await makeServed(context, []);
   for (const [word, then] of looked) {
-    const ended = await runPawl(place, [word]);
+    const ended = await runInProcess(place, [word]);
     expectCode(ended, 2);
     assert.match(ended.stderr, then);
   }
-  const help = await runPawl(place, ['help']);
+  const help = await runInProcess(place, ['help']);
   expectCode(help, 0);
   assert.match(help.stdout, /Usage: pawl[\s\S]*First steps:\n.*API_KEY/);
 });

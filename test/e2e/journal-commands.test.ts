@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
 
 /** Commands that check, carry and find sessions. */
 
@@ -14,14 +15,14 @@ const worked = async (context: Parameters<typeof makePlace>[0]) => {
     join(place.workspace, 'script.json'),
     JSON.stringify({ replies: [{ text: 'one' }, { text: 'two' }] }),
   );
-  expectCode(await runPawl(place, [...MODEL, '-p', 'first']), 0);
+  expectCode(await runInProcess(place, [...MODEL, '-p', 'first']), 0);
   const id = sessionOf(place);
   return { place, id, journal: join(place.state, 'pawl', 'sessions', `${id}.jsonl`) };
 };
 
 test('verify says that all is good, and names file, line and byte where it is not', async (context) => {
   const { place, id, journal } = await worked(context);
-  const good = await runPawl(place, ['verify', id]);
+  const good = await runInProcess(place, ['verify', id]);
   expectCode(good, 0);
   assert.match(good.stdout, /all good \(\d+ entries, \d+ state hash(es)?, \d+ blobs?\)/);
   const bytes = readFileSync(journal);
@@ -30,23 +31,23 @@ test('verify says that all is good, and names file, line and byte where it is no
   changed[begin + 20] = (changed[begin + 20] ?? 0) ^ 1;
   const copy = join(place.folder, 'copy.jsonl');
   writeFileSync(copy, changed);
-  const bad = await runPawl(place, ['verify', copy]);
+  const bad = await runInProcess(place, ['verify', copy]);
   expectCode(bad, 65);
   assert.ok(bad.stderr.includes(`${copy}: line 2, which begins at byte ${begin}: its checksum`), bad.stderr);
   truncateSync(journal, begin);
-  const cut = await runPawl(place, ['verify', id]);
+  const cut = await runInProcess(place, ['verify', id]);
   expectCode(cut, 65);
   assert.match(cut.stderr, /line 2, .*the file was cut: entries 1 to \d+ stood/);
 });
 
 test('a session is exported, imported elsewhere and gone on with there; an import replaces nothing', async (context) => {
   const { place, id } = await worked(context);
-  const exported = await runPawl(place, ['export', id]);
+  const exported = await runInProcess(place, ['export', id]);
   expectCode(exported, 0);
   const file = exported.stdout.trim();
   assert.equal(file, join(place.workspace, `${id}.pawl`));
   assert.match(exported.stderr, /in clear text/);
-  const refused = await runPawl(place, ['import', file]);
+  const refused = await runInProcess(place, ['import', file]);
   expectCode(refused, 74);
   assert.match(refused.stderr, /is here already/);
   const other: Place = {
@@ -54,11 +55,11 @@ test('a session is exported, imported elsewhere and gone on with there; an impor
     state: join(place.folder, 'other'),
     environment: { ...place.environment, XDG_STATE_HOME: join(place.folder, 'other') },
   };
-  const imported = await runPawl(other, ['import', file]);
+  const imported = await runInProcess(other, ['import', file]);
   expectCode(imported, 0);
   assert.equal(imported.stdout.trim(), id);
   assert.match(imported.stderr, /nothing was performed/);
-  const again = await runPawl(other, [...MODEL, '--resume', id, '-p', 'second']);
+  const again = await runInProcess(other, [...MODEL, '--resume', id, '-p', 'second']);
   expectCode(again, 0);
   assert.match(again.stdout, /two/);
 });
@@ -75,24 +76,24 @@ for (const [title, header] of [
       ['--continue', '-p', 'x', ...MODEL],
       ['ask', '--continue'],
     ]) {
-      const refused = await runPawl(place, words);
+      const refused = await runInProcess(place, words);
       expectCode(refused, 65);
       assert.match(refused.stderr, /session 20991231-000000-aaaaaaaa .*backup.*move it away/);
     }
     utimesSync(newer, 1, 1);
-    expectCode(await runPawl(place, ['--continue', '-p', 'control', ...MODEL]), 0);
+    expectCode(await runInProcess(place, ['--continue', '-p', 'control', ...MODEL]), 0);
   });
 }
 
 test('a session is deleted with --yes, by the beginning of its id; without a terminal nobody is asked', async (context) => {
   const { place, id, journal } = await worked(context);
-  const refused = await runPawl(place, ['sessions', 'delete', id]);
+  const refused = await runInProcess(place, ['sessions', 'delete', id]);
   expectCode(refused, 2);
   assert.match(refused.stderr, new RegExp(`pawl sessions delete ${id} --yes`));
   assert.ok(existsSync(journal));
-  const deleted = await runPawl(place, ['sessions', 'delete', id.slice(0, -2), '--yes']);
+  const deleted = await runInProcess(place, ['sessions', 'delete', id.slice(0, -2), '--yes']);
   expectCode(deleted, 0);
   assert.equal(deleted.stderr, `Deleted: ${id}.\n`);
   assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sessions')), []);
-  expectCode(await runPawl(place, ['sessions', 'remove', id]), 2);
+  expectCode(await runInProcess(place, ['sessions', 'remove', id]), 2);
 });

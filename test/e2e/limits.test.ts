@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { expectCode, expectValid, makeServed, readRecords, runPawl, sessionOf } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed, readRecords, sessionOf } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 
 /** Approvals without a terminal, and what may be spent. */
@@ -12,7 +13,7 @@ const look = (id: number) => message(call(`look-${id}`, 'read', { path: 'note.tx
 
 test('a call that needs approval is denied, the turn ends: exit 77', async (context) => {
   const place = await makeServed(context, [write, done]);
-  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful']);
+  const ended = await runInProcess(place, ['-p', 'write', '--preset', 'careful']);
   expectCode(ended, 77);
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   assert.equal(place.server.requests.length, 1);
@@ -25,7 +26,7 @@ test('a call that needs approval is denied, the turn ends: exit 77', async (cont
 
 test('the JSON result names the call that needed approval, too', async (context) => {
   const place = await makeServed(context, [write, done]);
-  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful', '--json']);
+  const ended = await runInProcess(place, ['-p', 'write', '--preset', 'careful', '--json']);
   expectCode(ended, 77);
   const result = readRecords(ended.stdout).at(-1);
   assert.ok(result?.type === 'result' && /approve write x\.txt/.test(result.message), ended.stdout);
@@ -34,7 +35,7 @@ test('the JSON result names the call that needed approval, too', async (context)
 
 test('with --on-ask deny the model reads the denial and goes on', async (context) => {
   const place = await makeServed(context, [write, done]);
-  const ended = await runPawl(place, ['-p', 'write', '--preset', 'careful', '--on-ask', 'deny']);
+  const ended = await runInProcess(place, ['-p', 'write', '--preset', 'careful', '--on-ask', 'deny']);
   expectCode(ended, 0);
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   expectValid(place.server);
@@ -44,7 +45,7 @@ test('with --on-ask deny the model reads the denial and goes on', async (context
 for (const preset of ['plan', 'ci'] as const) {
   test(`the preset ${preset} never asks`, async (context) => {
     const place = await makeServed(context, [write, done]);
-    expectCode(await runPawl(place, ['-p', 'write', '--preset', preset]), 0);
+    expectCode(await runInProcess(place, ['-p', 'write', '--preset', preset]), 0);
     assert.equal(existsSync(join(place.workspace, 'x.txt')), preset === 'ci');
   });
 }
@@ -52,7 +53,7 @@ for (const preset of ['plan', 'ci'] as const) {
 test('nothing outside the workspace is written, whatever the preset', async (context) => {
   const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
   const place = await makeServed(context, [outside, done]);
-  expectCode(await runPawl(place, ['-p', 'write']), 0);
+  expectCode(await runInProcess(place, ['-p', 'write']), 0);
   assert.ok(!existsSync(join(place.folder, 'outside.txt')));
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /outside the workspace/);
 });
@@ -60,12 +61,12 @@ test('nothing outside the workspace is written, whatever the preset', async (con
 test('a call that policy denies is seen, by people and by programs', async (context) => {
   const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
   const place = await makeServed(context, [outside, done, outside, done]);
-  const told = await runPawl(place, ['-p', 'write']);
+  const told = await runInProcess(place, ['-p', 'write']);
   assert.match(
     told.stderr,
     /^✗ write \/\S+\/outside\.txt · denied by policy: the path lies outside the workspace, and nobody is there to be asked\..*\n$/,
   );
-  const { stdout } = await runPawl(place, ['-p', 'write', '--json']);
+  const { stdout } = await runInProcess(place, ['-p', 'write', '--json']);
   const results = readRecords(stdout).flatMap((record) =>
     record.type === 'toolResult' ? [[record.callId, record.tool, record.status]] : [],
   );
@@ -77,7 +78,7 @@ test('with --verbose calls that could not run are told with their reason', async
     message(call('a', 'fly', { to: 'the moon' }), call('b', 'read', { file: 'x' })),
     done,
   ]);
-  const ended = await runPawl(place, ['-p', 'go', '--verbose']);
+  const ended = await runInProcess(place, ['-p', 'go', '--verbose']);
   expectCode(ended, 0);
   assert.match(ended.stderr, /^✗ fly .*· no such tool: fly; available: read/m);
   assert.match(ended.stderr, /^✗ read .*· the arguments were not valid: /m);
@@ -93,7 +94,7 @@ for (const [title, flags, code, reason] of rows) {
   test(`a limit of ${title} ends the turn: exit ${code}`, async (context) => {
     const place = await makeServed(context, [look(1), look(2), done]);
     writeFileSync(join(place.workspace, 'note.txt'), 'x\n');
-    const ended = await runPawl(place, ['-p', 'look', '--json', ...flags]);
+    const ended = await runInProcess(place, ['-p', 'look', '--json', ...flags]);
     expectCode(ended, code);
     const result = readRecords(ended.stdout).at(-1);
     assert.ok(result?.type === 'result' && result.reason === reason && !result.ok);
@@ -104,7 +105,7 @@ for (const [title, flags, code, reason] of rows) {
 
 test('a limit of time ends the turn in the middle of a command: exit 124', async (context) => {
   const place = await makeServed(context, [message(call('a', 'bash', { command: 'sleep 313.09' })), done]);
-  const ended = await runPawl(place, ['-p', 'wait', '--max-minutes', '0.02']);
+  const ended = await runInProcess(place, ['-p', 'wait', '--max-minutes', '0.02']);
   expectCode(ended, 124);
   assert.match(ended.stderr, /stopped/);
 });
@@ -112,7 +113,7 @@ test('a limit of time ends the turn in the middle of a command: exit 124', async
 test('an answer that --profile tools asks for at the round limit is printed, and the limit gives reason and code', async (context) => {
   const place = await makeServed(context, [look(1), done]);
   const words = ['-p', 'look', '--profile', 'tools', '--max-rounds', '1', '--json'];
-  const ended = await runPawl(place, words);
+  const ended = await runInProcess(place, words);
   expectCode(ended, 126);
   const result = readRecords(ended.stdout).at(-1);
   assert.ok(result?.type === 'result' && result.text !== '', ended.stdout);
@@ -121,5 +122,8 @@ test('an answer that --profile tools asks for at the round limit is printed, and
 
 test('an answer that comes before the round limit is one', async (context) => {
   const place = await makeServed(context, [look(1), done]);
-  expectCode(await runPawl(place, ['-p', 'look', '--profile', 'tools', '--max-rounds', '5', '--json']), 0);
+  expectCode(
+    await runInProcess(place, ['-p', 'look', '--profile', 'tools', '--max-rounds', '5', '--json']),
+    0,
+  );
 });

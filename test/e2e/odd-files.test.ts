@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
 /** Pipes, devices and folders where files are expected: nothing waits for them, and the words say what is wrong. */
@@ -110,7 +111,7 @@ for (const [given, make, exit, says] of rows) {
   test(`${given}: exit ${exit}, and why`, async (t) => {
     const place = makePlace(t);
     const more = make(place);
-    const ended = await runPawl(place, ['-p', 'go', '--model', script(place), ...more]);
+    const ended = await runInProcess(place, ['-p', 'go', '--model', script(place), ...more]);
     expectCode(ended, exit);
     assert.match(ended.stderr, says);
   });

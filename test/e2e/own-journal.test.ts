@@ -2,16 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  expectCode,
-  makePlace,
-  type Place,
-  readRecords,
-  runPawl,
-  sessionOf,
-  startPawl,
-  until,
-} from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, type Place, readRecords, sessionOf, startPawl, until } from './pawl.js';
 
 /** A session that no longer writes to its own journal stops with exit code 74, and says what happened. */
 
@@ -49,7 +41,7 @@ const changes: readonly (readonly [title: string, command: string, says: RegExp]
 for (const [title, command, says] of changes) {
   test(`a journal that is ${title} during a turn: exit 74 and a copy to go on with`, async (context) => {
     const place = inSessions(context, command);
-    const ended = await runPawl(place, ['-p', 'go', '--json', ...MODEL]);
+    const ended = await runInProcess(place, ['-p', 'go', '--json', ...MODEL]);
     expectCode(ended, 74);
     assert.match(ended.stderr, says);
     const result = readRecords(ended.stdout).at(-1);
@@ -60,7 +52,7 @@ for (const [title, command, says] of changes) {
 
 test('control: a turn whose journal is left alone ends with 0', async (context) => {
   const place = inSessions(context, 'cat $J > /dev/null');
-  expectCode(await runPawl(place, ['-p', 'go', ...MODEL]), 0);
+  expectCode(await runInProcess(place, ['-p', 'go', ...MODEL]), 0);
 });
 
 test('a session that is open elsewhere is refused, and can be taken over; the other process stops with 74', async (context) => {
@@ -68,7 +60,7 @@ test('a session that is open elsewhere is refused, and can be taken over; the ot
   const first = startPawl(place, ['-p', 'go', ...MODEL]);
   await until('the command', () => readdirSync(place.workspace).includes('begun'));
   const id = sessionOf(place);
-  const refused = await runPawl(place, ['--resume', id, '-p', 'more', ...MODEL]);
+  const refused = await runInProcess(place, ['--resume', id, '-p', 'more', ...MODEL]);
   expectCode(refused, 75);
   assert.match(refused.stderr, /is open in process \d+ on .* since .*--take-over/);
   const second = startPawl(place, ['--resume', id, '--take-over', '-p', 'more', '--json', ...MODEL]);
@@ -80,10 +72,10 @@ test('a session that is open elsewhere is refused, and can be taken over; the ot
   expectCode(taken, 0);
   const result = readRecords(taken.stdout).find((record) => record.type === 'toolResult');
   assert.equal(result?.status, 'ok', 'it waited for the command of the other process');
-  expectCode(await runPawl(place, ['replay', id]), 0);
+  expectCode(await runInProcess(place, ['replay', id]), 0);
 });
 
 test('--take-over without a session to go on with is wrong usage', async (context) => {
   const place = makeScripted(context, 'true');
-  expectCode(await runPawl(place, ['-p', 'go', '--take-over', ...MODEL]), 2);
+  expectCode(await runInProcess(place, ['-p', 'go', '--take-over', ...MODEL]), 2);
 });

@@ -9,6 +9,7 @@ import { startGoogleServer } from '../servers/google.js';
 import { startOpenAiServer } from '../servers/openai.js';
 import type { WireReply } from '../servers/reply.js';
 import { makePng } from '../servers/sample-pictures.js';
+import { runInProcess } from './in-process.js';
 import {
   bin,
   expectCode,
@@ -89,7 +90,7 @@ for (const [name, wire] of Object.entries(served)) {
     expectCode(ended, 0);
     assert.doesNotMatch(ended.stderr, /picture|png/);
     for (const file of ['my shot.png', 'pictures/other.png']) unlinkSync(join(place.workspace, file));
-    expectCode(await runPawl(place, ['--continue', '-p', 'and again?']), 0);
+    expectCode(await runInProcess(place, ['--continue', '-p', 'and again?']), 0);
     const [one, two, three] = server.requests;
     assert.deepEqual(
       server.requests.map(({ fault }) => fault),
@@ -125,11 +126,11 @@ test('a model that takes no pictures reads that there is one, the user is told; 
   context.after(() => server.close());
   const place = makePlace(context, wire.variables(server.url));
   put(place, { 'shot.png': SHOT });
-  const ended = await runPawl(place, ['-p', 'see @shot.png', '--model', 'openai-compatible/qwen3']);
+  const ended = await runInProcess(place, ['-p', 'see @shot.png', '--model', 'openai-compatible/qwen3']);
   expectCode(ended, 0);
   assert.match(ended.stderr, /The model does not get the pictures: openai-compatible\/qwen3 takes none\./);
-  expectCode(await runPawl(place, ['--continue', '-p', 'read it']), 0);
-  expectCode(await runPawl(place, ['--continue', '-p', 'and you?', '--model', wire.model]), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'read it']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'and you?', '--model', wire.model]), 0);
   assert.deepEqual(
     server.requests.map(({ text, fault }) => [fault, ...counts(text, SHOT_64, 'a picture is not shown')]),
     [
@@ -155,7 +156,7 @@ test('-p: what can’t go with a prompt is said, and why; the prompt and what ca
   const place = await makeServed(context, [done]);
   put(place, { ...BAD, 'half.png': SHOT.subarray(0, -12), 'shot.png': SHOT });
   const prompt = 'see @fake.png @large.png @gone.png @half.png @shot.png';
-  const ended = await runPawl(place, ['-p', prompt]);
+  const ended = await runInProcess(place, ['-p', prompt]);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.equal(ended.stdout, 'Done.\n');
@@ -181,7 +182,7 @@ test('the model reads why it can’t be shown a file, and goes on', async (conte
     done,
   ]);
   put(place, { ...BAD, 'shot.png': SHOT });
-  expectCode(await runPawl(place, ['-p', 'look']), 0);
+  expectCode(await runInProcess(place, ['-p', 'look']), 0);
   expectValid(place.server);
   const parts = last(place.server.requests[1]?.body);
   const said = parts.map((part) => JSON.stringify(part));

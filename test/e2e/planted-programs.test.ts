@@ -3,7 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { prepareAsk, runAsk, submit } from './asking.js';
+import { prepareAsk, submit } from './asking.js';
+import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
 /**
@@ -49,10 +50,10 @@ const plant = (t: TestContext, entry: 'relative' | 'absolute' | 'empty'): Plante
 const ranIn = ({ log }: Planted): string => (existsSync(log) ? readFileSync(log, 'utf8') : '');
 
 /** Every command of ours that starts programs by itself. */
-const useAll = async (place: Planted): Promise<void> => {
-  await runPawl(place, ['doctor']);
+const useAll = async (place: Planted, run: typeof runPawl): Promise<void> => {
+  await run(place, ['doctor']);
   const asked = prepareAsk(place, { replies: [{ text: submit('javascript', '"found"') }] });
-  const ask = await runAsk(place, asked);
+  const ask = await run(place, [...asked, 'what is in it?']);
   expectCode(ask, 0);
   writeFileSync(
     join(place.workspace, 'session.json'),
@@ -64,14 +65,14 @@ const useAll = async (place: Planted): Promise<void> => {
       ],
     }),
   );
-  const session = await runPawl(place, ['-p', 'go', '--model', 'scripted/session.json', '--sandbox', 'off']);
+  const session = await run(place, ['-p', 'go', '--model', 'scripted/session.json', '--sandbox', 'off']);
   expectCode(session, 0);
 };
 
 for (const entry of ['relative', 'absolute', 'empty'] as const) {
   test(`programs of a repository are not run where its folder is in the PATH (${entry})`, async (t) => {
     const place = plant(t, entry);
-    await useAll(place);
+    await useAll(place, entry === 'relative' ? runPawl : runInProcess);
     assert.equal(ranIn(place), '');
   });
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makeServed, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed } from './pawl.js';
 
 // `pawl policy explain`, and rules of files as the program reads them.
 
@@ -15,7 +16,7 @@ test('policy explain says which rule decides, and where the command would run', 
     '[rules]\nallow = ["curl"]\ndeny = ["git push"]\n\n[rules.paths]\nask = [".env*"]\n',
   );
   const explain = (command: string, ...more: readonly string[]) =>
-    runPawl(place, ['policy', 'explain', command, '--sandbox', 'off', '--preset', 'auto', ...more]);
+    runInProcess(place, ['policy', 'explain', command, '--sandbox', 'off', '--preset', 'auto', ...more]);
   const denied = await explain('echo a; sudo git -C x push');
   expectCode(denied, 77);
   assert.match(denied.stdout, /^deny: a rule: deny "git push" \(.*config\.toml:3\)\n/);
@@ -26,8 +27,8 @@ test('policy explain says which rule decides, and where the command would run', 
   const record = JSON.parse(asked.stdout);
   assert.deepEqual([record.decision, record.place, record.reach.network], ['ask', 'unfenced', 'yes']);
   expectCode(await explain('npm test'), 0);
-  expectCode(await runPawl(place, ['policy', 'what', 'x']), 2);
-  const wordless = await runPawl(place, ['policy', 'explain']);
+  expectCode(await runInProcess(place, ['policy', 'what', 'x']), 2);
+  const wordless = await runInProcess(place, ['policy', 'explain']);
   expectCode(wordless, 2);
   assert.match(wordless.stderr, /Which command\? For example: pawl policy explain "npm test"/);
 });
@@ -40,7 +41,7 @@ test('a faulty rule stops the program with its line', async (context) => {
     join(folder, 'config.toml'),
     '[rules]\ndeny = ["git \'push\'"]\nforbid = ["x"]\nalow = ["x"]\n',
   );
-  const ended = await runPawl(place, ['-p', 'hi']);
+  const ended = await runInProcess(place, ['-p', 'hi']);
   expectCode(ended, 78);
   assert.match(ended.stderr, /config\.toml:2: a rule of rules\.deny is the plain words/);
   assert.match(ended.stderr, /config\.toml:3: there is no rules\.forbid/);

@@ -6,6 +6,7 @@ import { requestAt } from '../../src/inspector/model/sent-request.js';
 import { SessionHistory } from '../../src/inspector/model/session-history.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, STORY, StoredSession } from '../inspector/stored-session.js';
+import { runInProcess } from './in-process.js';
 import {
   bin,
   expectCode,
@@ -27,7 +28,7 @@ const worked = async (context: Parameters<typeof makeServed>[0]) => {
     message(text('It says forty-two.')),
   ]);
   writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
-  const ended = await runPawl(place, ['-p', 'what does it say?', '--json']);
+  const ended = await runInProcess(place, ['-p', 'what does it say?', '--json']);
   expectCode(ended, 0);
   return { place, sessionId: sessionOf(place), ended };
 };
@@ -53,7 +54,7 @@ test('the JSON stream begins with the session, ends with the result, and every r
 });
 
 test('a failure before there is a session is a result record, too', async (context) => {
-  const ended = await runPawl(makePlace(context), ['-p', 'x', '--json']);
+  const ended = await runInProcess(makePlace(context), ['-p', 'x', '--json']);
   expectCode(ended, 78);
   const [only, ...more] = readRecords(ended.stdout);
   assert.ok(only?.type === 'result' && only.exit === 78 && only.sessionId === null);
@@ -62,19 +63,19 @@ test('a failure before there is a session is a result record, too', async (conte
 
 test('sessions lists what there is, for people and for programs', async (context) => {
   const { place, sessionId } = await worked(context);
-  const listed = await runPawl(place, ['sessions']);
+  const listed = await runInProcess(place, ['sessions']);
   assert.match(listed.stdout, new RegExp(`^${sessionId}.*what does it say\\?`));
-  const [line = ''] = (await runPawl(place, ['sessions', '--json'])).stdout.split('\n');
+  const [line = ''] = (await runInProcess(place, ['sessions', '--json'])).stdout.split('\n');
   assert.equal(JSON.parse(line).sessionId, sessionId);
-  const none = await runPawl(makePlace(context), ['sessions']);
+  const none = await runInProcess(makePlace(context), ['sessions']);
   expectCode(none, 0);
   assert.equal(none.stdout, '');
 });
 
 test('sessions marks forks, and diff tells where they part', async (context) => {
   const { place, sessionId } = await worked(context);
-  const forked = (await runPawl(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
-  const { stdout } = await runPawl(place, ['sessions']);
+  const forked = (await runInProcess(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
+  const { stdout } = await runInProcess(place, ['sessions']);
   const marks = stdout
     .trimEnd()
     .split('\n')
@@ -83,36 +84,36 @@ test('sessions marks forks, and diff tells where they part', async (context) => 
     [sessionId, undefined],
     [forked, `(fork of ${sessionId} at 2)`],
   ]);
-  expectCode(await runPawl(place, ['diff', sessionId, sessionId]), 0);
-  const parted = await runPawl(place, ['diff', sessionId, forked, '--json']);
+  expectCode(await runInProcess(place, ['diff', sessionId, sessionId]), 0);
+  const parted = await runInProcess(place, ['diff', sessionId, forked, '--json']);
   expectCode(parted, 1);
   const { equal, a, b } = JSON.parse(parted.stdout);
   assert.deepEqual([equal, a.common, a.parting.seq, b.parting, b.parent.seq], [false, 2, 3, null, 2]);
   const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
   writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
-  const damaged = await runPawl(place, ['diff', sessionId, forked]);
+  const damaged = await runInProcess(place, ['diff', sessionId, forked]);
   expectCode(damaged, 65);
   assert.match(damaged.stdout, /The same up to seq 1\. There B is damaged\./);
 });
 
 test('show tells the conversation, now and at an earlier line; part of an id is enough', async (context) => {
   const { place, sessionId } = await worked(context);
-  const whole = await runPawl(place, ['show', sessionId.slice(0, -3)]);
+  const whole = await runInProcess(place, ['show', sessionId.slice(0, -3)]);
   expectCode(whole, 0);
   for (const said of ['what does it say?', 'I look.', 'forty-two', 'It says forty-two.']) {
     assert.ok(whole.stdout.includes(said), said);
   }
   const speakers = whole.stdout.split('\n').filter((line) => /^(you|pawl|tools|note)$/.test(line));
   assert.deepEqual(speakers, ['you', 'pawl', 'tools', 'pawl']);
-  const early = await runPawl(place, ['show', sessionId, '--at', '1']);
+  const early = await runInProcess(place, ['show', sessionId, '--at', '1']);
   assert.ok(early.stdout.includes('what does it say?') && !early.stdout.includes('I look.'));
-  const beyond = await runPawl(place, ['show', sessionId, '--at', '999']);
+  const beyond = await runInProcess(place, ['show', sessionId, '--at', '999']);
   expectCode(beyond, 2);
 });
 
 test('show --request is what the model was sent', async (context) => {
   const { place, sessionId } = await worked(context);
-  const shown = JSON.parse((await runPawl(place, ['show', sessionId, '--request'])).stdout);
+  const shown = JSON.parse((await runInProcess(place, ['show', sessionId, '--request'])).stdout);
   const sent = place.server.requests[1]?.body;
   assert.ok(sent !== undefined);
   assert.ok(
@@ -126,7 +127,7 @@ test('show --request is what the model was sent', async (context) => {
     sent.tools?.map(({ name }) => name),
   );
   assert.equal(shown.messages.length, sent.messages.length);
-  const first = JSON.parse((await runPawl(place, ['show', sessionId, '--request', '--at', '1'])).stdout);
+  const first = JSON.parse((await runInProcess(place, ['show', sessionId, '--request', '--at', '1'])).stdout);
   assert.equal(first.messages.length, 1);
 });
 
@@ -143,7 +144,7 @@ test('show --request and the inspector leave out the reasoning of other models, 
     );
   await stored.add(events);
   await stored.journal.close();
-  const shown = JSON.parse((await runPawl(place, ['show', 'foreign', '--request'])).stdout);
+  const shown = JSON.parse((await runInProcess(place, ['show', 'foreign', '--request'])).stdout);
   assert.deepEqual([shown.seq, shown.model, shown.messages.length], [9, settings.model, 3]);
   assert.ok(
     !JSON.stringify(shown).includes('Rounding each line before the sum'),
@@ -162,12 +163,12 @@ test('replay prints the path and proves the hashes; up to a line, too', async (c
   const { place, sessionId } = await worked(context);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
   const before = readFileSync(journal, 'utf8');
-  const replayed = await runPawl(place, ['replay', sessionId]);
+  const replayed = await runInProcess(place, ['replay', sessionId]);
   expectCode(replayed, 0);
   assert.match(replayed.stdout, /LlmCompleted +CallingLlm → ProcessingLlmResponse → ToolUseRequested/);
   assert.match(replayed.stderr, /[1-9]\d* recorded state hashes compared, all equal/);
   assert.doesNotMatch(replayed.stdout, /(\w+) → \1/, 'what stays is no move');
-  const early = await runPawl(place, ['replay', sessionId, '--at', '1', '--json']);
+  const early = await runInProcess(place, ['replay', sessionId, '--at', '1', '--json']);
   assert.match(early.stderr, /No state hash is recorded up to there/);
   assert.deepEqual(
     early.stdout
@@ -182,13 +183,13 @@ test('replay prints the path and proves the hashes; up to a line, too', async (c
 
 test('machine draws itself: Mermaid, table, JSON', async (context) => {
   const place = makePlace(context);
-  assert.match((await runPawl(place, ['machine'])).stdout, /^stateDiagram-v2\n/);
+  assert.match((await runInProcess(place, ['machine'])).stdout, /^stateDiagram-v2\n/);
   assert.match(
-    (await runPawl(place, ['machine', '--mermaid'])).stdout,
+    (await runInProcess(place, ['machine', '--mermaid'])).stdout,
     /CallingLlm --> ProcessingLlmResponse/,
   );
-  assert.match((await runPawl(place, ['machine', '--table'])).stdout, /^\|/m);
-  const { edges } = JSON.parse((await runPawl(place, ['machine', '--json'])).stdout);
+  assert.match((await runInProcess(place, ['machine', '--table'])).stdout, /^\|/m);
+  const { edges } = JSON.parse((await runInProcess(place, ['machine', '--json'])).stdout);
   assert.ok(
     edges.some(({ from, to }: { from: string; to: string }) => from === 'CallingLlm' && to === 'Compacting'),
   );
@@ -202,7 +203,7 @@ test('version and help go to stdout', async (context) => {
     expectCode(ended, 0);
     assert.equal(ended.stdout, `${version}\n`);
   }
-  const help = await runPawl(place, ['--help']);
+  const help = await runInProcess(place, ['--help']);
   expectCode(help, 0);
   assert.match(help.stdout, /--max-usd/);
   assert.equal(help.stderr, '');

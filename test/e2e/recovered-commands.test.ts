@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
+import { runInProcess } from './in-process.js';
 import {
   expectEnd,
   interrupted,
@@ -16,7 +17,7 @@ import {
   untilItRuns,
   WAITING,
 } from './interrupted-command.js';
-import { expectCode, makeServed, type Place, readRecords, runPawl, startPawl, until } from './pawl.js';
+import { expectCode, makeServed, type Place, readRecords, startPawl, until } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
@@ -35,7 +36,7 @@ for (const level of ['workspace', 'off']) {
       ANTHROPIC_API_KEY: secret,
     });
     touch(live, 'go');
-    expectCode(await runPawl(live, ['-p', 'work', ...words]), 0);
+    expectCode(await runInProcess(live, ['-p', 'work', ...words]), 0);
     const expected = resultIn(live);
     const place = await makeServed(context, [message(call('c1', 'bash', { command })), done, done], {
       ANTHROPIC_API_KEY: secret,
@@ -65,7 +66,7 @@ for (const level of ['workspace', 'off']) {
     const place = await interrupted(context, { command: WAITING }, words);
     const running = resume(place, '--json');
     await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
-    const second = await runPawl(place, ['--continue', '-p', 'me too']);
+    const second = await runInProcess(place, ['--continue', '-p', 'me too']);
     assert.notEqual(second.code, 0, 'another process is refused');
     touch(place, 'go');
     const ended = await running.ended;
@@ -235,10 +236,10 @@ test('another session leaves the files of an interrupted one alone', async (cont
   const place = await interrupted(context, { command: WAITING });
   const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done, done]);
   const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
-  expectCode(await runPawl(shared, ['-p', 'work']), 0);
+  expectCode(await runInProcess(shared, ['-p', 'work']), 0);
   touch(place, 'go');
   await until('it has ended', () => processesOf(place).length === 0);
-  expectCode(await runPawl(shared, ['--continue', '-p', 'again']), 0);
+  expectCode(await runInProcess(shared, ['--continue', '-p', 'again']), 0);
   const ended = await resume(place).ended;
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
   await expectEnd(place, ended);

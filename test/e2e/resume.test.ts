@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { killLaunchers } from './command-processes.js';
+import { runInProcess } from './in-process.js';
 import {
   expectCode,
   expectValid,
@@ -22,7 +23,7 @@ import { call, done, message, text } from './wire-words.js';
 test('after a clean end --continue sends what was said before', async (context) => {
   const place = await makeServed(context, [message(text('I am Pawl.')), done]);
   expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
-  expectCode(await runPawl(place, ['--continue', '-p', 'go on']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'go on']), 0);
   expectValid(place.server);
   const sent = place.server.requests[1]?.body.messages ?? [];
   assert.deepEqual(
@@ -53,7 +54,7 @@ test('after kill -9 of everything in a batch, finished results are sent and the 
   running.child.kill('SIGKILL');
   killLaunchers(place, 'killed');
   await running.ended;
-  const ended = await runPawl(place, ['--continue', '-p', 'what now?', '--json']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'what now?', '--json']);
   expectCode(ended, 0);
   expectValid(place.server);
   const results = place.server.requests[1]?.body.messages.at(-1)?.content ?? [];
@@ -67,7 +68,7 @@ test('after kill -9 of everything in a batch, finished results are sent and the 
     (record) => record.type === 'toolResult' && record.status === 'lost',
   );
   assert.ok(lost, 'the user is told, too');
-  const left = await runPawl(place, ['replay', sessionOf(place)]);
+  const left = await runInProcess(place, ['replay', sessionOf(place)]);
   expectCode(left, 0);
 });
 
@@ -83,7 +84,7 @@ test('a lost call is reported with its command', async (context) => {
   running.child.kill('SIGKILL');
   killLaunchers(place, 'killed');
   await running.ended;
-  const ended = await runPawl(place, ['--continue', '-p', 'what now?']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'what now?']);
   expectCode(ended, 0);
   assert.match(ended.stderr, new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'));
 });
@@ -94,7 +95,7 @@ test('the stream of a session that is gone on with begins with what the opening 
   await until('the request', () => place.server.requests.length === 1);
   running.child.kill('SIGKILL');
   await running.ended;
-  const ended = await runPawl(place, ['--continue', '-p', 'second', '--json']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'second', '--json']);
   expectCode(ended, 0);
   const [first, opened, again] = readRecords(ended.stdout);
   assert.equal(first?.type, 'session');
@@ -104,19 +105,19 @@ test('the stream of a session that is gone on with begins with what the opening 
 
 test('a journal with a torn tail is cut and gone on with', async (context) => {
   const place = await makeServed(context, [done, done, done]);
-  expectCode(await runPawl(place, ['-p', 'one']), 0);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
   writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
-  const ended = await runPawl(place, ['--continue', '-p', 'two']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'two']);
   expectCode(ended, 0);
   assert.match(ended.stderr, /torn-1/);
   expectValid(place.server);
   writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
   const { ANTHROPIC_API_KEY: _, ...environment } = place.environment;
-  const failed = await runPawl({ ...place, environment }, ['--continue', '-p', 'three']);
+  const failed = await runInProcess({ ...place, environment }, ['--continue', '-p', 'three']);
   expectCode(failed, 78);
   assert.match(failed.stderr, /14 bytes .* incomplete after a crash.*torn-2/, 'the only run that can say so');
-  expectCode(await runPawl(place, ['--continue', '-p', 'three']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'three']), 0);
 });
 
 test('a fork goes on from its line with a conversation of its own', async (context) => {
@@ -125,10 +126,10 @@ test('a fork goes on from its line with a conversation of its own', async (conte
     message(text('Two.')),
     message(text('Other.')),
   ]);
-  expectCode(await runPawl(place, ['-p', 'first']), 0);
+  expectCode(await runInProcess(place, ['-p', 'first']), 0);
   const sessionId = sessionOf(place);
-  expectCode(await runPawl(place, ['--continue', '-p', 'second']), 0);
-  const ended = await runPawl(place, ['fork', sessionId, '--at', '2', 'instead']);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'second']), 0);
+  const ended = await runInProcess(place, ['fork', sessionId, '--at', '2', 'instead']);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'Other.\n');
   expectValid(place.server);
@@ -141,7 +142,7 @@ test('a fork goes on from its line with a conversation of its own', async (conte
 
 test('there is nothing to continue in a folder without sessions', async (context) => {
   const place = await makeServed(context, []);
-  const ended = await runPawl(place, ['--continue', '-p', 'go on']);
+  const ended = await runInProcess(place, ['--continue', '-p', 'go on']);
   expectCode(ended, 65);
   assert.match(ended.stderr, /no session/);
 });

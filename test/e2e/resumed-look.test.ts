@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { expectCode, makeServed, type Place, runPawl, startPawl, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place, startPawl, until } from './pawl.js';
 import { openReady, openWindow, type Window } from './window.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 
@@ -88,9 +89,9 @@ test('a long session shows its last turns, and that there is more', async (conte
     context,
     Array.from({ length: 6 }, (_, index) => message(text(`Answer ${index + 1}.`))),
   );
-  expectCode(await runPawl(place, ['-p', 'question 1']), 0);
+  expectCode(await runInProcess(place, ['-p', 'question 1']), 0);
   for (let turn = 2; turn <= 6; turn++)
-    expectCode(await runPawl(place, ['--continue', '-p', `question ${turn}`]), 0);
+    expectCode(await runInProcess(place, ['--continue', '-p', `question ${turn}`]), 0);
   const window = await openReady(context, place, { words: ['--continue'] });
   await window.sees('Answer 6.');
   const shown = await window.text();
@@ -120,12 +121,12 @@ test('after kill -9 it is said that the request is sent again, in a terminal', a
 
 test('and without one; a session that lay at rest says nothing of the kind', async (context) => {
   const place = await killed(context);
-  const first = await runPawl(place, ['--continue', '-p', 'second']);
+  const first = await runInProcess(place, ['--continue', '-p', 'second']);
   expectCode(first, 0);
   assert.match(first.stderr, SENT_AGAIN);
   const third = await makeServed(context, [done, done]);
-  expectCode(await runPawl(third, ['-p', 'one']), 0);
-  assert.doesNotMatch((await runPawl(third, ['--continue', '-p', 'two'])).stderr, SENT_AGAIN);
+  expectCode(await runInProcess(third, ['-p', 'one']), 0);
+  assert.doesNotMatch((await runInProcess(third, ['--continue', '-p', 'two'])).stderr, SENT_AGAIN);
 });
 
 test('a text that went back to the line before kill -9 is in it again', async (context) => {
@@ -182,7 +183,7 @@ test('/export writes what a compaction has summarised away, too', async (context
 
 test('the list of /resume keeps date and id whole at 80 columns', async (context) => {
   const place = await makeServed(context, [done]);
-  expectCode(await runPawl(place, ['-p', `a question that is ${'very '.repeat(30)}long`]), 0);
+  expectCode(await runInProcess(place, ['-p', `a question that is ${'very '.repeat(30)}long`]), 0);
   const window = await openReady(context, place, { columns: 80 });
   window.press('/resume\r');
   await window.sees('Enter selects');

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runInProcess } from './in-process.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
@@ -89,7 +90,7 @@ test(`${COUNT} secrets in files and outputs: none is journaled, kept, sent or sh
 test('a placeholder is never written into a file, and the model reads why', async (context) => {
   const place = await makeServed(context, [message(...MORE), done], VARIABLES);
   writeFileSync(join(place.workspace, 'secrets.txt'), FILE);
-  expectCode(await runPawl(place, ['-p', 'go', '--sandbox', 'off', '--hooks', 'never']), 0);
+  expectCode(await runInProcess(place, ['-p', 'go', '--sandbox', 'off', '--hooks', 'never']), 0);
   assert.equal(readFileSync(join(place.workspace, 'secrets.txt'), 'utf8'), FILE);
   assert.deepEqual(readdirSync(place.workspace), ['secrets.txt']);
   const refused = JSON.stringify(place.server.requests.at(-1)).match(/stands in results for a secret/g);
@@ -99,7 +100,7 @@ test('a placeholder is never written into a file, and the model reads why', asyn
 test('the same without the variables: nobody knows the secrets, and all of them are sent and stored', async (context) => {
   const place = await makeServed(context, [message(...CALLS.slice(0, 2)), done]);
   writeFileSync(join(place.workspace, 'secrets.txt'), FILE);
-  expectCode(await runPawl(place, ['-p', 'go', '--json', '--sandbox', 'off', '--hooks', 'never']), 0);
+  expectCode(await runInProcess(place, ['-p', 'go', '--json', '--sandbox', 'off', '--hooks', 'never']), 0);
   assert.ok(leftIn(JSON.stringify(place.server.requests)).length > COUNT / 2);
   assert.ok(leftIn(storedIn(place.state)).length > COUNT / 2);
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makeServed, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed } from './pawl.js';
 import { openReady } from './window.js';
 
 /** Skills and commands, from the files to the requests of the real program. */
@@ -28,7 +29,7 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
   );
   write(path.join(skills, 'broken/SKILL.md'), '---\nname: [\n---\n');
   write(path.join(place.home, '.config/pawl/commands/git/fix.md'), 'Fix issue $1. !`touch was-here`');
-  const first = await runPawl(place, ['-p', '/git:fix 12']);
+  const first = await runInProcess(place, ['-p', '/git:fix 12']);
   expectCode(first, 0);
   assert.match(first.stderr, /broken\/SKILL\.md:\d: the skill is not used: the YAML is invalid/);
   const [asked, loaded] = place.server.requests.map(({ body }) => body);
@@ -43,7 +44,7 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
   assert.match(JSON.stringify(loaded?.messages.at(-1)), /<skill name=\\"release\\">.*Run it\./);
 
   rmSync(skills, { recursive: true });
-  const second = await runPawl(place, ['--continue', '-p', '/nothing']);
+  const second = await runInProcess(place, ['--continue', '-p', '/nothing']);
   expectCode(second, 0);
   const [third, fourth] = place.server.requests.slice(2).map(({ body }) => body);
   assert.deepEqual(third?.system, asked?.system, 'the instructions of a session never change');
@@ -53,7 +54,7 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
 
 test('without skills nothing is said of them', async (context) => {
   const place = await makeServed(context, [{ type: 'message', parts: [{ type: 'text', text: 'Done.' }] }]);
-  expectCode(await runPawl(place, ['-p', 'hi']), 0);
+  expectCode(await runInProcess(place, ['-p', 'hi']), 0);
   const [asked] = place.server.requests;
   assert.doesNotMatch(JSON.stringify(asked?.body), /skill/i);
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { expectCode, makeServed, type Place, runPawl, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, type Place, until } from './pawl.js';
 import { openTerminal } from './pty.js';
 
 /** A server that a project names in .mcp.json, in the real program. */
@@ -41,20 +42,27 @@ test('without a terminal a server of the project runs only after pawl trust allo
   const done = { type: 'message', parts: [{ type: 'text', text: 'Done.' }] } as const;
   const place = await makeServed(context, [done, done, done]);
   const { started, write } = plantServer(place);
-  const first = await runPawl(place, ['-p', 'hi']);
+  const first = await runInProcess(place, ['-p', 'hi']);
   expectCode(first, 0);
   assert.match(first.stderr, /not run, since you have not allowed it: MCP server mine\. pawl trust/);
   assert.equal(existsSync(started), false);
 
-  const allowed = await runPawl(place, ['trust', 'allow', 'mcp-server', 'mine', '--sandbox', 'workspace']);
+  const allowed = await runInProcess(place, [
+    'trust',
+    'allow',
+    'mcp-server',
+    'mine',
+    '--sandbox',
+    'workspace',
+  ]);
   expectCode(allowed, 0);
   assert.match(allowed.stdout, /server\.mjs.*Allowed in .*: MCP server mine, --sandbox workspace\. /s);
-  const second = await runPawl(place, ['-p', 'hi']);
+  const second = await runInProcess(place, ['-p', 'hi']);
   expectCode(second, 0);
   assert.equal(readFileSync(started, 'utf8'), 'x', second.stderr);
 
   write(['--other']);
-  const third = await runPawl(place, ['-p', 'hi']);
+  const third = await runInProcess(place, ['-p', 'hi']);
   expectCode(third, 0);
   assert.match(third.stderr, /not run, since you have not allowed it: MCP server mine/);
   assert.equal(readFileSync(started, 'utf8'), 'x');

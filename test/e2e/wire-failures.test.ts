@@ -1,14 +1,16 @@
+import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReplyPart, ServerReply } from '../servers/anthropic.js';
-import { expectCode, expectValid, makeServed, readRecords, runPawl } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed, readRecords } from './pawl.js';
 import { done, last, message, overloaded, text } from './wire-words.js';
 
 /** What a provider's failures and half answers lead to. */
 
 test('529 eight times in a row is waited out', async (context) => {
   const place = await makeServed(context, [...Array.from({ length: 8 }, () => overloaded), done]);
-  const ended = await runPawl(place, ['-p', 'go', '--json']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 0);
   assert.equal(place.server.requests.length, 9);
   const retries = readRecords(ended.stdout).filter((record) => record.type === 'retry');
@@ -24,7 +26,7 @@ test('529 eight times in a row is waited out', async (context) => {
 
 test('529 once more than is tried again is a transient failure', async (context) => {
   const place = await makeServed(context, [overloaded, overloaded, overloaded], { PAWL_MAX_RETRIES: '2' });
-  const ended = await runPawl(place, ['-p', 'go']);
+  const ended = await runInProcess(place, ['-p', 'go']);
   expectCode(ended, 75);
   assert.equal(ended.stdout, '');
   assert.match(ended.stderr, /Overloaded|overloaded/);
@@ -39,7 +41,7 @@ test('retry-after is kept to', async (context) => {
     headers: { 'retry-after': '2' },
   };
   const place = await makeServed(context, [limited, done]);
-  const ended = await runPawl(place, ['-p', 'go', '--json']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 0);
   const records = readRecords(ended.stdout);
   const failed = records.find((record) => record.type === 'modelFailed');
@@ -57,7 +59,7 @@ for (const end of ['cut', 'clean', 'unstopped', 'silent'] as const) {
       [{ type: 'message', parts: [text('Half a rep')], end }, message(text('The whole reply.'))],
       { PAWL_SILENCE_MS: '400' },
     );
-    const ended = await runPawl(place, ['-p', 'go']);
+    const ended = await runInProcess(place, ['-p', 'go']);
     expectCode(ended, 0);
     assert.equal(ended.stdout, 'The whole reply.\n');
     assert.equal(place.server.requests.length, 2);
@@ -74,20 +76,20 @@ test('a call in a stream that breaks off is never run', async (context) => {
     half: true,
   };
   const place = await makeServed(context, [{ type: 'message', parts: [half], end: 'clean' }, done]);
-  const ended = await runPawl(place, ['-p', 'go', '--json']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 0);
   assert.ok(!readRecords(ended.stdout).some((record) => record.type === 'toolStarted'));
 });
 
 test('no first byte is a failure, too', async (context) => {
   const place = await makeServed(context, [{ type: 'nothing' }, done], { PAWL_FIRST_BYTE_MS: '400' });
-  expectCode(await runPawl(place, ['-p', 'go']), 0);
+  expectCode(await runInProcess(place, ['-p', 'go']), 0);
   assert.equal(place.server.requests.length, 2);
 });
 
 test('an empty reply ends the turn with exit 1', async (context) => {
   const place = await makeServed(context, [{ type: 'message', parts: [] }]);
-  const ended = await runPawl(place, ['-p', 'go', '--json']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 1);
   const result = readRecords(ended.stdout).at(-1);
   assert.ok(result?.type === 'result' && result.reason === 'empty');
@@ -99,7 +101,7 @@ test('a call cut off by max_tokens is answered and not run', async (context) => 
     { type: 'message', parts: [text('I write.'), half], stopReason: 'max_tokens' },
     done,
   ]);
-  const ended = await runPawl(place, ['-p', 'go', '--json']);
+  const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /"is_error":true/);
@@ -110,7 +112,7 @@ test('a refusal is the model giving up', async (context) => {
   const place = await makeServed(context, [
     { type: 'message', parts: [text('I will not do that.')], stopReason: 'refusal' },
   ]);
-  const ended = await runPawl(place, ['-p', 'go']);
+  const ended = await runInProcess(place, ['-p', 'go']);
   expectCode(ended, 1);
   assert.equal(place.server.requests.length, 1);
 });
@@ -124,7 +126,7 @@ test('a context that is too long fails with exit 1 and a sentence', async (conte
       message: 'prompt is too long: 250000 tokens > 200000 maximum',
     },
   ]);
-  const ended = await runPawl(place, ['-p', 'go']);
+  const ended = await runInProcess(place, ['-p', 'go']);
   expectCode(ended, 1);
   assert.match(ended.stderr, /too long|window/);
 });
@@ -133,13 +135,13 @@ test('a key that is wrong is a wrong set-up', async (context) => {
   const place = await makeServed(context, [
     { type: 'error', status: 401, errorType: 'authentication_error', message: 'invalid x-api-key' },
   ]);
-  const ended = await runPawl(place, ['-p', 'go']);
+  const ended = await runInProcess(place, ['-p', 'go']);
   expectCode(ended, 78);
   assert.match(ended.stderr, /ANTHROPIC_API_KEY/);
 });
 
 test('a server that is not there is unavailable', async (context) => {
   const place = await makeServed(context, []);
-  const ended = await runPawl(place, ['-p', 'go', '--base-url', 'http://127.0.0.1:9']);
+  const ended = await runInProcess(place, ['-p', 'go', '--base-url', 'http://127.0.0.1:9']);
   expectCode(ended, 69);
 });
