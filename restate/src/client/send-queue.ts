@@ -10,6 +10,10 @@ type Waiting = {
 };
 
 const TOGETHER_MAX = 64;
+/** Characters of texts that go together. The engine has a limit for one message, and each input below it must pass. */
+const TOGETHER_LENGTH_MAX = 1_000_000;
+
+const lengthOf = (input: Input): number => (input.type === 'UserInput' ? input.text.length : 0);
 
 export class SendQueue {
   readonly #send: (inputs: readonly Input[]) => Promise<readonly AppliedEvent[]>;
@@ -33,10 +37,20 @@ export class SendQueue {
     });
   }
 
+  /** At least one. */
+  #countTogether(): number {
+    let length = 0;
+    const tooMany = this.#waiting.findIndex(({ input }, index) => {
+      length += lengthOf(input);
+      return index > 0 && (index >= TOGETHER_MAX || length > TOGETHER_LENGTH_MAX);
+    });
+    return tooMany === -1 ? this.#waiting.length : tooMany;
+  }
+
   async #drain(): Promise<void> {
     await Promise.resolve();
     while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, TOGETHER_MAX);
+      const together = this.#waiting.splice(0, this.#countTogether());
       try {
         const results = await this.#send(together.map(({ input }) => input));
         for (const [index, one] of together.entries()) settle(one, results[index]);
