@@ -40,8 +40,6 @@ export class ApiFault extends Error {
   }
 }
 
-const NO_SESSION = 'There is no such session. GET /v1/sessions lists yours.';
-
 /** Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not loaded for it. */
 const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
   notFound: 'notFound',
@@ -55,23 +53,36 @@ const journalFaults: Readonly<Record<string, ApiFaultCode>> = {
 const journalKind = (error: Error): string =>
   error.name === 'JournalError' && 'kind' in error && typeof error.kind === 'string' ? error.kind : '';
 
+/** The same for a runtime on an engine: by the status of the engine's answer. */
+const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
+  [400, 'badRequest'],
+  [404, 'notFound'],
+  [409, 'conflict'],
+  [413, 'tooLarge'],
+]);
+
 const ENGINE_RETRY_SECONDS = 5;
 
-/** The same for a runtime on an engine, whose errors have the status of the engine's answer; null for other errors. */
+const faultOf = (code: ApiFaultCode, message: string): ApiFault => {
+  if (code === 'notFound')
+    return new ApiFault(code, 'There is no such session. GET /v1/sessions lists yours.');
+  if (code === 'tooLarge')
+    return new ApiFault(
+      code,
+      'The input is larger than the engine of this node takes. Put the text into a file.',
+    );
+  return new ApiFault(code, message);
+};
+
 const engineFaultOf = (error: Error): ApiFault | null => {
   if (error.name !== 'EngineError' || !('status' in error)) return null;
-  switch (error.status) {
-    case 404:
-      return new ApiFault('notFound', NO_SESSION);
-    case 400:
-      return new ApiFault('badRequest', error.message);
-    case 409:
-      return new ApiFault('conflict', error.message);
-    default: {
-      const why = 'The engine that keeps the sessions does not answer this node. Look into the events, then';
-      return new ApiFault('unavailable', `${why} send the request again.`, ENGINE_RETRY_SECONDS);
-    }
-  }
+  const code = engineFaults.get(error.status);
+  if (code !== undefined) return faultOf(code, error.message);
+  return new ApiFault(
+    'unavailable',
+    'The engine that keeps the sessions does not answer this node. Look into the events, then send the request again.',
+    ENGINE_RETRY_SECONDS,
+  );
 };
 
 /** The fault that an error of a runtime means for the client; null if it is one of the node's own. */
@@ -79,7 +90,5 @@ export const apiFaultOf = (error: unknown): ApiFault | null => {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof Error)) return null;
   const code = journalFaults[journalKind(error)];
-  if (code === 'notFound') return new ApiFault('notFound', NO_SESSION);
-  if (code !== undefined) return new ApiFault(code, error.message);
-  return engineFaultOf(error);
+  return code === undefined ? engineFaultOf(error) : faultOf(code, error.message);
 };
