@@ -1,50 +1,27 @@
 import { setFlagsFromString } from 'node:v8';
-import type { Preset } from '../../agent/policy/preset-rules.js';
-import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
+import type { Settings } from '../../agent/settings.js';
 import { type AgentOptions, createAgent, type Session, type SessionOptions } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
-import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session.js';
 import type { LocalRuntime } from '../../runtime/local-runtime.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
 import { oneLine } from '../../terminal/print.js';
 import { exitCodes, Stop } from '../exit-codes.js';
-import {
-  afterToolsOf,
-  allowedHostsOf,
-  effortOf,
-  limitsOf,
-  onAskOf,
-  picturesOf,
-  presetOf,
-  profileOf,
-  type RunFlags,
-  refuseTakeOver,
-  sandboxOf,
-  usageStop,
-} from '../flags.js';
+import { type RunFlags, refuseTakeOver, usageStop } from '../flags.js';
 import { openAllPrompts } from '../mcp/server-prompts.js';
-import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
-import {
-  connectModel,
-  connectOthers,
-  realWorkspace,
-  type Warn,
-  warnOfEffort,
-  warnOfUnknown,
-} from '../settings/connect-model.js';
-import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
-import { settingsFrom } from '../settings/session-settings.js';
+import { keysIn } from '../settings/apply-config.js';
+import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';
 import { watchWithSpans } from '../telemetry/wanted-export.js';
 import { openStateFolder } from './make-state-folder.js';
 import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
 import { optionalTools } from './optional-tools.js';
-import { defaultLimits, defaultPreset, onAskAt, type Place } from './place-defaults.js';
+import type { Place } from './place-defaults.js';
+import { chooseSettings, prepareFromFlags, refuseBadFlags } from './prepare-session.js';
 import { tornSentence } from './show/torn-journal-text.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
 
@@ -63,11 +40,6 @@ export type Opened = {
   readonly servers: SessionServers | null;
   /** The turns of a resumed session that are printed again; null for a new session. */
   readonly resumed: { readonly recent: RecentTurns | null } | null;
-};
-
-const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
-  const name = profileOf(flags);
-  return name === null ? {} : (await import('../../agent/projections/settings-profiles.js')).profiles[name];
 };
 
 /** Id of the session to resume; null for a new session. */
@@ -106,67 +78,6 @@ type Wanted = Resuming & {
  */
 const stopGrowing = (): void => setFlagsFromString('--semi-space-growth-factor=1');
 
-/** Checks all flags before configuration and model, so that errors of the command line come first. */
-export const refuseBadFlags = (flags: RunFlags): void => {
-  for (const read of [
-    limitsOf,
-    onAskOf,
-    effortOf,
-    picturesOf,
-    presetOf,
-    sandboxOf,
-    allowedHostsOf,
-    afterToolsOf,
-    profileOf,
-  ])
-    read(flags);
-};
-
-/**
- * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
- * configuration file can't.
- */
-const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset | null): SandboxLevel | null => {
-  const chosen = sandboxOf(all);
-  const widens = chosen === 'workspace' || chosen === 'workspace+net';
-  return preset === 'plan' && widens ? sandboxOf(given) : chosen;
-};
-
-/** Everything that is settled before a session is opened. */
-type Prepared = {
-  readonly flags: RunFlags & Configured;
-  readonly workspace: string;
-  readonly before: Settings | null;
-  readonly model: Model;
-  readonly limits: Limits;
-  readonly profile: Partial<Settings>;
-};
-
-/** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
-const prepare = async (
-  given: RunFlags,
-  folder: string,
-  { resume, place, warn, configured }: Omit<Wanted, 'watcher'>,
-  before: Settings | null,
-): Promise<Prepared> => {
-  const workspace =
-    given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
-  const flags: RunFlags & Configured = configured
-    ? await withConfig(given, workspace, { command: 'run', resumed: resume !== null, warn })
-    : given;
-  const profile = await readProfile(flags);
-  const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
-  warnOfUnknown(model, warn);
-  warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
-  const limits = {
-    ...(before?.limits ?? defaultLimits(place)),
-    ...limitsOfProfile(profile, model, flags, warn),
-    ...limitsOf(flags),
-  };
-  refuseUnpriced(model, limits, flags);
-  return { flags, workspace, before, model, limits, profile };
-};
-
 /** Of servers with one name, the last one counts. */
 const byName = (servers: readonly McpServer[]): readonly McpServer[] => [
   ...new Map(servers.map((one) => [one.name, one])).values(),
@@ -182,16 +93,10 @@ const openHeld = async (
   held: HeldSession | null,
 ): Promise<Opened> => {
   const { resume, place, watcher, warn, servers = [] } = wanted;
-  const prepared = await prepare(given, folder, wanted, held?.settings ?? null);
-  const { flags, workspace, before, model } = prepared;
-  const [newOnAsk, newPreset] = [onAskOf(flags), presetOf(flags)];
-  const preset = newPreset ?? (before === null ? defaultPreset(place) : null);
-  const sandbox = chosenSandbox(given, flags, preset ?? before?.preset ?? null);
+  const prepared = await prepareFromFlags(given, folder, wanted, held?.settings ?? null);
+  const { flags, workspace, model } = prepared;
+  const { preset, sandbox, settings } = chooseSettings(given, prepared, place);
   if (sandbox !== 'off') startProbe(workspace);
-  const settings: Partial<Settings> = {
-    ...settingsFrom(prepared, place, preset),
-    onAsk: preset === 'ci' ? 'deny' : onAskAt(place, newOnAsk),
-  };
   const stateFolder = openStateFolder(process.env);
   const mcpServers = byName([...servers, ...(flags.mcpServers ?? [])]);
   const tools = await optionalTools(
@@ -259,7 +164,7 @@ export const checkResumable = async (flags: RunFlags, resume: string): Promise<v
   const wanted = { resume, place: 'headless', warn, configured: true } as const;
   refuseBadFlags(flags);
   const folder = realWorkspace(flags.workspace ?? process.cwd());
-  await prepare(flags, folder, wanted, await recordedSettings(resume));
+  await prepareFromFlags(flags, folder, wanted, await recordedSettings(resume));
 };
 
 /** Opens the session that the flags ask for. `resume` overrides the flags' choice of session. */
