@@ -8,7 +8,7 @@ import { createJobs } from '../../src/tools/jobs.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
-import { startEngine } from '../src/engine/start-engine.js';
+import { type Engine, startEngine } from '../src/engine/start-engine.js';
 import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
 
 /** The real engine with one node in this process, for all tests of a file. */
@@ -75,12 +75,20 @@ const stuckAt = async (adminUrl: string): Promise<readonly string[]> => {
   return rows.map(({ target }) => target);
 };
 
-export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest> => {
+/** The engine's server, and a folder beside its files. Both are gone at the end. */
+export const startTestEngine = async (
+  scope: TestScope,
+): Promise<{ readonly engine: Engine; readonly folder: string }> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-engine-'));
   atEnd(scope, () => removeFolderSync(folder));
   const engine = await startEngine(path.join(folder, 'engine'));
   endWithTest(() => engine.pid);
   atEnd(scope, () => engine.stop());
+  return { engine, folder };
+};
+
+export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest> => {
+  const { engine, folder } = await startTestEngine(scope);
   const worlds = new Map<string, ContractWorld>();
   const live = localLive();
   const { ingressUrl, adminUrl } = engine;

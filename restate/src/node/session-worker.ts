@@ -23,7 +23,10 @@ import { WorkRun } from './work-run.js';
 /** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
 
 /** What the dependencies of a session may depend on. */
-export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'>;
+export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
+  /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
+  readonly isNew: boolean;
+};
 
 export type WorkerWorld = {
   readonly node: string;
@@ -84,7 +87,7 @@ export class SessionWorker {
     world: WorkerWorld,
   ): Promise<SessionWorker> {
     const { header, past } = await world.states.atLeast(sessionId, seq);
-    const needs = await world.equip(header);
+    const needs = await world.equip({ ...header, isNew: false });
     const [instructions = null, tools = null] = await Promise.all([
       world.blobs.get(header.instructions),
       world.blobs.get(header.tools),

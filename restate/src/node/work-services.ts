@@ -156,7 +156,8 @@ const begin = async (
   { settings, instructions, startedBy, sessionId }: BeginOrder,
 ): Promise<Header> => {
   checkSettings(settings);
-  const needs = await world.equip({ settings, sessionId, ...(startedBy === undefined ? {} : { startedBy }) });
+  const started = startedBy === undefined ? {} : { startedBy };
+  const needs = await world.equip({ settings, sessionId, isNew: true, ...started });
   const session = {
     sessionId,
     createdAt: Date.now(),

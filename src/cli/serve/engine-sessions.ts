@@ -1,29 +1,142 @@
+import { mkdirSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
 import { attempt } from '../../runtime/attempt.js';
-import type { NodeRuntime } from '../../serve/node-runtime.js';
+import { isLoopback } from '../../serve/http/admission.js';
+import { lastingSessions } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
-import { usageStop } from '../flags.js';
+import { type RunFlags, usageStop } from '../flags.js';
+import { openStateFolder } from '../sessions/make-state-folder.js';
+import { withConfig } from '../settings/apply-config.js';
+import { realWorkspace, type Warn } from '../settings/connect-model.js';
+import { blamingClient } from './client-wishes.js';
+import { nodeAgent } from './engine-agent.js';
+import { type EngineNodeWishes, loadEnginePackage } from './engine-package.js';
+import type { NodeSessions } from './node-sessions.js';
+import { DEFAULT_NODE_PORT, type ServeFlags } from './serve-flags.js';
 
-/**
- * The sessions of a node on a durable engine. The package of the engine is not a part of Pawl: it is loaded by name.
- *
- * This is the door only: a node on the engine is a program of its own so far (docs/serve.md).
- */
+/** The sessions of a node on a durable engine: this process does their work, and the engine keeps them. */
 
-const PACKAGE: string = '@pawl/restate';
+const ADMIN_PORT = 9070;
+/** Three ports from the first one on. */
+const FIRST_PORT_MAX = 65_533;
 
-const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
-
-export const engineSessions = async (engine: string): Promise<NodeRuntime> => {
-  if (!/^restate:\/\/[^/]+$/.test(engine))
+/** `restate://HOST:PORT` as the addresses of the engine. */
+const engineUrls = (
+  engine: string,
+  admin: string | undefined,
+): { readonly ingressUrl: string; readonly adminUrl: string } => {
+  const [, host, port] = /^restate:\/\/(\[[0-9a-f:]+\]|[\w.-]+):(\d{1,5})$/i.exec(engine) ?? [];
+  if (host === undefined)
     throw usageStop(
       `--engine needs restate://HOST:PORT, the address of the engine's server, not '${engine}'.`,
     );
-  const loaded = await attempt(() => import(PACKAGE));
-  if (loaded.kind === 'fault')
-    throw stop(
-      `--engine needs the package ${PACKAGE}, which is not installed beside Pawl: npm install -g ${PACKAGE}`,
-    );
-  throw stop(
-    `--engine can't start a node of ${PACKAGE} yet. Start it from a program: docs/serve.md, "Many machines".`,
+  const adminUrl = httpUrl('--engine-admin', admin ?? `http://${host}:${ADMIN_PORT}`);
+  return { ingressUrl: `http://${host}:${port}`, adminUrl };
+};
+
+const httpUrl = (flag: string, given: string): string => {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
+    throw usageStop(`${flag} needs http://HOST:PORT, not '${given}'.`);
+  return url.origin;
+};
+
+const nameOf = ({ node }: ServeFlags): string => {
+  const name = node ?? hostname().replaceAll(/[^A-Za-z0-9-]/g, '-');
+  if (/^[A-Za-z0-9-]{1,64}$/.test(name)) return name;
+  throw usageStop(`--node needs a name of at most 64 letters, digits and hyphens, not '${name}'.`);
+};
+
+const firstPortOf = ({ nodePorts }: ServeFlags): number => {
+  const port = Number(nodePorts ?? DEFAULT_NODE_PORT);
+  if (Number.isInteger(port) && port >= 1 && port <= FIRST_PORT_MAX) return port;
+  throw usageStop(
+    `--node-ports needs the first of three ports, from 1 to ${FIRST_PORT_MAX}, not '${nodePorts}'.`,
   );
+};
+
+const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): string => {
+  if (!/^[\w.:-]+$/.test(nodeAddress))
+    throw usageStop(`--node-address needs the name or address of this computer, not '${nodeAddress}'.`);
+  if (isLoopback(nodeAddress) || engineKey.length > 0) return nodeAddress;
+  throw usageStop(
+    `--node-address ${nodeAddress} lets other computers reach the node, and whoever does could run commands here. Give the public key of the engine: --engine-key publickeyv1_… (docs/many-machines.md).`,
+  );
+};
+
+const wishesOf = (
+  flags: ServeFlags & { readonly engine: string },
+  stateFolder: string,
+): Omit<EngineNodeWishes, 'equip' | 'report'> => {
+  const { engine, engineAdmin, engineKey = [], nodes, peer = [], blobs } = flags;
+  const { PAWL_NODE_TOKEN: liveToken = '' } = process.env;
+  if (peer.length > 0 && liveToken === '')
+    throw usageStop('--peer needs the secret that all nodes share, in the variable PAWL_NODE_TOKEN.');
+  const wrongKey = engineKey.find((key) => !key.startsWith('publickeyv1_'));
+  if (wrongKey !== undefined)
+    throw usageStop(`--engine-key needs a public key, which begins with publickeyv1_, not '${wrongKey}'.`);
+  return {
+    name: nameOf(flags),
+    ...engineUrls(engine, engineAdmin),
+    address: addressOf(flags),
+    firstPort: firstPortOf(flags),
+    sharedUrl: nodes === undefined ? null : httpUrl('--nodes', nodes),
+    peers: peer.map((url) => httpUrl('--peer', url)),
+    liveToken: liveToken === '' ? null : liveToken,
+    identityKeys: engineKey,
+    blobsFolder: blobs === undefined ? join(stateFolder, 'serve', 'blobs') : resolve(blobs),
+  };
+};
+
+/** Hooks may forbid what the rules allow, so they are not left out in silence. */
+const refuseHooks = async (flags: RunFlags, warn: Warn): Promise<void> => {
+  const ignore = (): void => undefined; // it was said when the surroundings were checked
+  const folder = realWorkspace(process.cwd());
+  const settled = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
+  const { userHooks = [], mcpServers = [], tasks } = settled;
+  if (userHooks.length > 0)
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      'Your configuration has hooks, and hooks do not run in sessions on an engine. Start the node with a configuration without them.',
+    );
+  if (mcpServers.some(({ enabled }) => enabled))
+    warn('MCP servers are not offered to sessions on an engine yet.');
+  if (tasks === true) warn('Sessions on an engine have no tool `task` yet.');
+};
+
+const stopOf = (fault: Error): Error => {
+  if (fault.name !== 'NodeStartError' || !('kind' in fault)) return fault;
+  return fault.kind === 'unreachable'
+    ? new Stop(exitCodes.unavailable, 'unavailable', fault.message)
+    : new Stop(exitCodes.configuration, 'configuration', fault.message);
+};
+
+export const engineSessions = async (
+  flags: ServeFlags & { readonly engine: string },
+  sessions: RunFlags,
+  warn: Warn,
+): Promise<NodeSessions> => {
+  const stateFolder = openStateFolder(process.env);
+  const wishes = wishesOf(flags, stateFolder);
+  await refuseHooks(sessions, warn);
+  const { startEngineNode } = await loadEnginePackage();
+  const agent = nodeAgent(sessions, warn);
+  mkdirSync(wishes.blobsFolder, { recursive: true, mode: 0o700 });
+  const started = await attempt(() =>
+    startEngineNode({
+      ...wishes,
+      equip: (session) => agent.equip(session),
+      report: (fault) => warn(fault.message),
+    }),
+  );
+  if (started.kind === 'fault') throw stopOf(started.fault);
+  const { runtime, stop } = started.value;
+  return {
+    runtime: lastingSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish))),
+    // Nodes with other names may share this folder.
+    recordsFolder: join(stateFolder, 'serve', `sessions-of-${wishes.name}`),
+    stop,
+  };
 };

@@ -2,7 +2,6 @@ import { basename, join, resolve } from 'node:path';
 import { dataFolder } from '../../base/state-folder.js';
 import { attempt } from '../../runtime/attempt.js';
 import { isLoopback } from '../../serve/http/admission.js';
-import type { NodeRuntime } from '../../serve/node-runtime.js';
 import { type ServingNode, startNode } from '../../serve/start-node.js';
 import type { WorkspaceOptions } from '../../serve/workspaces/node-workspaces.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
@@ -10,13 +9,20 @@ import { writeError } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, readAmount, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
-import { refuseBadFlags } from '../sessions/open-session.js';
+import { refuseBadFlags } from '../sessions/prepare-session.js';
 import { withConfig } from '../settings/apply-config.js';
 import { connectModel, realWorkspace } from '../settings/connect-model.js';
 import { listenToSignals } from '../signals.js';
 import { embeddedSessions } from './embedded-sessions.js';
 import { type NodeKeys, nodeKeys } from './node-keys.js';
-import { DEFAULT_DRAIN_SECONDS, DEFAULT_PORT, nodeSessionFlags, type ServeFlags } from './serve-flags.js';
+import type { NodeSessions } from './node-sessions.js';
+import {
+  DEFAULT_DRAIN_SECONDS,
+  DEFAULT_PORT,
+  engineFlags,
+  nodeSessionFlags,
+  type ServeFlags,
+} from './serve-flags.js';
 
 /** `pawl serve`: a node that runs sessions for others, until a signal. */
 
@@ -72,10 +78,24 @@ const checkSurroundings = async (flags: RunFlags): Promise<void> => {
   await connectModel(configured.model, configured, process.cwd());
 };
 
-const runtimeOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeRuntime> => {
+const refuseEngineFlags = (flags: ServeFlags): void => {
+  const given = engineFlags.find((name) => flags[name] !== undefined);
+  if (given === undefined) return;
+  const flag = given.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+  throw usageStop(`--${flag} is for nodes on an engine: give --engine restate://HOST:PORT too.`);
+};
+
+const sessionsOf = async (flags: ServeFlags, sessions: RunFlags): Promise<NodeSessions> => {
+  const { engine } = flags;
+  if (engine === undefined) refuseEngineFlags(flags);
   await checkSurroundings(sessions);
-  if (flags.engine === undefined) return embeddedSessions(sessions, warn);
-  return (await import('./engine-sessions.js')).engineSessions(flags.engine);
+  if (engine !== undefined)
+    return (await import('./engine-sessions.js')).engineSessions({ ...flags, engine }, sessions, warn);
+  return {
+    runtime: embeddedSessions(sessions, warn),
+    recordsFolder: join(openStateFolder(process.env), 'serve', 'sessions'),
+    stop: async () => undefined, // its sessions were closed
+  };
 };
 
 /** Ends the node on a signal. A second one interrupts the running turns at once. */
@@ -114,7 +134,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   const host = hostOf(flags, keys);
   const ending = new AbortController();
   const workspaces = workspacesOf(flags, ending.signal);
-  const runtime = await runtimeOf(flags, nodeSessionFlags(flags));
+  const { runtime, recordsFolder, stop } = await sessionsOf(flags, nodeSessionFlags(flags));
   const started = await attempt(() =>
     startNode({
       runtime,
@@ -123,18 +143,21 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
       port,
       names: flags.name ?? [],
       workspaces,
-      recordsFolder: join(openStateFolder(process.env), 'serve', 'sessions'),
+      recordsFolder,
       report: (fault) => warn(fault.message),
     }),
   );
-  if (started.kind === 'fault')
+  if (started.kind === 'fault') {
+    await stop();
     throw new Stop(
       exitCodes.unavailable,
       'unavailable',
       `Pawl can't listen at ${host}, port ${port}: ${started.fault.message}`,
     );
+  }
   tell(started.value, keys);
   await untilSignal(started.value, drainMs);
+  await stop();
   ending.abort();
   return exitCodes.done;
 };

@@ -166,17 +166,13 @@ const trust: Surface['show'] = async (hostile, _out, size) => {
 
 const serve: Surface['show'] = async (hostile, _out, size) => {
   await turn(hostile, size);
-  await run(
-    'serve',
-    '--folder',
-    `none/${hostile.text(40)}`,
-    '--model',
-    'scripted/script.json',
-    '--port',
-    'x',
-  );
+  const place = `none/${hostile.text(40)}`;
+  await run('serve', '--folder', place, '--model', 'scripted/script.json', '--port', 'x');
   for (const flag of ['--host', '--port', '--keys', '--engine', '--drain-seconds'])
     await run('serve', '--folder', '.', '--model', 'scripted/script.json', flag, `x${hostile.text(40)}`);
+  const onEngine = ['--folder', '.', '--model', 'scripted/script.json', '--engine', 'restate://127.0.0.1:1'];
+  for (const flag of ['--engine-admin', '--node', '--node-address', '--node-ports', '--peer', '--engine-key'])
+    await run('serve', ...onEngine, flag, `x${hostile.text(40)}`);
   await run('serve', '--repository', `${hostile.text(20)}=.`);
   const before = process.listeners('SIGTERM').at(-1);
   const words = [

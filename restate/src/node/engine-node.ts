@@ -1,0 +1,120 @@
+import { agentMachine, attempt, fileBlobs, type SessionDependencies } from 'pawl/engine';
+import { createRestateRuntime, type RestateRuntime } from '../client/restate-runtime.js';
+import { checkEngine, NodeStartError } from '../engine/check-engine.js';
+import { register } from '../engine/register.js';
+import { httpLive } from '../live/http-live.js';
+import { type LiveChannel, localLive } from '../live/live-channel.js';
+import type { EquippedSession } from './session-worker.js';
+import { type PawlNode, startNode } from './start-node.js';
+
+/** A whole node for a program such as `pawl serve`: it does the work of sessions, is registered, and uses their runtime. */
+
+export type EngineNodeOptions = {
+  /** The name of the node; it stays the same for ever. */
+  readonly name: string;
+  /** Where the engine takes calls, and where it takes orders. */
+  readonly ingressUrl: string;
+  readonly adminUrl: string;
+  /** A name or an address by which the engine and the other nodes reach this computer. */
+  readonly address: string;
+  /**
+   * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
+   * same, since the engine goes on there with what it has begun.
+   */
+  readonly firstPort: number;
+  /** Reaches the first port of all nodes; null: this is the only node. */
+  readonly sharedUrl: string | null;
+  /** The live channels of the other nodes. */
+  readonly peers: readonly string[];
+  /** The secret of all live channels; null: this is the only node. */
+  readonly liveToken: string | null;
+  readonly identityKeys: readonly string[];
+  /** A folder that all nodes reach. */
+  readonly blobsFolder: string;
+  equip(session: EquippedSession): Promise<SessionDependencies>;
+  report(fault: Error): void;
+};
+
+export type EngineNode = {
+  readonly runtime: RestateRuntime;
+  /** Stops the work here; the engine lets the sessions go on, here after the next start, or on other nodes. */
+  stop(): Promise<void>;
+};
+
+/** Of this package; it is released together with Pawl, under the same number. */
+export const version = '0.1.0';
+
+/** Nodes and those who use them must have the same machine. */
+export const machineFingerprint = agentMachine.fingerprint;
+
+const LOOPBACK = ['127.0.0.1', 'localhost', '::1'];
+
+const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/** A port that is taken is the one failure to listen that users cause. */
+const listening = async <T>(port: number, start: () => Promise<T>): Promise<T> => {
+  const started = await attempt(start);
+  if (started.kind === 'done') return started.value;
+  const { fault } = started;
+  if (!('code' in fault) || fault.code !== 'EADDRINUSE') throw fault;
+  throw new NodeStartError(
+    'portTaken',
+    `The port ${port} of the node, or one of the two after it, is taken. Choose three others: --node-ports FIRST.`,
+  );
+};
+
+const openLive = async (
+  { peers, liveToken, firstPort }: EngineNodeOptions,
+  host: string,
+): Promise<LiveChannel> => {
+  if (liveToken === null) return localLive();
+  return httpLive({ peers, token: liveToken, listen: { host, port: firstPort + 2 } });
+};
+
+const registerAt = async (adminUrl: string, url: string): Promise<void> => {
+  const registered = await attempt(() => register(adminUrl, url));
+  if (registered.kind === 'done') return;
+  const how = 'The engine must reach the node there: --node-address names this computer, --nodes all nodes.';
+  throw new NodeStartError('unreachable', `${capital(registered.fault.message.trim())}. ${how}`);
+};
+
+const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
+
+/** Starts the node and tells the engine of it. Rejects with a NodeStartError if the surroundings are wrong. */
+export const startEngineNode = async (options: EngineNodeOptions): Promise<EngineNode> => {
+  const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, blobsFolder, report } =
+    options;
+  await checkEngine(ingressUrl, adminUrl);
+  const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
+  const live = await listening(firstPort, () => openLive(options, host));
+  const own: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
+  const stop = async (): Promise<void> => {
+    await own.runtime?.disconnect();
+    await own.node?.stop();
+    await live.close();
+  };
+  const started = await attempt(async () => {
+    own.node = await listening(firstPort, () =>
+      startNode({
+        name,
+        ingressUrl,
+        host,
+        sharedPort: firstPort,
+        ownPort: firstPort + 1,
+        blobs: fileBlobs(blobsFolder),
+        live,
+        identityKeys,
+        equip: (session) => options.equip(session),
+        report,
+      }),
+    );
+    const here = `http://${inUrl(address)}`;
+    await registerAt(adminUrl, sharedUrl ?? `${here}:${firstPort}`);
+    await registerAt(adminUrl, `${here}:${firstPort + 1}`);
+    own.runtime = createRestateRuntime({ ingressUrl, live, placeOn: () => name, report });
+    return own.runtime;
+  });
+  if (started.kind === 'done') return { runtime: started.value, stop };
+  await attempt(stop); // the first failure is the one to report
+  throw started.fault;
+};

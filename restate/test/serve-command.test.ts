@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import type { EnginePackage } from '../../src/cli/serve/engine-package.js';
+import { bin, expectCode, makePlace, makeServed, type Place, start, until } from '../../test/e2e/pawl.js';
+import { call, message, text } from '../../test/e2e/wire-words.js';
+import { isEntry, NodeClient, rests } from '../../test/serve/node-client.js';
+import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
+import { freePorts } from '../src/engine/start-engine.js';
+import * as ownPackage from '../src/index.js';
+import { startTestEngine } from './engine-under-test.js';
+import { installPawl, mainFolder, restateFolder, versionIn } from './installed-pawl.js';
+
+/** `pawl serve --engine`, as operators start it: the real program, the real engine, a strict provider. */
+
+const scope = { after: (hook: () => void) => after(hook) };
+const TOKEN = 'the-token-of-this-test';
+const { engine } = await startTestEngine(scope);
+const program = await installPawl(temporaryFolder(scope, 'installed'));
+
+const engineWords = (): readonly string[] => [
+  '--engine',
+  engine.ingressUrl.replace('http:', 'restate:'),
+  '--engine-admin',
+  engine.adminUrl,
+];
+
+/** Three ports in a row that are free now. */
+const freeFirstPort = async (): Promise<number> => {
+  for (;;) {
+    const [port = 0] = await freePorts(1);
+    const all = [port, port + 1, port + 2].map((one) => createServer().listen(one, '127.0.0.1'));
+    const isFree = await Promise.all(
+      all.map(
+        (server) =>
+          new Promise((resolve) =>
+            server.once('listening', () => resolve(true)).once('error', () => resolve(false)),
+          ),
+      ),
+    );
+    for (const server of all) server.close();
+    if (isFree.every(Boolean)) return port;
+  }
+};
+
+const serve = async (place: Place, firstPort: number) => {
+  const words = ['serve', ...engineWords(), '--node', 'n1', '--node-ports', String(firstPort), '--port', '0'];
+  const running = start(place, process.execPath, [program, ...words, '--folder', place.workspace], null);
+  atEnd(scope, () => void running.child.kill('SIGKILL'));
+  const address = await until(
+    () => `the address: ${running.stderr()}`,
+    () => /at (\S+)\. Every/.exec(running.stderr())?.[1],
+  );
+  return { running, client: new NodeClient(address, TOKEN) };
+};
+
+test('a node on the engine drains with nothing lost, and after a crash its sessions go on without a word of their user', async (t) => {
+  const command = (id: string, script: string) => message(call(id, 'bash', { command: script }));
+  const place = await makeServed(
+    t,
+    [
+      message(text('Hello.')),
+      command('c1', 'touch begun; until test -e go; do sleep 0.05; done; echo over > over'),
+      message(text('Drained.')),
+      command('c2', 'touch begun-2; until test -e go-2; do sleep 0.05; done; echo over > over-2'),
+      message(text('The command is found.')),
+      message(text('The engine is back.')),
+    ],
+    { PAWL_SERVE_TOKEN: TOKEN },
+  );
+  const fileOf = (name: string): string => path.join(place.workspace, name);
+  const firstPort = await freeFirstPort();
+  const first = await serve(place, firstPort);
+  const id = await first.client.create(place.workspace);
+  const reader = await first.client.events(id);
+  await first.client.send(id, { text: 'hello' });
+  await reader.until('the end of the turn', rests);
+  const { seq: before = 0 } = await first.client.describe(id);
+  await first.client.send(id, { text: 'run' });
+  await until('the command runs', () => existsSync(fileOf('begun')));
+  first.running.child.kill('SIGTERM');
+  await until('it drains', () => first.running.stderr().includes('takes no new work'));
+  const refused = await first.client.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'more' });
+  assert.deepEqual([refused.status, refused.body.error?.code], [503, 'draining']);
+  writeFileSync(fileOf('go'), '');
+  assert.equal((await first.running.ended).code, 0, first.running.stderr());
+  assert.equal(reader.messages.at(-1)?.content.reason, 'draining');
+  const last = reader.entries.at(-1)?.seq ?? 0;
+  assert.deepEqual(
+    reader.entries.map(({ seq }) => seq),
+    Array.from({ length: last }, (_, index) => index + 1),
+  );
+  assert.match(JSON.stringify(reader.entries.slice(before)), /"ToolCompleted".*Drained\./);
+  assert.equal(existsSync(fileOf('over')), true);
+
+  const second = await serve(place, firstPort);
+  await second.client.send(id, { text: 'run again' });
+  await until('the command runs', () => existsSync(fileOf('begun-2')));
+  second.running.child.kill('SIGKILL');
+  await second.running.ended;
+  // The command outlives its node, and ends while nobody is there.
+  writeFileSync(fileOf('go-2'), '');
+  await until('the command ends', () => existsSync(fileOf('over-2')));
+  const third = await serve(place, firstPort);
+  const going = await third.client.events(id, last);
+  await going.until(
+    'the answer',
+    (one) => isEntry('LlmCompleted')(one) && JSON.stringify(one).includes('is found'),
+  );
+  const outcomes = going.entries.flatMap(({ event }) =>
+    event.type === 'ToolCompleted' ? [event.outcome.status] : [],
+  );
+  assert.deepEqual(outcomes, ['ok']);
+
+  await engine.kill();
+  const sending = third.client.send(id, { text: 'while the engine is away' });
+  await engine.restart();
+  const again = await third.client.events(id, (await sending) - 1);
+  await again.until('the answer', isEntry('LlmCompleted'));
+  assert.equal(again.entries.filter(({ event }) => event.type === 'UserInput').length, 1);
+  assert.deepEqual(
+    place.server.requests.map(({ fault }) => fault),
+    [null, null, null, null, null, null],
+  );
+  third.running.child.kill('SIGTERM');
+  assert.equal((await third.running.ended).code, 0, third.running.stderr());
+});
+
+test('the package fits the command, and has the version of Pawl', () => {
+  const fitting: EnginePackage = ownPackage;
+  assert.deepEqual(
+    [fitting.version, versionIn(restateFolder)],
+    [versionIn(mainFolder), versionIn(mainFolder)],
+  );
+});
+
+/** An HTTP server that answers everything with one text. */
+const answering = async (body: string): Promise<string> => {
+  const server = createServer((_incoming, outgoing) => outgoing.end(body)).listen(0, '127.0.0.1');
+  atEnd(scope, () => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+};
+
+test('what is missing or wrong is refused in words', async (t) => {
+  const place = makePlace(t, { ANTHROPIC_API_KEY: 'key', PAWL_SERVE_TOKEN: TOKEN });
+  const [closed = 0] = await freePorts(1);
+  const old = await answering('{"version":"1.5.2","services":[]}');
+  const other = await answering('Welcome.');
+  const older = path.join(place.folder, 'packages', '@pawl', 'restate');
+  mkdirSync(older, { recursive: true });
+  writeFileSync(path.join(older, 'index.js'), "exports.version = '0.0.9';\n");
+  const withOlder = {
+    ...place,
+    environment: { ...place.environment, NODE_PATH: path.join(place.folder, 'packages') },
+  };
+  const guarded = makePlace(t, place.environment);
+  const config = path.join(guarded.home, '.config', 'pawl');
+  mkdirSync(config, { recursive: true });
+  writeFileSync(path.join(config, 'config.toml'), '[hook.guard]\non = "before-tool"\ncommand = "false"\n');
+  const withHook = { ...guarded, environment: { ...guarded.environment, HOME: guarded.home } };
+  const cases: readonly (readonly [Place, string, readonly string[], number, RegExp])[] = [
+    [
+      place,
+      bin,
+      engineWords(),
+      78,
+      /needs the package @pawl\/restate, which is not installed beside Pawl: npm install -g pawl@\S+ @pawl\/restate@/,
+    ],
+    [withOlder, bin, engineWords(), 78, /version 0\.0\.9, and this is Pawl .*Install the same of both/],
+    [
+      place,
+      program,
+      ['--engine', `restate://127.0.0.1:${closed}`],
+      69,
+      /does not answer at http:\/\/127\.0\.0\.1:\d+\/restate\/health/,
+    ],
+    [place, program, ['--engine', `restate://${other}`], 78, /is not the port for calls of a Restate server/],
+    [
+      place,
+      program,
+      ['--engine', `restate://${old}`, '--engine-admin', `http://${old}`],
+      78,
+      /is Restate 1\.5\.2; a node needs 1\.7/,
+    ],
+    [
+      place,
+      program,
+      [...engineWords(), '--node-ports', String(new URL(engine.adminUrl).port)],
+      78,
+      /The port \d+ of the node.*is taken/,
+    ],
+    [place, program, [...engineWords(), '--node-address', '192.0.2.1'], 2, /--engine-key publickeyv1_/],
+    [place, program, [...engineWords(), '--peer', 'http://n2:9412'], 2, /PAWL_NODE_TOKEN/],
+    [withHook, program, engineWords(), 78, /hooks do not run in sessions on an engine/],
+    [place, program, ['--blobs', '.'], 2, /--blobs is for nodes on an engine/],
+  ];
+  for (const [where, path_, words, code, said] of cases) {
+    const ended = await start(where, process.execPath, [
+      path_,
+      'serve',
+      '--folder',
+      where.workspace,
+      '--port',
+      '0',
+      ...words,
+    ]).ended;
+    expectCode(ended, code);
+    assert.match(ended.stderr, said);
+  }
+});

@@ -1,0 +1,78 @@
+import type { Settings } from '../../agent/settings.js';
+import { agentMachine } from '../../journal/read/replay.js';
+import type { StartedBy } from '../../ports/journal.js';
+import type { Runtime } from '../../ports/runtime.js';
+import { attempt } from '../../runtime/attempt.js';
+import type { SessionDependencies } from '../../runtime/dependencies.js';
+import { exitCodes, Stop } from '../exit-codes.js';
+import { packageVersion } from '../package-folder.js';
+
+/**
+ * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does not use it: it is
+ * loaded by its name, beside Pawl or where Node finds packages, and never from the current folder.
+ */
+
+const PACKAGE: string = '@pawl/restate';
+
+export type SessionToEquip = {
+  readonly settings: Settings;
+  readonly sessionId: string;
+  readonly startedBy?: StartedBy;
+  readonly isNew: boolean;
+};
+
+/** What a node is started with; the package documents it. */
+export type EngineNodeWishes = {
+  readonly name: string;
+  readonly ingressUrl: string;
+  readonly adminUrl: string;
+  readonly address: string;
+  readonly firstPort: number;
+  readonly sharedUrl: string | null;
+  readonly peers: readonly string[];
+  readonly liveToken: string | null;
+  readonly identityKeys: readonly string[];
+  readonly blobsFolder: string;
+  equip(session: SessionToEquip): Promise<SessionDependencies>;
+  report(fault: Error): void;
+};
+
+export type StartedEngineNode = {
+  readonly runtime: Runtime & { open(sessionId: string): Promise<unknown> };
+  stop(): Promise<void>;
+};
+
+/** What is used of the package. Its own tests check that it fits. */
+export type EnginePackage = {
+  readonly version: string;
+  readonly machineFingerprint: string;
+  startEngineNode(wishes: EngineNodeWishes): Promise<StartedEngineNode>;
+};
+
+const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
+
+const isMissing = (fault: Error): boolean =>
+  'code' in fault && /MODULE_NOT_FOUND$/.test(String(fault.code)) && fault.message.includes(PACKAGE);
+
+/** Throws a Stop that says what to install. */
+export const loadEnginePackage = async (): Promise<EnginePackage> => {
+  const own = packageVersion();
+  const install = `npm install -g pawl@${own} ${PACKAGE}@${own}`;
+  const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(PACKAGE));
+  if (loaded.kind === 'fault')
+    throw stop(
+      isMissing(loaded.fault)
+        ? `--engine needs the package ${PACKAGE}, which is not installed beside Pawl: ${install}`
+        : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ${install}`,
+    );
+  const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
+  if (version !== own || startEngineNode === undefined)
+    throw stop(
+      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ${own}. Install the same of both: ${install}`,
+    );
+  if (machineFingerprint !== agentMachine.fingerprint)
+    throw stop(
+      `The package ${PACKAGE} works with another copy of Pawl, whose machine is different. Install both in one place: ${install}`,
+    );
+  return { version, machineFingerprint, startEngineNode };
+};
