@@ -19,6 +19,10 @@ export type NewServerFlags = {
   readonly header?: readonly string[];
   /** `NAME=value` */
   readonly env?: readonly string[];
+  readonly oauthClientId?: string;
+  /** `${NAME}` */
+  readonly oauthClientSecret?: string;
+  readonly oauthRedirectPort?: string;
 };
 
 /** The TOML parser is loaded with the first change. */
@@ -62,10 +66,31 @@ const pairsOf = (lines: readonly string[], form: RegExp, example: string): Reado
     }),
   );
 
-const tableOf = (
-  words: readonly string[],
-  { url, header = [], env = [] }: NewServerFlags,
-): Readonly<Record<string, unknown>> => {
+/** The setting `oauth`; null without its flags. */
+const oauthTable = ({
+  url,
+  oauthClientId,
+  oauthClientSecret,
+  oauthRedirectPort,
+}: NewServerFlags): Readonly<Record<string, unknown>> | null => {
+  if ([oauthClientId, oauthClientSecret, oauthRedirectPort].every((flag) => flag === undefined)) return null;
+  if (url === undefined) throw usageStop('--oauth-client-id is for a server with --url.');
+  if (oauthClientId === undefined) throw usageStop('--oauth-client-id is missing: a login needs it.');
+  // The secret itself may stand there, so it is not repeated.
+  if (oauthClientSecret !== undefined && !/^\$\{[A-Za-z_]\w*\}$/.test(oauthClientSecret))
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    throw usageStop("A secret is named by its variable: --oauth-client-secret '${MY_SECRET}'.");
+  if (oauthRedirectPort !== undefined && !/^\d{1,5}$/.test(oauthRedirectPort))
+    throw usageStop('--oauth-redirect-port is a number from 1 to 65535.');
+  return {
+    client_id: oauthClientId,
+    ...(oauthClientSecret === undefined ? {} : { client_secret: oauthClientSecret }),
+    ...(oauthRedirectPort === undefined ? {} : { redirect_port: Number(oauthRedirectPort) }),
+  };
+};
+
+const tableOf = (words: readonly string[], flags: NewServerFlags): Readonly<Record<string, unknown>> => {
+  const { url, header = [], env = [] } = flags;
   const [command, ...args] = words;
   if ((command === undefined) === (url === undefined))
     throw usageStop('A server has a program or an address: pawl mcp add NAME -- COMMAND ARGS, or --url URL.');
@@ -75,11 +100,13 @@ const tableOf = (
   const variables = pairsOf(env, /^(\w+)=(.*)$/s, "--env 'TOKEN=${MY_TOKEN}'");
   if (url !== undefined && env.length > 0) throw usageStop('--env is for a server with a command.');
   if (url === undefined && header.length > 0) throw usageStop('--header is for a server with --url.');
+  const oauth = oauthTable(flags);
   return {
     ...(url === undefined ? { command } : { url }),
     ...(args.length === 0 ? {} : { args }),
     ...(header.length === 0 ? {} : { headers }),
     ...(env.length === 0 ? {} : { env: variables }),
+    ...(oauth === null ? {} : { oauth }),
   };
 };
 
@@ -99,8 +126,12 @@ export const addToFile = async (
   const table = tableOf(words, flags);
   const format = await loadFormat();
   await changeFile(file, (text) => addServer(text, name, table, format));
+  const nextStep =
+    'oauth' in table
+      ? `Log in: pawl mcp login ${name}`
+      : `Connect it now, and show its tools: pawl mcp test ${name}`;
   return [
-    `Added ${name} to ${file}. Connect it now, and show its tools: pawl mcp test ${name}`,
+    `Added ${name} to ${file}. ${nextStep}`,
     ...(holdsSecret(name, table)
       ? [
           // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so

@@ -80,6 +80,13 @@ const addMcp = (program: Command, end: End): void => {
       'a variable for the program of the server to add: NAME=value; may be repeated',
       collected,
     )
+    .option('--oauth-client-id <id>', 'how Pawl is registered at the login of the server to add')
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    .option('--oauth-client-secret <variable>', 'the secret of that client, by its variable: "${NAME}"')
+    .option(
+      '--oauth-redirect-port <port>',
+      'the port of the redirect to 127.0.0.1 that it is registered with',
+    )
     .option('--workspace <folder>', 'the folder to start them in (default: this one)')
     .option('--model <provider/name>', 'the model of the sessions of serve')
     .option('--http [port]', 'serve over HTTP on 127.0.0.1, with a token, instead of stdin and stdout')

@@ -11,8 +11,11 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parse } from 'smol-toml';
+import { isTable } from '../../../src/base/parsed-table.js';
 import { Stop } from '../../../src/cli/exit-codes.js';
-import { addToFile, removeFromFile } from '../../../src/cli/mcp/change-servers.js';
+import { addToFile, type NewServerFlags, removeFromFile } from '../../../src/cli/mcp/change-servers.js';
+import { readServers } from '../../../src/config/mcp-servers.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 // `pawl mcp add` and `remove` on real files.
@@ -87,6 +90,39 @@ test('a folder that can not be made is said', async (t) => {
     assert.match(error.message, /config\.toml is not changed: its folder can't be made: /);
     return true;
   });
+});
+
+test('a server is added with the client that it is registered as', async (t) => {
+  const file = configFile(t, '');
+  const flags = { url: 'https://x/mcp', oauthClientId: 'pawl', oauthRedirectPort: '8976' };
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+  const [added] = await addToFile('docs', [], { ...flags, oauthClientSecret: '${DOCS_SECRET}' });
+  assert.match(added ?? '', /Log in: pawl mcp login docs$/);
+  const { mcp } = parse(readFileSync(file, 'utf8'));
+  assert.ok(isTable(mcp) && isTable(mcp.servers));
+  const [server] = readServers(mcp.servers, []).servers;
+  assert.deepEqual(server?.kind === 'http' ? server.oauth : null, {
+    clientId: 'pawl',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
+    clientSecret: '${DOCS_SECRET}',
+    redirectPort: 8976,
+  });
+  await removeFromFile('docs');
+  assert.doesNotMatch(readFileSync(file, 'utf8'), /docs|oauth/);
+  const wrong: readonly (readonly [given: NewServerFlags, says: RegExp])[] = [
+    [{ ...flags, oauthClientSecret: 's3cret' }, /named by its variable/],
+    [{ ...flags, oauthRedirectPort: '80a' }, /is a number from 1 to 65535/],
+    [{ ...flags, oauthRedirectPort: '70000' }, /oauth is a table/],
+    [{ url: 'https://x', oauthRedirectPort: '1' }, /--oauth-client-id is missing/],
+  ];
+  for (const [given, says] of wrong) {
+    await assert.rejects(addToFile('docs', [], given), (error: Error) => {
+      assert.match(error.message, says);
+      assert.doesNotMatch(error.message, /s3cret/);
+      return true;
+    });
+  }
+  await assert.rejects(addToFile('docs', ['b'], { oauthClientId: 'a' }), /is for a server with --url/);
 });
 
 test('wrong words are refused without repeating a secret', async (t) => {
