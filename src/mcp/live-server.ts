@@ -86,6 +86,14 @@ const stdioTransport = (
     parse: (line) => deserializeMessage(line),
   });
 
+/** A stream that was cut off is resumed after these delays, in ms, whatever longer one its server names. */
+const RESUMING = {
+  initialReconnectionDelay: 200,
+  maxReconnectionDelay: 2_000,
+  reconnectionDelayGrowFactor: 5,
+  maxRetries: 2,
+};
+
 const httpTransport = (
   { url, headers }: HttpServer,
   { environment }: ServerPlace,
@@ -94,6 +102,11 @@ const httpTransport = (
   new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
     fetch: mcpFetch(environment),
+    reconnectionOptions: RESUMING,
+    reconnectionScheduler(reconnect, delayMs) {
+      const timer = setTimeout(reconnect, Math.min(delayMs, RESUMING.maxReconnectionDelay));
+      return () => clearTimeout(timer);
+    },
     ...(login === null ? {} : { authProvider: login }),
   });
 

@@ -2,8 +2,9 @@ import type { FetchLike } from '@modelcontextprotocol/client';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { LeanReadable } from '../models/http/lean-streams.js';
 import { createFetch } from '../models/http/node-fetch.js';
-import { attempt, attemptNow } from '../runtime/attempt.js';
-import { ConnectionLost, LOST_CODE, LOST_TEXT } from './connection-lost.js';
+import { attempt } from '../runtime/attempt.js';
+import { ConnectionLost } from './connection-lost.js';
+import { EventStreams, type EventsEnding, lostEvent } from './event-streams.js';
 
 /**
  * The package's `fetch`, over our own client, which knows the proxies of the environment. In the bundle the streams are
@@ -29,78 +30,71 @@ const bodyOf = (body: LeanReadable<Uint8Array>, ending: EventsEnding | null): Re
   });
 };
 
-/** What follows the last piece of an answer that is a stream of events. */
-type EventsEnding = {
-  see(piece: Uint8Array): void;
-  /** Null: nothing. */
-  last(): Uint8Array | null;
-};
-
-/** The id of a request; null for other messages. */
-const requestIdOf = (body: string): string | number | null => {
-  const parsed = attemptNow((): unknown => JSON.parse(body));
-  const message = parsed.kind === 'done' ? parsed.value : null;
-  if (typeof message !== 'object' || message === null || !('id' in message) || !('method' in message))
-    return null;
-  return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
-};
-
-const EVENT_ID = /(?:^|\n)id:/;
-
-/**
- * The package waits for an answer for ever if a server ends the stream before it: here an error takes its place. If the
- * answer was there, the package drops the error. A stream whose events have ids is left alone, since the package resumes it.
- */
-const endEvents = (body: string): EventsEnding | null => {
-  const id = requestIdOf(body);
-  if (id === null) return null;
-  let tail = '';
-  let isResumed = false;
-  return {
-    see(piece) {
-      if (isResumed) return;
-      const text = Buffer.from(piece).toString('latin1');
-      isResumed = EVENT_ID.test(tail + text);
-      tail = `\n${text}`.slice(-4);
-    },
-    last() {
-      if (isResumed) return null;
-      const error = { jsonrpc: '2.0', id, error: { code: LOST_CODE, message: LOST_TEXT } };
-      return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
-    },
-  };
-};
-
 /** Headers of a failed answer that mean something to the package. */
 const READ_FROM_ERRORS = ['content-type', 'www-authenticate', 'dpop-nonce', 'retry-after'];
 
+/** It has the parts of a Response that the package uses. */
+const asResponse = (answer: object): Response => answer as unknown as Response;
+
+/** An answer with one event: the answer of the request will not come. */
+const lostAnswer = (url: string, id: string | number): Response =>
+  asResponse({
+    ok: true,
+    status: 200,
+    statusText: 'OK',
+    headers: new Headers({ 'content-type': 'text/event-stream' }),
+    url,
+    body: new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(lostEvent(id));
+        controller.close();
+      },
+    }),
+  });
+
+const failedAnswer = async (response: LeanResponse): Promise<Response> => {
+  const { status, statusText, headers } = response;
+  const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
+  const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
+  return new Response(await response.text(), { status, statusText, headers: given });
+};
+
+type Send = ReturnType<typeof createFetch>;
+type LeanResponse = Awaited<ReturnType<Send>>;
+
+const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<LeanResponse> => {
+  const { method, body, signal } = init;
+  return send(url, {
+    ...(method === undefined ? {} : { method }),
+    headers: Object.fromEntries(new Headers(init.headers)),
+    ...(body === undefined || body === null ? {} : { body: String(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+};
+
 export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
   const send = createFetch(environment);
+  const streams = new EventStreams();
   return async (url, init = {}) => {
-    const { method, body, signal } = init;
-    const sent = await attempt(() =>
-      send(url, {
-        ...(method === undefined ? {} : { method }),
-        headers: Object.fromEntries(new Headers(init.headers)),
-        ...(body === undefined || body === null ? {} : { body: String(body) }),
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    );
-    if (sent.kind === 'fault')
-      throw signal?.aborted === true || !('code' in sent.fault)
-        ? sent.fault
-        : new ConnectionLost(sent.fault.message || String(sent.fault.code), { cause: sent.fault });
-    const response = sent.value;
-    const isEvents = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-    const ending = isEvents && typeof body === 'string' ? endEvents(body) : null;
-    const { ok, status, statusText, headers } = response;
-    // The package reads errors of logins only from a real Response.
-    if (status >= 400) {
-      const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
-      const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
-      return new Response(await response.text(), { status, statusText, headers: given });
+    const cut = streams.cutRequest(new Headers(init.headers).get('last-event-id'));
+    const sent = await attempt(() => sendWith(send, url, init));
+    if (sent.kind === 'fault') {
+      const { fault } = sent;
+      if (init.signal?.aborted === true || !('code' in fault)) throw fault;
+      if (cut !== null && streams.isOver(cut, String(fault.code))) return lostAnswer(String(url), cut.id);
+      throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
     }
-    const answer = {
+    const response = sent.value;
+    const { ok, status, statusText, headers } = response;
+    const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
+    if (cut !== null && (status >= 400 || !isEvents) && streams.isOver(cut, status)) {
+      await attempt(() => response.body.cancel()); // nobody reads it
+      return lostAnswer(String(url), cut.id);
+    }
+    // The package reads errors of logins only from a real Response.
+    if (status >= 400) return failedAnswer(response);
+    const ending = isEvents ? streams.follow(cut, init.body) : null;
+    return asResponse({
       ok,
       status,
       statusText,
@@ -111,8 +105,6 @@ export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
       },
       text: () => response.text(),
       json: () => response.json(),
-    };
-    // It has the parts of a Response that the package uses.
-    return answer as unknown as Response;
+    });
   };
 };
