@@ -86,13 +86,8 @@ const stdioTransport = (
     parse: (line) => deserializeMessage(line),
   });
 
-/** A stream that was cut off is resumed after these delays, in ms, whatever longer one its server names. */
-const RESUMING = {
-  initialReconnectionDelay: 200,
-  maxReconnectionDelay: 2_000,
-  reconnectionDelayGrowFactor: 5,
-  maxRetries: 2,
-};
+/** A stream that was cut off is resumed after at most this time, in ms, also if its server names a longer one. */
+const RESUMED_AFTER_MS = 2_000;
 
 const httpTransport = (
   { url, headers }: HttpServer,
@@ -102,9 +97,8 @@ const httpTransport = (
   new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers } },
     fetch: mcpFetch(environment),
-    reconnectionOptions: RESUMING,
     reconnectionScheduler(reconnect, delayMs) {
-      const timer = setTimeout(reconnect, Math.min(delayMs, RESUMING.maxReconnectionDelay));
+      const timer = setTimeout(reconnect, Math.min(delayMs, RESUMED_AFTER_MS));
       return () => clearTimeout(timer);
     },
     ...(login === null ? {} : { authProvider: login }),
