@@ -23,19 +23,8 @@ const runWhole = (
     child.on('error', reject).on('close', (code) => resolve({ code, stdout }));
   });
 
-/** `npm test` explores within smaller bounds, PAWL_EXPLORE_ALL=1 (as GitHub's workflow) within the default ones. */
-const SMALLER = 'reads=1,edits=0,retries=1,steers=0,followUps=0,budgetStops=0,compactions=0,duplicates=0';
+/** `npm test` explores within small bounds, PAWL_EXPLORE_ALL=1 (as GitHub's workflow) within the default ones. */
 const isWhole = process.env.PAWL_EXPLORE_ALL === '1';
-
-test('machine --check within smaller bounds: complete, nothing broken', async (context) => {
-  const place = makePlace(context);
-  const { code, stdout } = await runWhole(place, [...['machine', '--check', '--json', '--bounds', SMALLER]]);
-  const check = JSON.parse(stdout);
-  assert.equal(check.violation, null);
-  assert.deepEqual([check.complete, check.violations, check.illegalProjections], [true, 0, 0]);
-  assert.deepEqual(check.edges.mistaken, []);
-  assert.equal(code, 0);
-});
 
 const testWhole = isWhole ? test : (): void => undefined;
 
@@ -71,9 +60,10 @@ testWhole(
   },
 );
 
-const SMALL = `reads=1,edits=0,retries=0,steers=0,followUps=0,budgetStops=0,approvals=0,compactions=0,cancels=0,late=0,duplicates=0,crashes=0`;
+const SMALL =
+  'reads=1,edits=0,retries=0,steers=0,followUps=0,budgetStops=0,approvals=0,compactions=0,duplicates=0';
 
-test('machine --check with small bounds tells people what it found, and how far it is on stderr', async (context) => {
+test('machine --check within small bounds: nothing is broken, people are told what it found, and how far it is on stderr', async (context) => {
   const ended = await runPawl(makePlace(context), ['machine', '--check', '--bounds', SMALL]);
   expectCode(ended, 0);
   assert.match(
@@ -85,11 +75,6 @@ test('machine --check with small bounds tells people what it found, and how far 
     /\ncomplete: 0 violations, 0 illegal projections\nmachine: \d+ of \d+ arrows reached\n/,
   );
   assert.match(ended.stdout, /\n {2}\S+ was not reached\n {2}and \d+ more, which --json lists\n/);
+  assert.doesNotMatch(ended.stdout, /strike the reason/);
   assert.match(ended.stderr, /^everything: [\d,]+ states, [\d,]+ steps$/m);
-});
-
-test('machine --bounds that are not understood is wrong usage', async (context) => {
-  const ended = await runPawl(makePlace(context), ['machine', '--bounds', 'cats=3']);
-  expectCode(ended, 2);
-  assert.match(ended.stderr, /'cats=3' is not one of them/);
 });
