@@ -16,7 +16,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keyVariables, providers } from '../src/providers/provider-table.js';
 import { missingNeeds } from './needs.js';
-import { BUILDS, CHECKS, type Check, runCheck, SOURCE_CHECKS } from './test-runner/check.js';
+import { BUILDS, CHECKS, type Check, runCheck } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
@@ -107,7 +107,7 @@ const planOf = (extent: Extent, files: readonly string[], unitTests: readonly st
   const units = unitTests.filter((file) => !LONG_UNIT_TESTS.includes(file));
   const builds = BUILDS.slice(0, 1);
   if (extent === 'chosen') return { builds, checks: [], units: [], files };
-  if (extent === 'fast') return { builds: [], checks: SOURCE_CHECKS, units, files: [] };
+  if (extent === 'fast') return { builds: [], checks: CHECKS, units, files: [] };
   const others = files.filter((file) => !units.includes(file));
   return { builds: BUILDS, checks: CHECKS, units, files: others };
 };

@@ -79,6 +79,7 @@ describe('the packed tarball, installed into an empty folder', () => {
   const folder = path.join(scratch, 'app');
   const globally = path.join(scratch, 'global');
   let installed: Output;
+  let tarball = '';
   const { version, scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
   before(async () => {
@@ -87,7 +88,7 @@ describe('the packed tarball, installed into an empty folder', () => {
     // What `prepack` builds has just been built, unless this file runs alone.
     const built = existsSync(path.join(root, 'dist', 'types', 'index.d.ts')) ? ['--ignore-scripts'] : [];
     assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch, ...built]));
-    const tarball = path.join(scratch, `pawl-${version}.tgz`);
+    tarball = path.join(scratch, `pawl-${version}.tgz`);
     writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
     installed = await runIn(folder, home, 'npm', ['install', tarball]);
     assertOk(installed);
@@ -101,6 +102,11 @@ describe('the packed tarball, installed into an empty folder', () => {
       program === process.execPath ? 'node' : path.basename(program);
     const commands = BUILDS.map(({ program, words }) => [nameOf(program), ...words].join(' '));
     assert.equal(scripts.prepack, commands.join(' && '));
+  });
+
+  it('keeps the rules of packages', async () => {
+    const publint = path.join(root, 'node_modules', '.bin', 'publint');
+    assertOk(await runIn(folder, home, publint, ['run', tarball, '--strict']));
   });
 
   it('installs few packages, none of which runs a script', (t) => {
@@ -144,7 +150,7 @@ describe('the packed tarball, installed into an empty folder', () => {
   });
 
   it('runs the demo, without a key and without a build', async () => {
-    const output = await runIn(folder, home, 'npx', ['--no-install', 'pawl', 'demo']);
+    const output = await runIn(folder, home, path.join(folder, 'node_modules', '.bin', 'pawl'), ['demo']);
     assertOk(output);
     assert.match(output.stdout + output.stderr, /Waiting|Done|commit/i);
   });
