@@ -11,7 +11,7 @@
  *    passes, and the file is named as unsteady with its first failure in full. More than two such files fail the run.
  */
 import { existsSync, rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keyVariables, providers } from '../src/providers/provider-table.js';
@@ -20,6 +20,7 @@ import { BUILDS, CHECKS, type Check, runCheck } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
 import { type CompiledTests, compileTests } from './test-runner/compile.js';
 import { spentCpuMs } from './test-runner/cpu-time.js';
+import { runInMemory } from './test-runner/memory-folder.js';
 import { describeEnd, describeFile, describeUnits } from './test-runner/report.js';
 import { type Rerun, rerunFailed } from './test-runner/rerun.js';
 import { type FileResult, hasFailed, killRunning, runFile } from './test-runner/run-file.js';
@@ -217,9 +218,12 @@ const main = async (words: readonly string[]): Promise<void> => {
   if (faults.length > 0 || chosen.kind === 'faults') return;
   cleanEnvironment();
   shareSeed();
+  console.log(`ℹ temporary files in ${tmpdir()}`);
   const whole: Extent = flags.includes('--fast') ? 'fast' : 'all';
   const passed = paths.length === 0 ? await run(allTests(root), whole) : await run(chosen.files, 'chosen');
   if (passed) process.exitCode = 0;
 };
 
-await main(process.argv.slice(2));
+const code = await runInMemory();
+if (code === null) await main(process.argv.slice(2));
+else process.exitCode = code;

@@ -1,5 +1,6 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
+import { renameSync } from 'node:fs';
 import {
   appendFile,
   chmod,
@@ -14,6 +15,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
+
 import { basename, dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
@@ -176,7 +178,7 @@ test('nothing of a group that was written while the file was exchanged is acknow
   const { store, journal, drafts, path } = await begin(folder);
   const appending = journal.append(drafts.slice(COUNT));
   const error = errorOf(appending);
-  await rename(path, `${path}.old`);
+  renameSync(path, `${path}.old`); // at once: a quick disk would have written the group before
   await error;
   assert.equal(journal.seq, COUNT);
   await journal.close();
