@@ -53,7 +53,8 @@ for (const [title, jumpMs] of [
     const at = g.NOW + jumpMs;
     walker.send(
       { type: 'LimitsChanged', node: 'n0', at, limits: { usd: 9 }, stoppedAt: g.NOW + 10_000 },
-      { type: 'Resumed', node: 'n0', epoch: 1, at },
+      // Killed in between, and resumed once more, an hour later.
+      { type: 'Resumed', node: 'n0', epoch: 1, at: at + 3_600_000, stoppedAt: at },
     );
     assert.equal(lastOf(walker, 'ScheduleTimer')[0]?.delayMs, 50_000);
     assert.equal(lastOf(walker, 'CallModel').length, 1, 'it goes on');
