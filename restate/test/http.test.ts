@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
 import { after, test } from 'node:test';
+import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
+import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
 import { httpChecks } from '../../test/serve/http-checks.js';
 import { keyNamed, startTestNode } from '../../test/serve/node-under-test.js';
 import { streamChecks } from '../../test/serve/stream-checks.js';
+import { temporaryFolder } from '../../test/temporary-folder.js';
 import { engineUnderTest } from './engine-under-test.js';
 
 /** The HTTP API of a node, over the engine: the same checks as over the runtime inside one process. */
@@ -20,6 +25,31 @@ test('an input that is larger than the engine takes is refused with words, and t
   const large = await client.ask('POST', path, { text: 'x'.repeat(40 * 1024 * 1024) });
   assert.deepEqual([large.status, large.body.error?.code], [413, 'tooLarge']);
   assert.equal(await client.send(id, { text: 'hi' }), 1);
+});
+
+test('a reader that leaves while it waits for the next entry ends at once', {
+  timeout: 60_000,
+}, async (context) => {
+  const folder = temporaryFolder(context, 'read');
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  const world = {
+    model: scriptedModel({ replies: [{ text: 'Fine.' }] }, { id: MODEL_ID }),
+    tools: [],
+    hooks: null,
+    settingsFor: storySettings,
+  };
+  const { runtime, stop } = await engine.makeNode(world, folder);
+  const id = await runtime.create({ workspace, preset: null, limits: {} });
+  await runtime.send(id, { type: 'UserInput', text: 'hi', mode: 'steer' });
+  const reader = runtime.read(id)[Symbol.asyncIterator]();
+  assert.equal((await reader.next()).value.seq, 1);
+  const { seq } = await runtime.send(id, { type: 'CancelTurn' });
+  while ((await reader.next()).value.seq < seq);
+  const waiting = reader.next();
+  await reader.return?.();
+  assert.equal((await waiting).done, true);
+  await stop();
 });
 
 test('no call of the engine was tried again and again', async () => {

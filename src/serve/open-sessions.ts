@@ -10,6 +10,8 @@ export class OpenSessions {
   readonly #metrics: NodeMetrics;
   readonly #report: (fault: Error) => void;
   readonly #feeds = new Map<string, SessionFeed>();
+  /** Those that were quiet at the last sweep, and were not used since. */
+  readonly #quiet = new Set<string>();
   readonly #attending = new Map<string, Promise<SessionFeed>>();
   /** The last work on each session that changes whether it is open. */
   readonly #work = new Map<string, Promise<unknown>>();
@@ -22,6 +24,12 @@ export class OpenSessions {
 
   feed(sessionId: string): SessionFeed | null {
     return this.#feeds.get(sessionId) ?? null;
+  }
+
+  /** The feed of a session with which something is done now. */
+  #use(sessionId: string): SessionFeed | null {
+    this.#quiet.delete(sessionId);
+    return this.feed(sessionId);
   }
 
   ids(): readonly string[] {
@@ -47,7 +55,7 @@ export class OpenSessions {
 
   /** Follows a session that has just been created or opened. */
   async attend(sessionId: string): Promise<SessionFeed> {
-    const known = this.#feeds.get(sessionId) ?? this.#attending.get(sessionId);
+    const known = this.#use(sessionId) ?? this.#attending.get(sessionId);
     if (known !== undefined) return known;
     const attending = this.#attend(sessionId).finally(() => this.#attending.delete(sessionId));
     this.#attending.set(sessionId, attending);
@@ -56,7 +64,7 @@ export class OpenSessions {
 
   /** The feed of a session that its client has not closed; null if it does not run anywhere. */
   async follow(sessionId: string): Promise<SessionFeed | null> {
-    const known = this.#feeds.get(sessionId) ?? null;
+    const known = this.#use(sessionId);
     if (known !== null || this.#runtime.endsWithNode) return known;
     // It went on while this node was away.
     const { state } = await this.#runtime.state(sessionId);
@@ -81,10 +89,27 @@ export class OpenSessions {
 
   /** Opens a stored session and follows it. Call it in order. */
   async open(sessionId: string): Promise<SessionFeed> {
-    const known = this.#feeds.get(sessionId);
-    if (known !== undefined) return known;
+    const known = this.#use(sessionId);
+    if (known !== null) return known;
     await this.#runtime.open(sessionId);
     return this.attend(sessionId);
+  }
+
+  /**
+   * Lets go of sessions that rest and that nobody reads, if they go on without this node: one that is followed costs
+   * memory here, and questions to the engine. Called from time to time; one that is quiet at two calls is left.
+   */
+  sweep(): void {
+    if (this.#runtime.endsWithNode) return;
+    for (const [sessionId, feed] of this.#feeds) {
+      if (!feed.isQuiet) this.#quiet.delete(sessionId);
+      else if (!this.#quiet.has(sessionId)) this.#quiet.add(sessionId);
+      else {
+        this.#quiet.delete(sessionId);
+        this.#feeds.delete(sessionId);
+        feed.leave();
+      }
+    }
   }
 
   /** Closes the session if it runs, and resolves when its work has stopped. Call it in order. */

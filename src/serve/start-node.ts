@@ -46,6 +46,8 @@ export type ServingNode = {
 };
 
 const RETRY_AFTER_SECONDS = 5;
+/** A session that rests is followed for one to two of these. */
+const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
 const LAST_ANSWERS_MS = 2_000;
 
@@ -101,10 +103,12 @@ class Node {
           }),
       },
     });
+    const sweeping = setInterval(() => this.#open.sweep(), SWEEP_MS).unref();
     return {
       address: server.address,
       drain: async (deadlineMs, signal) => {
         this.#isDraining = true;
+        clearInterval(sweeping);
         await this.#drain(deadlineMs, signal);
         await server.close(LAST_ANSWERS_MS);
         await this.#closeSessions(); // those that requests opened meanwhile

@@ -89,9 +89,18 @@ class EngineSessions implements RestateRuntime {
     return sent;
   }
 
-  async *read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
-    const { over } = await this.#store.session(sessionId);
+  read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
     const live = new AsyncQueue<Entry>();
+    const entries = this.#read(sessionId, from, live);
+    const end = async (): Promise<IteratorResult<Entry>> => {
+      live.end(null); // a reader that waits for the next entry would end with that one only
+      return entries.return(undefined);
+    };
+    return { [Symbol.asyncIterator]: () => ({ next: () => entries.next(), return: end }) };
+  }
+
+  async *#read(sessionId: string, from: number, live: AsyncQueue<Entry>): AsyncGenerator<Entry> {
+    const { over } = await this.#store.session(sessionId);
     const follower = over ? null : this.#follow(sessionId);
     const unread = follower?.read((entry) => {
       live.push(entry);

@@ -55,6 +55,7 @@ export class SessionFeed {
   #seq: number;
   #approvals: readonly Approval[] = [];
   #unwatch = (): void => undefined;
+  readonly #entries: AsyncIterator<Entry>;
   /** Resolves when the session has ended, with the error that stopped it. */
   readonly ended: Promise<Error | null>;
 
@@ -70,7 +71,8 @@ export class SessionFeed {
     this.#see = see;
     this.#approvals = approvalsIn(opened.state, this.#diffs);
     this.#unwatch = runtime.watch(sessionId, (stepped) => this.#watch(stepped));
-    this.ended = this.#follow(runtime.read(sessionId, opened.seq + 1));
+    this.#entries = runtime.read(sessionId, opened.seq + 1)[Symbol.asyncIterator]();
+    this.ended = this.#follow();
   }
 
   /** The last entry that was offered. */
@@ -84,6 +86,17 @@ export class SessionFeed {
 
   get status(): SessionStatus {
     return { seq: this.#seq, state: this.#state.name, approvals: this.#approvals };
+  }
+
+  /** Nobody reads it, and nothing happens unless somebody asks for it. */
+  get isQuiet(): boolean {
+    return this.#readers.size === 0 && !turnRuns(this.#state);
+  }
+
+  /** Lets go of a session that goes on elsewhere. */
+  leave(): void {
+    this.#unwatch();
+    void attempt(async () => this.#entries.return?.()); // its reader has no use for a fault any more
   }
 
   join(reader: FeedReader): () => void {
@@ -104,7 +117,8 @@ export class SessionFeed {
     leave();
   }
 
-  async #follow(entries: AsyncIterable<Entry>): Promise<Error | null> {
+  async #follow(): Promise<Error | null> {
+    const entries = { [Symbol.asyncIterator]: () => this.#entries };
     const followed = await attempt(async () => {
       for await (const entry of entries) {
         this.#seq = entry.seq;
