@@ -44,8 +44,11 @@ const copyOf = (root: unknown, { depthMax, charactersMax }: CopyLimits): unknown
     return copied;
   };
   const copyList = (value: readonly unknown[], depth: number): readonly unknown[] => {
-    if (value.length > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
-    return Array.from(value, (item) => copy(item, depth));
+    const { length } = value; // once: a proxy can give another one each time
+    if (length > VALUES_MAX) throw new NotPlain(`it holds more than ${VALUES_MAX} values`);
+    const copied: unknown[] = [];
+    for (let index = 0; index < length; index++) copied.push(copy(value[index], depth));
+    return copied;
   };
   const copy = (value: unknown, depth: number): unknown => {
     switch (typeof value) {

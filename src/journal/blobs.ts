@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openRegular } from '../files/regular-file.js';
@@ -6,7 +6,7 @@ import type { Blobs } from '../ports/journal.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
 import { blobPath, makeFolder, syncFolder, writeWhole } from './journal-paths.js';
 
-const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+const sha256Of = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
 
 const sizeOf = async (path: string): Promise<number | undefined> => {
   try {

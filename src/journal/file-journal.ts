@@ -97,7 +97,9 @@ const encodeDrafts = <M extends MachineTypes>(
     if (check !== null && fold.summed !== undefined)
       point = { seq, crc, size, sum, state, check, summed: fold.summed() };
   }
-  return { bytes: Buffer.concat(lines), last: { seq, crc, size, sum }, point };
+  const [first, ...others] = lines;
+  const bytes = first !== undefined && others.length === 0 ? first : Buffer.concat(lines);
+  return { bytes, last: { seq, crc, size, sum }, point };
 };
 
 const snapshotsOf = <M extends MachineTypes>(

@@ -31,7 +31,7 @@ const seal = (json: string, seed: number): EncodedLine => {
   const size = Buffer.byteLength(body);
   const bytes = Buffer.allocUnsafe(size + TRAILER_BYTES + 1);
   bytes.write(body);
-  const crc = crc32c(bytes.subarray(0, size), seed);
+  const crc = crc32c(bytes, seed, 0, size);
   bytes.write(`${OPENING}${hexOf(crc)}"}\n`, size, 'latin1');
   return { bytes, crc };
 };

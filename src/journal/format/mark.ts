@@ -21,7 +21,10 @@ export const markOffset = (count: number): number => (count % PLACES) * MARK_BYT
 const sumOf = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
 
 export const encodeMark = ({ seq, crc }: Mark): Buffer =>
-  Buffer.from(`${JSON.stringify({ seq, crc, sum: sumOf({ seq, crc }) }).padEnd(MARK_BYTES - 1)}\n`);
+  Buffer.from(
+    `${`{"seq":${seq},"crc":${crc},"sum":${sumOf({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
+    'latin1',
+  );
 
 const numberIn = (value: object, name: string): number | null => {
   const found: unknown = Reflect.get(value, name);

@@ -54,8 +54,12 @@ export class References {
   #within(value: unknown): unknown {
     if (typeof value === 'string') return this.#text(value);
     if (typeof value !== 'object' || value === null) return value;
-    if (Array.isArray(value)) return value.map((item) => this.#within(item));
-    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, this.#within(field)]));
+    const fields: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+    const replaced = fields.map((field) => this.#within(field));
+    // most values have no long text, and stay as they are
+    if (replaced.every((field, index) => field === fields[index])) return value;
+    if (Array.isArray(value)) return replaced;
+    return Object.fromEntries(Object.keys(value).map((key, index) => [key, replaced[index]]));
   }
 
   #text(text: string): string {

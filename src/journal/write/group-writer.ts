@@ -55,7 +55,12 @@ type Waiting = {
   readonly refuse: (error: Error) => void;
 };
 
-const bytesOf = (group: readonly Waiting[]): Buffer => Buffer.concat(group.map(({ bytes }) => bytes));
+/** The bytes of a group. Most groups are one write, which needs no copy. */
+const bytesOf = (group: readonly Waiting[]): Buffer => {
+  const [first, ...others] = group;
+  if (first !== undefined && others.length === 0) return first.bytes;
+  return Buffer.concat(group.map(({ bytes }) => bytes));
+};
 
 const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
 

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { link, rename, rm, writeFile } from 'node:fs/promises';
 import { readRegular } from '../../files/regular-file.js';
@@ -23,9 +23,9 @@ export const readLockText = async (path: string): Promise<string | null> => {
 };
 
 /** True if the file holds exactly this text. Opens the file anew, so that a network file system asks its server. */
-export const holdsText = (path: string, text: string): boolean => {
-  const expected = Buffer.from(text);
-  const found = Buffer.alloc(expected.length + 1);
+export const holdsText = (path: string, text: string | Buffer): boolean => {
+  const expected = typeof text === 'string' ? Buffer.from(text) : text;
+  const found = Buffer.allocUnsafe(expected.length + 1);
   let descriptor: number;
   try {
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -64,7 +64,7 @@ export const createFile = async (path: string, text: string): Promise<boolean> =
 
 /** Path of the claim to the file while it holds `text`. */
 export const claimOf = (path: string, text: string): string =>
-  `${path}.${createHash('sha256').update(text).digest('hex').slice(0, 12)}`;
+  `${path}.${hash('sha256', text, 'hex').slice(0, 12)}`;
 
 /** Decides by the text of a claim whether its process is dead; throws if it may live. */
 export type Judge = (text: string) => Promise<void>;

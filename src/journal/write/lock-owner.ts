@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { readFile, readlink } from 'node:fs/promises';
 import { hostname, uptime } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -44,7 +44,7 @@ const startOf = async (pid: number): Promise<string> => {
 /** A machine id is not to be published, so only a hash of it is written down. */
 const systemId = async (): Promise<string> => {
   const id = await orEmpty(readFile('/etc/machine-id', 'utf8'));
-  return id === '' ? '' : createHash('sha256').update(`pawl ${id}`).digest('hex').slice(0, 16);
+  return id === '' ? '' : hash('sha256', `pawl ${id}`, 'hex').slice(0, 16);
 };
 
 /** Describes this process. `socket` is the name of its socket, or empty. */

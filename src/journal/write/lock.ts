@@ -127,6 +127,7 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
   const textOf: OwnText = (renews) => `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
   try {
     const { predecessor, own } = await takeFile(path, self, textOf, takeOver);
+    const ownBytes = Buffer.from(own); // once: each write of the journal looks at the lock twice
     let releasing: Promise<void> | undefined;
     const release = async (): Promise<void> => {
       // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
@@ -141,7 +142,7 @@ const acquireReal = async (path: string, platform: string, takeOver: boolean): P
     };
     return {
       predecessor,
-      loss: () => (holdsText(path, own) ? null : lossOf(path)),
+      loss: () => (holdsText(path, ownBytes) ? null : lossOf(path)),
       release: () => {
         releasing ??= release();
         return releasing;

@@ -7,6 +7,8 @@ import { FILE_MODE } from '../journal-paths.js';
  */
 const RESERVE_BYTES = 256 * 1024;
 
+let zeros: Buffer | null = null;
+
 export type DiskReserve = {
   /** Gives the space back to the disk; false if there is none to give. */
   free(): boolean;
@@ -15,7 +17,7 @@ export type DiskReserve = {
 const fill = (path: string): boolean => {
   const descriptor = openSync(path, 'w', FILE_MODE);
   try {
-    const zeros = Buffer.alloc(RESERVE_BYTES);
+    zeros ??= Buffer.alloc(RESERVE_BYTES); // once: zeroing this much takes longer than the write
     return writeSync(descriptor, zeros, 0, zeros.length, 0) === zeros.length;
   } finally {
     closeSync(descriptor);

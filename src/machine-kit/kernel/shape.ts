@@ -228,10 +228,9 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
 };
 
 const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose => {
-  const kept = rows
-    .filter(({ key }) => Object.hasOwn(value, key))
-    .map(({ key, shape }) => [key, trimmed(shape, value[key])]);
-  return Object.fromEntries(tag === null ? kept : [[tag, value[tag]], ...kept]);
+  const kept: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
+  for (const { key, shape } of rows) if (Object.hasOwn(value, key)) kept[key] = trimmed(shape, value[key]);
+  return kept;
 };
 
 export const object = <T extends object>(fields: Fields<T>): Shape<T> => {
