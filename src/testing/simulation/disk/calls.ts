@@ -110,12 +110,10 @@ export class DiskCalls {
     length = into.length - offset,
     position: number | null = null,
   ) {
-    const { content } = fileIn(descriptor);
     const from = position ?? descriptor.position;
-    const bytes = content.view(from, from + length);
-    into.set(bytes, offset);
-    if (position === null) descriptor.position += bytes.length;
-    return bytes.length;
+    const bytesRead = fileIn(descriptor).content.copyTo(into, offset, from, from + length);
+    if (position === null) descriptor.position += bytesRead;
+    return bytesRead;
   }
 
   write(descriptor: Descriptor, written: Data, ...place: readonly unknown[]): number {
@@ -123,7 +121,8 @@ export class DiskCalls {
     const [offset, length, at] = typeof written === 'string' ? [undefined, undefined, numbers[0]] : numbers;
     const all = bytesOf(written);
     const start = offset ?? 0;
-    const bytes = all.subarray(start, length === undefined ? undefined : start + length);
+    const isWhole = start === 0 && (length === undefined || length === all.length);
+    const bytes = isWhole ? all : all.subarray(start, length === undefined ? undefined : start + length);
     const file = fileIn(descriptor);
     const position = descriptor.appends ? file.content.length : (at ?? descriptor.position);
     this.#disk.write(file, bytes, position, this.#now());

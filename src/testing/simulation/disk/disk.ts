@@ -42,8 +42,11 @@ export type DiskNode = FileNode | FolderNode;
 const SECTOR_BYTES = 512;
 
 /** An error as the operating system gives it. */
-export const systemError = (code: string, what: string): Error =>
-  Object.assign(new Error(`${code}: simulated, ${what}`), { code });
+export const systemError = (code: string, what: string): Error => {
+  const error: Error & { code?: string } = new Error(`${code}: simulated, ${what}`);
+  error.code = code;
+  return error;
+};
 
 const applyChange = (bytes: GrowingBytes, change: Change): void => {
   if (change.kind === 'write') bytes.write(change.bytes, change.at);

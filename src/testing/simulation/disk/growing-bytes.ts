@@ -4,6 +4,23 @@ const ZEROS = Buffer.alloc(256 * 1024);
 const ZEROS_MIN = 4_096;
 const EMPTY = Buffer.alloc(0);
 
+/** Zeroed memory that contents take their room from: one large block costs less than many small ones. */
+const SLAB_BYTES = 256 * 1024;
+/** Larger contents get a block of their own. */
+const PIECE_MAX = 16 * 1024;
+let slab = EMPTY;
+let taken = 0;
+
+const zeroed = (bytes: number): Buffer => {
+  if (bytes > PIECE_MAX) return Buffer.alloc(bytes);
+  if (taken + bytes > slab.length) {
+    slab = Buffer.alloc(SLAB_BYTES);
+    taken = 0;
+  }
+  taken += bytes;
+  return slab.subarray(taken - bytes, taken);
+};
+
 /** A copy of the bytes; of many zeros, the shared ones. */
 export const keepBytes = (bytes: Uint8Array): Buffer => {
   const { length } = bytes;
@@ -48,6 +65,13 @@ export class GrowingBytes {
     this.length = size;
   }
 
+  /** Copies the bytes from `from` to `to` into a buffer at `offset`; returns how many there are. */
+  copyTo(into: Uint8Array, offset: number, from: number, to: number): number {
+    const end = Math.min(to, this.length);
+    this.#store(end);
+    return from >= end ? 0 : this.#bytes.copy(into, offset, from, end);
+  }
+
   /** A view, valid until the next change. */
   view(from = 0, to = this.length): Buffer {
     const end = Math.min(to, this.length);
@@ -57,7 +81,7 @@ export class GrowingBytes {
 
   #store(end: number): void {
     if (end > this.#bytes.length) {
-      const larger = Buffer.alloc(Math.max(end, this.#bytes.length * 2, 1_024));
+      const larger = zeroed(Math.max(end, this.#bytes.length * 2, 1_024));
       this.#bytes.copy(larger, 0, 0, this.#stored);
       this.#bytes = larger;
     }

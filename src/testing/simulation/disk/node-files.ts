@@ -5,6 +5,7 @@ import { type Descriptor, DiskCalls } from './calls.js';
 import { systemError } from './disk.js';
 import { SimulatedHandle } from './file-handle.js';
 import { kernelFile, runProcess } from './kernel-files.js';
+import { namesOf } from './path-names.js';
 import { type AnyFunction, realFile } from './real-files.js';
 import { simulateSockets } from './sockets.js';
 
@@ -20,10 +21,11 @@ const FIRST_DESCRIPTOR = 1_000_000;
 
 /** A process, and the file functions on its disk. */
 type Mounted = { readonly caller: Caller; readonly calls: DiskCalls };
-type Open = Mounted & { readonly descriptor: Descriptor; readonly path: string };
+type Open = { readonly descriptor: Descriptor; readonly path: string };
 
 const mounted = new Map<number, Mounted>();
-const open = new Map<number, Open>();
+/** What calls on an open descriptor reach. */
+const open = new Map<number, Place>();
 let lastDescriptor = FIRST_DESCRIPTOR;
 let current: Caller | null = null;
 
@@ -48,38 +50,35 @@ export const unmountDisks = (): void => {
 type Place = Mounted & { readonly names: readonly string[]; readonly open: Open | null };
 
 const NO_NAMES: readonly string[] = [];
-const placeOfOpen = (open: Open): Place => ({
-  caller: open.caller,
-  calls: open.calls,
-  names: NO_NAMES,
-  open,
-});
 
-const descriptorIn = (path: string): Open | undefined =>
+const descriptorIn = (path: string): Place | undefined =>
   path.startsWith('/proc/self/fd/') ? open.get(Number(path.slice('/proc/self/fd/'.length))) : undefined;
 
 /** Paths that were looked up: most of them come again and again. */
 const places = new Map<string, Place | null>();
 
 const placeOf = (given: unknown): Place | null => {
-  if (typeof given === 'number') {
-    const found = open.get(given);
-    return found === undefined ? null : placeOfOpen(found);
-  }
+  if (typeof given === 'number') return open.get(given) ?? null;
   if (typeof given !== 'string' || !given.startsWith('/')) return null;
-  const reached = descriptorIn(given);
-  if (reached !== undefined) return placeOfOpen(reached);
   const known = places.get(given);
   if (known !== undefined) return known;
+  const reached = descriptorIn(given);
+  if (reached !== undefined) return reached; // its number means another file later
   const place = given.startsWith(ROOT) ? placeBelow(given.slice(ROOT.length)) : null;
   places.set(given, place);
   return place;
 };
 
 const placeBelow = (path: string): Place | null => {
-  const [life, ...names] = path.split('/').filter((name) => name !== '');
-  const found = mounted.get(Number(life));
-  return found === undefined ? null : { caller: found.caller, calls: found.calls, names, open: null };
+  const end = path.indexOf('/');
+  const found = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
+  if (found === undefined) return null;
+  return {
+    caller: found.caller,
+    calls: found.calls,
+    names: end < 0 ? NO_NAMES : namesOf(path.slice(end)),
+    open: null,
+  };
 };
 
 const opened = (place: Place, path: string, flags: unknown): number => {
@@ -88,7 +87,7 @@ const opened = (place: Place, path: string, flags: unknown): number => {
   const descriptor =
     place.open === null ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
   lastDescriptor += 1;
-  open.set(lastDescriptor, { caller, calls, descriptor, path });
+  open.set(lastDescriptor, { caller, calls, names: NO_NAMES, open: { descriptor, path } });
   return lastDescriptor;
 };
 

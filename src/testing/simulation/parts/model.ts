@@ -134,8 +134,21 @@ const HOUR = 3_600_000;
 /** A reply that broke off is journaled within this time, however slow the disk is. */
 const BROKEN_MS = 1_000;
 
+/** Lengths of messages as JSON: each request holds all messages before. */
+const lengths = new WeakMap<Message, number>();
+
+const lengthOf = (message: Message): number => {
+  const known = lengths.get(message);
+  if (known !== undefined) return known;
+  const { length } = JSON.stringify(message);
+  lengths.set(message, length);
+  return length;
+};
+
 const usageOf = (life: Life, request: ModelRequest) => {
-  const inputTokens = Math.ceil(JSON.stringify(request.messages).length / 4);
+  // as JSON, with brackets and commas
+  const characters = request.messages.reduce((sum, message) => sum + lengthOf(message) + 1, 1);
+  const inputTokens = Math.ceil(characters / 4);
   life.world.requestTokens = Math.max(life.world.requestTokens, inputTokens);
   const outputTokens = life.world.choices.between(5, OUTPUT_TOKENS_MAX);
   return { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 };

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { CallTraits } from '../../../agent/call.js';
 import type { JsonObject } from '../../../agent/message.js';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../../ports/tool.js';
@@ -22,7 +22,7 @@ const traitsOf = (own: Partial<CallTraits>): CallTraits => ({
   ...own,
 });
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
 const pathOf = ({ file }: JsonObject): string => `/workspace/${String(file)}`;
 
