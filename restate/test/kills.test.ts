@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { attend, entriesOf, storySettings } from '../../test/contract/play-story.js';
@@ -11,7 +11,7 @@ import { runCrowd } from './cluster/crowd.js';
 
 /** Nodes and the engine are killed with SIGKILL, at chosen moments and at random ones. */
 
-const cluster = await startCluster(3, 60);
+const cluster = await startCluster(3, 60, 200);
 atEnd({ after: (hook) => after(hook) }, () => cluster.stop());
 const { runtime, folder, nodes, engine } = cluster;
 
@@ -67,6 +67,27 @@ test('a model call whose node is killed is made again under a new id, and the jo
   const entries = await entriesOf(runtime, id);
   const failures = entries.filter(({ event: one }) => one.type === 'LlmFailed').length;
   assert.ok(linesWith('model-calls', 'session slow') <= failures + 1);
+});
+
+test('a command that ends while the engine is away is not run again when it is back', async () => {
+  const { id, home, session } = await begin();
+  await session.say('session held');
+  const later = async (fits: () => boolean): Promise<void> => {
+    while (!fits()) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  await later(() => linesWith('commands', 'session held') === 1);
+  await engine.kill();
+  writeFileSync(path.join(folder, 'release'), '');
+  await later(() => linesWith('commands-ended', 'session held') === 1);
+  // The node lets go of sessions that rest meanwhile. This one does not rest: the engine has not its result yet.
+  const until = performance.now() + 1_000;
+  while (performance.now() < until && (await home.figures()).workers > 0);
+  await engine.restart();
+  await session.rest();
+  const outcomes = (await entriesOf(runtime, id)).flatMap(({ event: one }) =>
+    one.type === 'ToolCompleted' ? [one.outcome.status] : [],
+  );
+  assert.deepEqual([outcomes, linesWith('commands', 'session held')], [['ok'], 1]);
 });
 
 test('what was answered is there after the engine was killed', async () => {

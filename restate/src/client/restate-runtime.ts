@@ -43,6 +43,9 @@ export type RestateRuntime = Runtime & {
   disconnect(): Promise<void>;
 };
 
+/** How long the state of a session that nobody asks for stays in memory. */
+const IDLE_MS = 60_000;
+
 class EngineSessions implements RestateRuntime {
   readonly #options: RestateRuntimeOptions;
   readonly #store: SessionStore;
@@ -55,7 +58,7 @@ class EngineSessions implements RestateRuntime {
   constructor(options: RestateRuntimeOptions) {
     this.#options = options;
     this.#store = new SessionStore(options.ingressUrl);
-    this.#states = new SessionStates(this.#store);
+    this.#states = new SessionStates(this.#store, IDLE_MS);
   }
 
   async create(session: NewSession): Promise<string> {

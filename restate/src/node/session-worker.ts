@@ -38,8 +38,8 @@ export type WorkerWorld = {
   report(fault: Error): void;
 };
 
-/** An engine that restarts may ask once more for work that has ended here. */
-const RESULT_KEPT_MS = 600_000;
+/** An engine that was away asks again for work that has ended here, so a result stays this long if nobody took it. */
+export const RESULT_KEPT_MS = 600_000;
 /** Entries among which those of the last batch are. */
 const BATCH_ENTRIES = 200;
 
@@ -121,10 +121,9 @@ export class SessionWorker {
     return this.#equipment;
   }
 
+  /** Nothing runs here, and the engine has all results. */
   get isIdle(): boolean {
-    return (
-      [...this.#runs.values()].every((run) => !run.isRunning) && this.#equipment.jobs.list().length === 0
-    );
+    return this.#runs.size === 0 && this.#equipment.jobs.list().length === 0;
   }
 
   /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
@@ -154,6 +153,11 @@ export class SessionWorker {
     if (isAgain) await this.#recover(run);
     else run.begin();
     return run;
+  }
+
+  /** The engine has the result of the work and all that came after it. */
+  forget(invocationId: string): void {
+    this.#runs.delete(invocationId);
   }
 
   find(invocationId: string): WorkRun | undefined {

@@ -30,6 +30,8 @@ export type NodeOptions = {
   /** All nodes must have the same. */
   readonly blobs: Blobs;
   readonly live: LiveChannel;
+  /** How long a session that rests stays in memory. Default: one minute. It is read from the engine when it is needed. */
+  readonly idleMs?: number;
   /** Public keys of the engine (`publickeyv1_…`); without them whoever reaches the ports can give orders. */
   readonly identityKeys?: readonly string[];
   readonly report?: (fault: Error) => void;
@@ -44,6 +46,8 @@ export type PawlNode = {
   inMemory(): { readonly states: number; readonly workers: number };
   stop(): Promise<void>;
 };
+
+const IDLE_MS = 60_000;
 
 const NAME = /^[A-Za-z0-9-]{1,64}$/;
 
@@ -89,10 +93,11 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
   if (!NAME.test(name)) throw new TypeError(`a node is named with letters, digits and "-", not "${name}"`);
   const report = options.report ?? ((fault: Error) => process.emitWarning(fault));
   const store = new SessionStore(ingressUrl);
-  const states = new SessionStates(store);
+  const { idleMs = IDLE_MS } = options;
+  const states = new SessionStates(store, idleMs);
   const equip: NodeOptions['equip'] = (session) => options.equip(session);
   const world: WorkerWorld = { node: name, store, states, live, blobs, equip, report };
-  const workers = new Workers(world);
+  const workers = new Workers(world, idleMs);
   live.answer((sessionId, requestId) => workers.shownText(sessionId, requestId));
   const parts = { workers, world };
   const prices = async (sessionId: string, modelId: string) => {

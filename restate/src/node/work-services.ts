@@ -15,7 +15,7 @@ import {
 import { json } from '../session/json.js';
 import type { Arrival, Work } from '../session/session-records.js';
 import { RETRYING } from './retrying.js';
-import type { WorkerWorld } from './session-worker.js';
+import { RESULT_KEPT_MS, type WorkerWorld } from './session-worker.js';
 import { FORCE, STOP, toolsService } from './start-work.js';
 import type { WorkResult } from './work-run.js';
 import type { Workers } from './workers.js';
@@ -26,7 +26,8 @@ import type { Workers } from './workers.js';
  * 1. The work itself runs inside one recorded step, whose result is sent to the session as events.
  * 2. The process that begins it is recorded first. If another one finds the step unfinished, the work was interrupted,
  *    and is found or given up instead of being repeated (SessionWorker).
- * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it.
+ * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it. A result that
+ *    the engine has not taken is kept; once it is dropped, the work counts as interrupted.
  */
 
 /** This process. */
@@ -101,8 +102,9 @@ type Signal = { readonly signalled: string };
 const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): Promise<void> => {
   const { id } = ctx.request();
   const { sessionId } = work;
-  const bornIn = await ctx.run('born in', () => PROCESS_ID);
-  const isAgain = bornIn !== PROCESS_ID || work.isRecovered;
+  const born = await ctx.run('born in', () => ({ processId: PROCESS_ID, at: performance.now() }));
+  const isKnownHere = born.processId === PROCESS_ID && performance.now() - born.at < RESULT_KEPT_MS;
+  const isAgain = !isKnownHere || work.isRecovered;
   const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
   const signals = [STOP, FORCE].map((name) =>
     ctx.signal<unknown>(name).map((): Signal => ({ signalled: name })),
@@ -120,12 +122,14 @@ const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): P
   }
   const { posted, at, shown, isOpen } = first;
   sendTo(ctx, sessionId, { posted, at, ...(shown === undefined ? {} : { shown }) });
-  if (!isOpen) return;
-  const late = await ctx.run('late usage', async () => ({
-    posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
-    at: Date.now(),
-  }));
-  sendTo(ctx, sessionId, late);
+  if (isOpen) {
+    const late = await ctx.run('late usage', async () => ({
+      posted: (await parts.workers.known(sessionId)?.find(id)?.late()) ?? [],
+      at: Date.now(),
+    }));
+    sendTo(ctx, sessionId, late);
+  }
+  parts.workers.known(sessionId)?.forget(id);
 };
 
 /** Only passes the signal on; a process that does not do the work has nothing to stop. */

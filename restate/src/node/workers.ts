@@ -4,17 +4,17 @@ import { SessionWorker, type WorkerWorld } from './session-worker.js';
 
 /** The sessions that this process works for. One that rests costs nothing: it is made again when it is needed. */
 
-const IDLE_MS = 60_000;
-
 export class Workers {
   readonly #world: WorkerWorld;
   readonly #workers = new Map<string, Promise<SessionWorker>>();
   readonly #open = new Map<string, SessionWorker>();
+  readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
 
-  constructor(world: WorkerWorld) {
+  constructor(world: WorkerWorld, idleMs: number) {
     this.#world = world;
-    this.#sweeping = setInterval(() => this.#sweep(), IDLE_MS / 2);
+    this.#idleMs = idleMs;
+    this.#sweeping = setInterval(() => this.#sweep(), idleMs / 2);
     this.#sweeping.unref();
   }
 
@@ -65,7 +65,7 @@ export class Workers {
     const now = Date.now();
     for (const [sessionId, worker] of this.#open) {
       worker.sweep(now);
-      if (!worker.isIdle || now - worker.usedAt < IDLE_MS) continue;
+      if (!worker.isIdle || now - worker.usedAt < this.#idleMs) continue;
       this.#forget(sessionId);
       void worker.close();
     }

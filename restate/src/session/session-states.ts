@@ -21,17 +21,19 @@ export type PastFiles = ReturnType<Fold['past']['past']>;
 export type SessionAt = { readonly header: Header; readonly seq: number; readonly state: State };
 
 const KEPT_MAX = 256;
-const KEPT_MS = 60_000;
 
 export class SessionStates {
   readonly #store: SessionStore;
   readonly #folds = new Map<string, Fold>();
   readonly #catching = new Map<string, Promise<void>>();
+  readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
 
-  constructor(store: SessionStore) {
+  /** `idleMs`: how long a state stays that nobody asks for. */
+  constructor(store: SessionStore, idleMs: number) {
     this.#store = store;
-    this.#sweeping = setInterval(() => this.#sweep(), KEPT_MS / 2);
+    this.#idleMs = idleMs;
+    this.#sweeping = setInterval(() => this.#sweep(), idleMs / 2);
     this.#sweeping.unref();
   }
 
@@ -130,6 +132,6 @@ export class SessionStates {
 
   #sweep(): void {
     for (const [sessionId, { usedAt }] of this.#folds)
-      if (Date.now() - usedAt > KEPT_MS) this.#folds.delete(sessionId);
+      if (Date.now() - usedAt > this.#idleMs) this.#folds.delete(sessionId);
   }
 }

@@ -1,5 +1,5 @@
 import '../../src/polyfill.js';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileBlobs } from 'pawl/engine';
@@ -22,6 +22,7 @@ export type ClusterNodeOptions = {
   readonly folder: string;
   /** How long the model and the tool take, at most. */
   readonly delayMs: number;
+  readonly idleMs: number;
 };
 
 export const CLUSTER_TOKEN = 'of the cluster';
@@ -71,6 +72,10 @@ const model: Model = {
   },
 };
 
+const released = async (): Promise<void> => {
+  while (!existsSync(path.join(options.folder, 'release'))) await pause(20);
+};
+
 /** A command: it must never run twice. */
 const record: Tool = {
   name: 'record',
@@ -86,12 +91,14 @@ const record: Tool = {
     appendFileSync(path.join(options.folder, 'commands'), `${String(text)}\n`);
     if (String(text).includes('long'))
       await pause(600_000, null, { signal }).catch(() => undefined); // as above
+    else if (String(text).includes('held')) await released();
     else await pause(some());
+    appendFileSync(path.join(options.folder, 'commands-ended'), `${String(text)}\n`);
     return { status: signal.aborted ? 'cancelled' : 'ok', text: 'recorded' };
   },
 };
 
-const { name, ingressUrl, sharedPort, ownPort, livePort, peers, folder } = options;
+const { name, ingressUrl, sharedPort, ownPort, livePort, peers, folder, idleMs } = options;
 const live = await httpLive({ peers, token: CLUSTER_TOKEN, listen: { port: livePort } });
 const node = await startNode({
   name,
@@ -99,6 +106,7 @@ const node = await startNode({
   sharedPort,
   ownPort,
   live,
+  idleMs,
   blobs: fileBlobs(path.join(folder, 'blobs')),
   equip: async () => ({
     model: () => model,

@@ -115,7 +115,7 @@ const pendingAt = async (adminUrl: string): Promise<readonly string[]> => {
   return rows.map((row) => JSON.stringify(row));
 };
 
-export const startCluster = async (count: number, delayMs: number): Promise<Cluster> => {
+export const startCluster = async (count: number, delayMs: number, idleMs: number): Promise<Cluster> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-cluster-'));
   const program = await bundleNode();
   const engine = await startEngine(path.join(folder, 'engine'));
@@ -137,6 +137,7 @@ export const startCluster = async (count: number, delayMs: number): Promise<Clus
       ingressUrl,
       folder,
       delayMs,
+      idleMs,
       sharedPort: ports[index] ?? 0,
       ownPort: ports[count + index] ?? 0,
       livePort: livePorts[index] ?? 0,
