@@ -4,6 +4,7 @@ import { attend, storySettings } from '../../test/contract/play-story.js';
 import { event } from '../../test/contract/story.js';
 import { SessionStore } from '../src/session/session-store.js';
 import { type Cluster, startCluster } from '../test/cluster/cluster.js';
+import { startFloor } from './engine-floor.js';
 
 /** `npm run bench`: latencies and sizes of sessions on the engine, with three nodes on this computer. Prints figures. */
 
@@ -28,13 +29,32 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
   return performance.now() - startedAt;
 };
 
-/** An event that changes nothing but the journal, one after the other. */
+/**
+ * Events that change nothing but the journal, one after the other; between them the engine's own floor, so that both are
+ * measured under the same load.
+ */
 const measureEvents = async (cluster: Cluster): Promise<void> => {
+  const floor = await startFloor(cluster.engine);
   const session = await begin(cluster);
-  const each: number[] = [];
-  for (let index = 0; index < 200; index++)
-    each.push(await timed(() => session.send({ type: 'CancelTurn' })));
-  show('an event, from send to its answer', each);
+  const [floors, events]: [number[], number[]] = [[], []];
+  for (let index = 0; index < 250; index++) {
+    const [one, other] = [
+      await timed(() => floor.call(index)),
+      await timed(() => session.send({ type: 'CancelTurn' })),
+    ];
+    if (index < 50) continue; // programs become fast with use
+    floors.push(one);
+    events.push(other);
+  }
+  floor.stop();
+  show('the engine by itself: one call that stores a value', floors);
+  show('an event, from send to its answer', events);
+  const starts: number[] = [];
+  for (let index = 0; index < 40; index++) {
+    starts.push(await timed(() => session.say(`session short ${index}`)));
+    await session.rest();
+  }
+  show('an input that starts a model call, from send to its answer', starts.slice(1));
 };
 
 const measureInterrupts = async (cluster: Cluster): Promise<void> => {
@@ -90,35 +110,61 @@ const measureColdOpen = async ({ runtime, engine, folder }: Cluster, count: numb
   show(`a session of ${count} events, read and folded`, took);
 };
 
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-const measureIdle = async (cluster: Cluster, count: number): Promise<void> => {
-  const figures = async (): Promise<string> => {
-    const all = await Promise.all(cluster.nodes.map((node) => node.figures()));
-    return all
-      .map((one) => `${megabytes(one.heapBytes)} of heap, ${one.states} states, ${one.workers} workers`)
-      .join('; ');
-  };
-  console.log(`nodes before ${count} sessions: ${await figures()}`);
-  for (let made = 0; made < count; made += 20)
-    await Promise.all(
-      Array.from({ length: 20 }, async (_, index) => {
-        const session = await begin(cluster);
-        await session.ask(`session ${made + index} turn 1`);
-      }),
-    );
-  console.log(`right after one turn each: ${await figures()}`);
-  await cluster.runtime.disconnect();
-  await pause(100_000);
-  console.log(`100 s later: ${await figures()}`);
+/** Sessions that have had a turn and rest, watched by nobody. */
+const openSession = async ({ runtime, folder }: Cluster, number: number): Promise<string> => {
+  const settings = storySettings(folder, { model: 'scripted/cluster' });
+  const id = await runtime.create({ settings, instructions: 'Be brief.' });
+  await runtime.send(id, { type: 'UserInput', text: `session short ${number}`, mode: 'steer' });
+  while ((await runtime.state(id)).state.name !== 'WaitingForUserInput') await pause(100);
+  return id;
 };
 
+const measureIdle = async (cluster: Cluster, count: number): Promise<void> => {
+  const figures = () => Promise.all(cluster.nodes.map((node) => node.figures()));
+  const print = (when: string, all: Awaited<ReturnType<typeof figures>>): void => {
+    const texts = all.map(
+      ({ heapBytes, rssBytes, states, workers }) =>
+        `${megabytes(heapBytes)} of heap (${megabytes(rssBytes)} in all), ${states} states, ${workers} workers`,
+    );
+    console.log(`${when}: ${texts.join('; ')}`);
+  };
+  const startedAt = performance.now();
+  const ids = await Promise.all(Array.from({ length: 20 }, (_, index) => openSession(cluster, -index))); // they load what is needed
+  const isEmpty = async (): Promise<boolean> =>
+    (await figures()).every(({ states, workers }) => states + workers === 0);
+  while (!(await isEmpty())) await pause(1_000);
+  const before = await figures();
+  print(`nodes before ${count} sessions`, before);
+  for (let made = 0; made < count; made += 20)
+    ids.push(
+      ...(await Promise.all(Array.from({ length: 20 }, (_, index) => openSession(cluster, made + index)))),
+    );
+  print('right after one turn each', await figures());
+  const restsAt = performance.now();
+  while (!(await isEmpty())) await pause(1_000);
+  const after = await figures();
+  print(`${((performance.now() - restsAt) / 1000).toFixed(0)} s later`, after);
+  const grown = after.reduce(
+    (sum, { heapBytes }, index) => sum + heapBytes - (before[index]?.heapBytes ?? 0),
+    0,
+  );
+  console.log(`heap of all nodes for one session that rests: ${(grown / count).toFixed(0)} bytes`);
+  console.log(`measured in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+  const [first = ''] = ids;
+  console.log(
+    `the first session answers after ${(await timed(() => cluster.runtime.state(first))).toFixed(0)} ms`,
+  );
+};
+
+const IDLE_MS = 5_000;
 const [events = 10_000, sessions = 1_000] = process.argv.slice(2).map(Number);
-const cluster = await startCluster(3, 20);
+const cluster = await startCluster(3, 20, IDLE_MS);
 try {
   await measureEvents(cluster);
   await measureInterrupts(cluster);
-  await measureColdOpen(cluster, events);
+  if (events > 0) await measureColdOpen(cluster, events);
   if (sessions > 0) await measureIdle(cluster, sessions);
 } finally {
   await cluster.stop();

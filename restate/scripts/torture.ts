@@ -4,7 +4,7 @@ import { runCrowd } from '../test/cluster/crowd.js';
 /** `npm run torture`: many sessions on three nodes, which are killed all the time, and the engine too. Prints figures. */
 
 const [sessions = 200, kills = 40] = process.argv.slice(2).map(Number);
-const cluster = await startCluster(3, 400);
+const cluster = await startCluster(3, 400, 5_000);
 try {
   const figures = await runCrowd(cluster, {
     sessions,

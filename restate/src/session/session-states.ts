@@ -131,7 +131,10 @@ export class SessionStates {
   }
 
   #sweep(): void {
-    for (const [sessionId, { usedAt }] of this.#folds)
-      if (Date.now() - usedAt > this.#idleMs) this.#folds.delete(sessionId);
+    for (const [sessionId, { usedAt }] of this.#folds) {
+      if (Date.now() - usedAt <= this.#idleMs) continue;
+      this.#folds.delete(sessionId);
+      this.#store.forgetHeader(sessionId);
+    }
   }
 }

@@ -98,6 +98,11 @@ export class SessionStore {
     return this.#headers.get(sessionId) ?? (await this.session(sessionId)).header;
   }
 
+  /** The next use asks the engine for it again. */
+  forgetHeader(sessionId: string): void {
+    this.#headers.delete(sessionId);
+  }
+
   #remember(sessionId: string, header: Header): void {
     this.#headers.set(sessionId, header);
     const [oldest] = this.#headers.keys();

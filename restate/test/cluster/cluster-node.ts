@@ -41,7 +41,7 @@ const lastText = ({ messages }: ModelRequest): string => {
 
 const some = (): number => Math.ceil(Math.random() * options.delayMs);
 
-/** Calls the tool once for each text, then answers. A text with "slow" gets a first piece and no end. */
+/** Calls the tool once for each text, then answers. A text with "short" gets no call, one with "slow" a first piece and no end. */
 const model: Model = {
   id: CLUSTER_MODEL,
   facts: {
@@ -61,7 +61,7 @@ const model: Model = {
     yield { type: 'text', text: 'Let me see.' };
     if (text.includes('slow')) await pause(600_000, null, { signal }).catch(() => undefined); // aborted is what it waits for
     await pause(some());
-    if (answersTool)
+    if (answersTool || text.includes('short'))
       yield { type: 'completed', parts: [{ type: 'text', text: 'Done.' }], stopReason: 'end', usage };
     else {
       const callId = `call-${text.replaceAll(/\W/g, '-')}`;
