@@ -11,16 +11,17 @@ try {
     turns: 3,
     atOnce: 16,
     kills,
-    everyMs: 4_000,
+    everyMs: 2_000,
     engineEvery: 5,
-    progress: console.log,
+    progress: (text) => console.log(`${(performance.now() / 1000).toFixed(0)} s: ${text}`),
   });
   console.log(figures);
   const pending = await cluster.pending();
   console.log(`invocations left in the engine: ${pending.length}`);
   for (const one of pending.slice(0, 10)) console.log(one);
-  const { stuck, commandsTwice, silentCalls, finished } = figures;
-  const faults = stuck.length + commandsTwice.length + silentCalls.length + (sessions - finished);
+  const { stuck, inputsLost, commandsTwice, silentCalls, finished } = figures;
+  const faults =
+    stuck.length + inputsLost.length + commandsTwice.length + silentCalls.length + (sessions - finished);
   process.exitCode = faults === 0 ? 0 : 1;
 } finally {
   await cluster.stop();

@@ -113,8 +113,8 @@ test('sessions survive random kills: none is lost or stuck, nothing is repeated 
     engineEvery: 4,
   });
   assert.deepEqual(
-    [figures.finished, figures.stuck, figures.commandsTwice, figures.silentCalls],
-    [6, [], [], []],
+    [figures.finished, figures.stuck, figures.inputsLost, figures.commandsTwice, figures.silentCalls],
+    [6, [], [], [], []],
     JSON.stringify(figures),
   );
 });

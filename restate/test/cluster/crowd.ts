@@ -11,9 +11,9 @@ export type CrowdOptions = {
   readonly sessions: number;
   readonly turns: number;
   readonly atOnce: number;
-  /** Kills, one after the other while sessions run. */
+  /** Kills, one after the other, spread over the whole run by how many turns have ended. */
   readonly kills: number;
-  /** Time between them, at the mean. */
+  /** What was killed last runs for so long before the next kill, at the mean. */
   readonly everyMs: number;
   /** Each n-th kill is one of the engine. */
   readonly engineEvery: number;
@@ -26,6 +26,8 @@ export type CrowdFigures = {
   readonly finished: number;
   /** Sessions that did not come to rest, or whose state can't be read. */
   readonly stuck: readonly string[];
+  /** Inputs that `send` has answered, and that are not in the journal at the number that it gave. */
+  readonly inputsLost: readonly string[];
   readonly nodeKills: number;
   readonly engineKills: number;
   readonly events: number;
@@ -80,32 +82,55 @@ const settingsIn = (folder: string): Settings =>
     retrySchedule: { kind: 'list', delaysMs: [100, 200, 400, 800] },
   });
 
-const playSession = async ({ runtime, folder }: Cluster, number: number, turns: number): Promise<string> => {
+type SentInput = { readonly seq: number; readonly text: string };
+type Played = { readonly number: number; readonly id: string; readonly sent: readonly SentInput[] };
+type Ended = Played | { readonly number: number; readonly why: string };
+
+/** How many turns have ended, of all. */
+class Progress {
+  ended = 0;
+  readonly #turns: number;
+
+  constructor({ sessions, turns }: CrowdOptions) {
+    this.#turns = sessions * turns;
+  }
+
+  get share(): number {
+    return this.ended / this.#turns;
+  }
+}
+
+const playSession = async (
+  { runtime, folder }: Cluster,
+  number: number,
+  turns: number,
+  done: Progress,
+): Promise<Played> => {
   const id = await runtime.create({ settings: settingsIn(folder), instructions: 'Be brief.' });
   const session = attend(runtime, id);
+  const sent: SentInput[] = [];
   for (let turn = 1; turn <= turns; turn++) {
-    await session.say(`session ${number} turn ${turn}`);
+    const text = `session ${number} turn ${turn}`;
+    sent.push({ ...(await session.say(text)), text });
     await rest(session);
+    done.ended += 1;
   }
-  return id;
+  return { number, id, sent };
 };
-
-type Ended =
-  | { readonly number: number; readonly id: string }
-  | { readonly number: number; readonly why: string };
 
 const playAll = async (
   cluster: Cluster,
   { sessions, turns, atOnce, progress }: CrowdOptions,
+  done: Progress,
 ): Promise<readonly Ended[]> => {
   const ended: Ended[] = [];
   const numbers = Array.from({ length: sessions }, (_, index) => index + 1)[Symbol.iterator]();
   const play = async (): Promise<void> => {
     for (const number of numbers) {
-      const playing = playSession(cluster, number, turns);
+      const playing = playSession(cluster, number, turns, done);
       try {
-        ended.push({ number, id: await within(PATIENCE_MS, playing, `session ${number}`) });
-        progress?.(`${ended.length} of ${sessions} sessions have ended`);
+        ended.push(await within(PATIENCE_MS, playing, `session ${number}`));
+        if (ended.length % 10 === 0) progress?.(`${ended.length} of ${sessions} sessions have ended`);
       } catch (error) {
         ended.push({ number, why: error instanceof Error ? error.message : String(error) });
         progress?.(`session ${number}: ${String(error)}`);
@@ -119,23 +144,27 @@ const playAll = async (
 const killAll = async (
   { engine, nodes }: Cluster,
   { kills, everyMs, engineEvery, progress }: CrowdOptions,
+  done: Progress,
   signal: AbortSignal,
 ): Promise<{ readonly nodeKills: number; readonly engineKills: number }> => {
   let [nodeKills, engineKills] = [0, 0];
   for (let kill = 1; kill <= kills && !signal.aborted; kill++) {
     await pause(everyMs * (0.5 + Math.random()));
+    const share = (kill - Math.random()) / (kills + 1);
+    while (done.share < share && !signal.aborted) await pause(20);
+    const when = `kill ${kill}, after ${(100 * done.share).toFixed(0)} % of the turns`;
     if (kill % engineEvery === 0) {
       await engine.kill();
       engineKills += 1;
       await engine.restart();
-      progress?.(`kill ${kill}: the engine`);
+      progress?.(`${when}: the engine`);
     } else {
       const node = nodes[Math.floor(Math.random() * nodes.length)];
       await node?.kill();
       nodeKills += 1;
       await pause(Math.random() * 500);
       await node?.start();
-      progress?.(`kill ${kill}: ${node?.name}`);
+      progress?.(`${when}: ${node?.name}`);
     }
   }
   return { nodeKills, engineKills };
@@ -168,22 +197,27 @@ const requestsIn = (settings: Settings, entries: readonly Entry[]): ReadonlyMap<
 
 export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise<CrowdFigures> => {
   const startedAt = performance.now();
-  const done = new AbortController();
-  const killing = killAll(cluster, options, done.signal);
-  const ended = await playAll(cluster, options);
-  done.abort();
+  const progress = new Progress(options);
+  const over = new AbortController();
+  const killing = killAll(cluster, options, progress, over.signal);
+  const ended = await playAll(cluster, options, progress);
+  over.abort();
   const { nodeKills, engineKills } = await killing;
   const stuck = ended.flatMap((one) => ('why' in one ? [`${one.number}: ${one.why}`] : []));
   const modelCalls = countLines(path.join(cluster.folder, 'model-calls'));
   const commands = countLines(path.join(cluster.folder, 'commands'));
-  const silentCalls: string[] = [];
+  const [silentCalls, inputsLost]: [string[], string[]] = [[], []];
   let [events, commandsLost, repliesLost, finished] = [0, 0, 0, 0];
   for (const one of ended) {
     if ('why' in one) continue;
     const entries = await entriesOf(cluster.runtime, one.id);
     const { header } = await cluster.runtime.state(one.id);
     events += entries.length;
-    const inputs = entries.filter(({ event }) => event.type === 'UserInput').length;
+    const texts = new Map(
+      entries.map(({ seq, event }) => [seq, event.type === 'UserInput' ? event.text : '']),
+    );
+    for (const { seq, text } of one.sent) if (texts.get(seq) !== text) inputsLost.push(text);
+    const inputs = [...texts.values()].filter((text) => text !== '').length;
     if (inputs === options.turns) finished += 1;
     else stuck.push(`${one.number}: ${inputs} inputs in the journal`);
     for (const { event } of entries) {
@@ -198,6 +232,7 @@ export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise
     sessions: options.sessions,
     finished,
     stuck,
+    inputsLost,
     nodeKills,
     engineKills,
     events,
