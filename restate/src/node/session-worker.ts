@@ -68,6 +68,8 @@ export class SessionWorker {
   readonly #world: WorkerWorld;
   readonly #equipment: Equipment;
   readonly #runs = new Map<string, WorkRun>();
+  /** Runs that wait for the journal before they begin: the engine may ask again meanwhile. */
+  readonly #beginning = new Map<string, Promise<WorkRun>>();
   /** Nothing is done before what earlier processes have left running is taken over. */
   readonly #taken: Promise<void>;
   usedAt = Date.now();
@@ -123,18 +125,24 @@ export class SessionWorker {
 
   /** Nothing runs here, and the engine has all results. */
   get isIdle(): boolean {
-    return this.#runs.size === 0 && this.#equipment.jobs.list().length === 0;
+    return this.#runs.size + this.#beginning.size === 0 && this.#equipment.jobs.list().length === 0;
   }
 
   /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
   async run(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     this.usedAt = Date.now();
-    await this.#taken;
-    const going = this.#runs.get(invocationId);
+    const going = this.#runs.get(invocationId) ?? this.#beginning.get(invocationId);
     if (going !== undefined) return going;
+    const begun = this.#begin(invocationId, work, isAgain).finally(() =>
+      this.#beginning.delete(invocationId),
+    );
+    this.#beginning.set(invocationId, begun);
+    return begun;
+  }
+
+  async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
+    await this.#taken;
     const { state } = await this.#world.states.atLeast(this.sessionId, work.seq);
-    const again = this.#runs.get(invocationId);
-    if (again !== undefined) return again;
     let current = state;
     const run = new WorkRun(work, {
       equipment: this.#equipment,

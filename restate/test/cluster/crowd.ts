@@ -225,6 +225,10 @@ export const runCrowd = async (cluster: Cluster, options: CrowdOptions): Promise
       if (event.type === 'LlmFailed' && event.error.kind === 'unreachable') repliesLost += 1;
     }
     const requests = requestsIn(header.settings, entries);
+    if ([...commands].some(([text, count]) => count > 1 && text.startsWith(`session ${one.number} `)))
+      options.progress?.(
+        `a command ran twice in: ${entries.map(({ event }) => JSON.stringify(event)).join(' ')}`,
+      );
     for (const [key, count] of modelCalls)
       if (key.startsWith(`session ${one.number} `) && count > (requests.get(key) ?? 0)) silentCalls.push(key);
   }

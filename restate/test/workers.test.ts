@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  agentMachine,
+  beginHeader,
+  type Entry,
+  fileBlobs,
+  freezePrompt,
+  newSessionId,
+  systemClock,
+} from 'pawl/engine';
+import { createFileMemory } from '../../src/tools/file-memory.js';
+import { createJobs } from '../../src/tools/jobs.js';
+import { storySettings } from '../../test/contract/play-story.js';
+import { temporaryFolder } from '../../test/temporary-folder.js';
+import { localLive } from '../src/index.js';
+import { Workers } from '../src/node/workers.js';
+import type { Work } from '../src/session/session-records.js';
+import { SessionStates } from '../src/session/session-states.js';
+import type { SessionStore } from '../src/session/session-store.js';
+
+/** The sessions that one node works for, with an engine that answers late. */
+
+const IDLE_MS = 10;
+
+test('work that waits for the engine while its session counts as idle is begun once', async (context) => {
+  const folder = temporaryFolder(context, 'workers');
+  const blobs = fileBlobs(folder);
+  const settings = storySettings(folder);
+  const session = {
+    sessionId: newSessionId(systemClock),
+    createdAt: 0,
+    settings,
+    startedBy: undefined,
+    machine: agentMachine.fingerprint,
+    prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+  };
+  const header = await beginHeader(session, freezePrompt('Be brief.', []), blobs);
+  let answer = (): void => undefined;
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const entry: Entry = { seq: 1, event: { type: 'SettingsChanged', at: 1, patch: { maxRetries: 2 } } };
+  const store = {
+    header: async () => header,
+    forgetHeader: () => undefined,
+    async *entries() {
+      await answered;
+      yield entry;
+    },
+  } as Partial<SessionStore> as SessionStore; // what is asked here
+  const states = new SessionStates(store, 60_000);
+  const workers = new Workers(
+    {
+      node: 'n1',
+      store,
+      states,
+      live: localLive(),
+      blobs,
+      equip: async () => ({
+        model: () => assert.fail('no model is called'),
+        tools: [],
+        hooks: null,
+        files: createFileMemory(),
+        jobs: createJobs(),
+        compactionInstructions: () => '',
+      }),
+      report: (fault) => assert.fail(fault.message),
+    },
+    IDLE_MS,
+  );
+  context.after(() => Promise.all([workers.stop(), states.stop()]));
+  const { sessionId } = header;
+  const work: Work = {
+    sessionId,
+    seq: 1,
+    action: { type: 'StartCompaction', compactionId: 'c1' } as Work['action'], // only its id counts: its process has died
+    workId: 'c1',
+    node: 'n1',
+    isRecovered: true,
+  };
+  const ask = async () => (await workers.of(sessionId, 0, 'n1')).run('inv-1', work, true);
+  const first = ask();
+  const until = performance.now() + 10 * IDLE_MS;
+  while (performance.now() < until) await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+  const second = ask();
+  answer();
+  assert.equal(await first, await second);
+});
