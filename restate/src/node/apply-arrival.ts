@@ -4,7 +4,6 @@ import type { LiveChannel } from '../live/live-channel.js';
 import { type AppliedEvent, type AppliedEvents, applyEvents, stampTimes } from '../session/apply-events.js';
 import {
   type Arrival,
-  chunkName,
   HEAD,
   type Head,
   LIVE,
@@ -15,6 +14,7 @@ import {
 import type { SessionStates } from '../session/session-states.js';
 import { endedWork } from '../session/work-of-action.js';
 import { runningCallsOf } from './closing.js';
+import { chunkOf } from './entries-object.js';
 import { indexOf, titleIn } from './index-object.js';
 import { startWork, stopAllWork } from './start-work.js';
 
@@ -78,8 +78,7 @@ const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownTex
 const keepEntries = (ctx: Context, head: Head, entries: AppliedEvents['entries']): Head => {
   if (entries.length === 0) return head;
   const { tail, chunk } = withEntries(head.tail, entries);
-  const [first] = chunk ?? [];
-  if (chunk !== null && first !== undefined) ctx.set(chunkName(first.seq), chunk);
+  if (chunk !== null) ctx.genericSend(chunkOf(ctx.key, chunk));
   const kept = { ...head, tail };
   ctx.set(HEAD, kept);
   return kept;

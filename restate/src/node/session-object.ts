@@ -1,13 +1,11 @@
 import * as restate from '@restatedev/restate-sdk';
-import type { Header, Input, Posted } from 'pawl/engine';
+import type { Entry, Header, Input, Posted } from 'pawl/engine';
 import { attempt, attemptNow, checkInput, forkHeader } from 'pawl/engine';
 import type { AppliedEvent } from '../session/apply-events.js';
 import { json } from '../session/json.js';
 import {
   type Arrival,
-  CHUNK,
   type EntriesPage,
-  firstOf,
   HEAD,
   HEADER,
   type Head,
@@ -17,6 +15,7 @@ import {
 } from '../session/session-records.js';
 import { type ArrivalParts, arrive } from './apply-arrival.js';
 import { stoppedBy } from './closing.js';
+import { type PageOrder, pageOf } from './entries-object.js';
 import { indexOf } from './index-object.js';
 import { RETRYING } from './retrying.js';
 
@@ -53,27 +52,14 @@ const refuse = (status: number, message: string): never => {
 const headOf = async (ctx: SharedContext): Promise<Head> =>
   (await ctx.get<Head>(HEAD)) ?? refuse(404, `there is no session ${ctx.key}`);
 
-const PAGE_BYTES_MAX = 4_000_000;
-
-/** The session's own entries from `from` on, as many as fit into one page. */
+/** The session's own entries from `from` on, as many as fit into one page. Those of a chunk may come a moment later. */
 const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number }): Promise<EntriesPage> => {
   const { seq, over, tail } = await headOf(ctx);
   const first = tail[0]?.seq ?? seq + 1;
   if (from >= first) return { entries: tail.filter((entry) => entry.seq >= from), seq, over };
-  const names = (await ctx.stateKeys()).filter((name) => name.startsWith(CHUNK)).sort();
-  const begin = Math.max(
-    0,
-    names.findLastIndex((name) => firstOf(name) <= from),
-  );
-  const entries: EntriesPage['entries'][number][] = [];
-  let bytes = 0;
-  for (const name of names.slice(begin)) {
-    const chunk = (await ctx.get<EntriesPage['entries']>(name)) ?? [];
-    entries.push(...chunk.filter((entry) => entry.seq >= from));
-    bytes += JSON.stringify(chunk).length;
-    if (bytes > PAGE_BYTES_MAX) return { entries, seq, over };
-  }
-  return { entries: [...entries, ...tail], seq, over };
+  const entries = await ctx.genericCall<PageOrder, readonly Entry[]>(pageOf(ctx.key, from));
+  const next = (entries.at(-1)?.seq ?? from - 1) + 1;
+  return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
 
 const create = async (ctx: Context, { header, node, title }: CreateOrder): Promise<void> => {
@@ -180,7 +166,7 @@ export const sessionObject = (parts: SessionObjectParts) =>
     name: 'Session',
     options: {
       ...RETRYING,
-      enableLazyState: true,
+      enableLazyState: false, // its values are few and small, and come with the call
       journalRetention: 0,
       inactivityTimeout: 600_000,
       abortTimeout: 600_000,

@@ -6,6 +6,7 @@ import { attempt, type Blobs, type SessionDependencies } from 'pawl/engine';
 import type { LiveChannel } from '../live/live-channel.js';
 import { SessionStates } from '../session/session-states.js';
 import { SessionStore } from '../session/session-store.js';
+import { entriesObject } from './entries-object.js';
 import { indexObject } from './index-object.js';
 import { sessionObject } from './session-object.js';
 import type { EquippedSession, WorkerWorld } from './session-worker.js';
@@ -106,7 +107,7 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     return equipment.model(modelId).facts.prices;
   };
   const shared = await listen(
-    [sessionObject({ states, live, prices }), indexObject, modelService(parts)],
+    [sessionObject({ states, live, prices }), indexObject, entriesObject, modelService(parts)],
     options,
     sharedPort,
   );

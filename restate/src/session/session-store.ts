@@ -10,6 +10,8 @@ import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
 const TIMEOUT_MS = 30_000;
 /** Each holds settings and rules, some kilobytes. */
 const HEADERS_MAX = 256;
+/** A chunk of entries is on its way from one object of the engine to another. */
+const CHUNK_MS = 20;
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_600, 3_000, 5_000, 5_000, 5_000];
 
 /** An answer of the engine that is an error; its message says what to do. */
@@ -130,6 +132,7 @@ export class SessionStore {
         next = entry.seq + 1;
       }
       if (next > page.seq) return;
+      if (page.entries.length === 0) await pause(CHUNK_MS);
     }
   }
 
