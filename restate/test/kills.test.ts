@@ -117,6 +117,11 @@ test('sessions survive random kills: none is lost or stuck, nothing is repeated 
     [6, [], [], [], []],
     JSON.stringify(figures),
   );
+  // A call that decides anew in its second attempt is refused by the engine, for ever.
+  assert.deepEqual(
+    (await cluster.pending()).filter((one) => one.includes('Journal mismatch')),
+    [],
+  );
 });
 
 test('without the server of the engine its tests fail with the command that installs it', () => {

@@ -198,8 +198,11 @@ export const toolsServiceOf = (parts: ServiceParts) =>
     options: OPTIONS,
     handlers: {
       perform: (ctx: restate.Context, work: Work) => perform(ctx, parts, work),
-      begin: (_ctx: restate.Context, order: BeginOrder) => answer(() => begin(parts, order)),
-      judge: (_ctx: restate.Context, order: JudgeOrder) => answer(() => judge(parts, order)),
+      // Recorded, since another attempt at the same call must return the same: a header has its time in it.
+      begin: (ctx: restate.Context, order: BeginOrder) =>
+        ctx.run('begin', () => answer(() => begin(parts, order))),
+      judge: (ctx: restate.Context, order: JudgeOrder) =>
+        ctx.run('judge', () => answer(() => judge(parts, order))),
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
           'stop',
