@@ -12,7 +12,8 @@ import type { Story, StorySession } from './story.js';
 /** Plays a story over a runtime. */
 
 export const MODEL_ID = 'scripted/contract';
-const DEADLINE_MS = 20_000;
+/** A story has up to a hundred rounds, and computers that run tests are busy. */
+const DEADLINE_MS = 60_000;
 
 export const storySettings = (workspace: string, own: Partial<Settings> = {}): Settings => ({
   ...defaultSettings,
