@@ -12,7 +12,6 @@ import { attempt } from './attempt.js';
 import { checkSettings } from './check-input.js';
 import type { Equipment, SessionDependencies } from './dependencies.js';
 import { notOpen } from './journaled-session.js';
-import { lastTime } from './last-time.js';
 import { beginHeader, freezePrompt, gatherEquipment } from './session-parts.js';
 
 export type RuntimeDependencies = {
@@ -51,6 +50,15 @@ export type LocalRuntime = Omit<Runtime, 'create'> & {
   jobs(sessionId: string): readonly Job[];
   /** Resolves when the session was shut down; rejects with what stopped it otherwise. */
   ended(sessionId: string): Promise<void>;
+};
+
+/** Until when the session ran; null if it can't be read, and then the time of a turn goes on by the clock. */
+const lastTime = async (journal: Journal): Promise<number | null> => {
+  const read = await attempt(async () => {
+    for await (const { event } of journal.read(journal.seq)) return ranUntil(event);
+    return null;
+  });
+  return read.kind === 'done' ? read.value : null;
 };
 
 class OpenSessions implements LocalRuntime {
@@ -97,7 +105,7 @@ class OpenSessions implements LocalRuntime {
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment } = prepared.value;
-    const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal, ranUntil))) : null;
+    const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
     const session = new AgentSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);

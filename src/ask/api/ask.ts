@@ -173,7 +173,7 @@ class Askers implements Asker {
   }
 
   async #start(
-    { journal, state, tornTail }: OpenJournal<AskTypes>,
+    { journal, state, tornTail, past }: OpenJournal<AskTypes>,
     { kind, note }: Chosen,
     instructions: string,
     {
@@ -184,7 +184,7 @@ class Askers implements Asker {
     const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
     const tree = new LiveTree(journal, state, this.#equip(kind, instructions), report, limits ?? null);
     if (watcher !== undefined) tree.watch(watcher);
-    await tree.start();
+    await tree.start(past?.lastAt ?? null);
     const outcome = tree.outcome.then((ended) => ({ ...ended, pieces: piecesOf(tree.state.pieces) }));
     // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
     outcome.catch(() => undefined);

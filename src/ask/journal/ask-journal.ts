@@ -1,3 +1,4 @@
+import type { PastFiles } from '../../agent/past-files.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
 import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
 import type { InspectableStore } from '../../journal/read/inspect.js';
@@ -7,6 +8,17 @@ import { stepTreeUnchecked } from '../tree/step-tree.js';
 import { initialTree } from '../tree/tree-state.js';
 import { createTreeCheck } from './tree-check.js';
 
+/** A resumed run needs only the time of its last event. */
+const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {
+  let lastAt: number | null = null;
+  return {
+    see({ at }) {
+      lastAt = at;
+    },
+    past: () => ({ lastAt, hashes: new Map(), batchId: null, seen: new Map() }),
+  };
+};
+
 /** The code mode machine for the journal: one journal holds a whole tree of runs. */
 export const askMachine: JournaledMachine<AskTypes> = {
   kind: 'ask',
@@ -15,6 +27,7 @@ export const askMachine: JournaledMachine<AskTypes> = {
   step: stepTreeUnchecked,
   fingerprint: fingerprintOf(codeMode.edges),
   isAtRest: ({ name }) => name !== 'Running',
+  collectPast,
   createCheck: createTreeCheck,
 };
 

@@ -1,6 +1,5 @@
 import type { Journal } from '../../ports/journal.js';
 import { JournaledSession } from '../../runtime/journaled-session.js';
-import { lastTime } from '../../runtime/last-time.js';
 import type { Post, Posted } from '../../runtime/posted-event.js';
 import { createTimers } from '../../runtime/timers.js';
 import type { AskTypes } from '../ports.js';
@@ -19,7 +18,6 @@ const runOf = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 
 /** A tree of runs that is open in this process, until it is closed or its journal fails. */
 export class LiveTree extends JournaledSession<AskTypes> {
-  readonly #journal: Journal<AskTypes>;
   readonly #opened: Tree;
   /** New limits for a resumed tree; null if it keeps its own. */
   readonly #limits: ChangedLimits | null;
@@ -35,7 +33,6 @@ export class LiveTree extends JournaledSession<AskTypes> {
     limits: ChangedLimits | null = null,
   ) {
     super({ adapter: askAdapter, journal, state: opened, clock: equipment.clock, report });
-    this.#journal = journal;
     this.#opened = opened;
     this.#limits = limits;
     const { settings } = journal.header;
@@ -61,12 +58,10 @@ export class LiveTree extends JournaledSession<AskTypes> {
     performTree(action, tree, this.#performers);
   }
 
-  /** Begins or resumes the tree. A tree that has ended stays as it is. */
-  async start(): Promise<void> {
+  /** Begins or resumes the tree. A tree that has ended stays as it is. `lastAt`: the time of its last event. */
+  async start(lastAt: number | null): Promise<void> {
     const { epoch, nodes } = this.#opened;
     const limits = this.#limits;
-    const goesOn = this.state.name !== 'Ended' || limits !== null;
-    const lastAt = goesOn ? await lastTime(this.#journal, ({ at }) => at) : null;
     const stopped = lastAt === null ? {} : { stoppedAt: lastAt };
     if (limits !== null) await this.submit({ type: 'LimitsChanged', node: ROOT, limits, ...stopped });
     if (this.state.name === 'Ended') return;
