@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { AnthropicServer } from '../servers/anthropic.js';
 import { processesOf } from './command-processes.js';
+import { runInProcess } from './in-process.js';
 import {
   type Ended,
   expectCode,
@@ -58,6 +59,10 @@ export const interrupted = async (
 
 export const resume = (place: Place, ...words: readonly string[]): Running =>
   startPawl(place, ['--continue', '-p', 'and now?', ...words]);
+
+/** Resumes the session in the process of the test. */
+export const resumed = (place: Place, ...words: readonly string[]): Promise<Ended> =>
+  runInProcess(place, ['--continue', '-p', 'and now?', ...words]);
 
 /** The result of a call in the last message of a request. */
 export const resultOf = ({ server }: Served, request: number, callId: string): string => {

@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WireBody } from '../servers/anthropic.js';
 import { processesOf } from './command-processes.js';
-import { expectCode, expectValid, makeServed, type Place, runPawl, startPawl, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed, type Place, startPawl, until } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
 
 /**
@@ -75,7 +76,7 @@ for (let run = 1; run <= RUNS; run++) {
       counts.kills += 1;
     }
     const again = hasSession(place) ? ['--continue'] : [];
-    expectCode(await runPawl(place, [...again, '-p', 'go on', ...level]), 0);
+    expectCode(await runInProcess(place, [...again, '-p', 'go on', ...level]), 0);
     const numbers = Array.from({ length: COMMANDS }, (_, at) => at + 1);
     assert.equal(logOf(place), numbers.map((n) => `begin-${n}\nend-${n}\n`).join(''), 'exactly once');
     expectValid(place.server);

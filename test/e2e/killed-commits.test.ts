@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../servers/anthropic.js';
+import { runInProcess } from './in-process.js';
 import { compileKiller, type KillOrder, killVariables, pointsIn } from './kill-points.js';
 import { type Ended, expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { call, done, last, message, text } from './wire-words.js';
@@ -111,7 +112,7 @@ const killAt = async (context: TestContext, shape: Shape, at: number, children: 
   );
   const point = pointsIn(log).at(-1) ?? '';
   assert.equal(killed.code, null, `not killed at ${at}: ${killed.stderr}`);
-  const ended = await go(ground, null, ['--continue', '-p', 'and now?']);
+  const ended = await runInProcess(ground, ['--auto-commit', '--continue', '-p', 'and now?']);
   return `${point}: ${checkAfter(ground, ended, children)}`;
 };
 

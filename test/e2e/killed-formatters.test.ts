@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { WireBody } from '../servers/anthropic.js';
+import { runInProcess } from './in-process.js';
 import { compileKiller, killVariables, pointsIn } from './kill-points.js';
 import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
 import { call, done, last, message } from './wire-words.js';
@@ -35,9 +36,11 @@ const makeGround = async (context: TestContext) => {
   execFileSync('bash', ['-ec', commit], { cwd: workspace, env: { PATH: process.env.PATH, HOME: home } });
   const environment = { ...place.environment, PATH: `${programs}:${process.env.PATH}` };
   const log = join(folder, 'points');
-  const run = (words: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+  const run = (words: readonly string[], more: NodeJS.ProcessEnv) =>
     runPawl({ ...place, environment: { ...environment, ...more } }, words);
-  return { ...place, run, log, library: compileKiller(folder) };
+  const resume = (...words: readonly string[]) =>
+    runInProcess({ ...place, environment }, ['--continue', ...words]);
+  return { ...place, run, resume, log, library: compileKiller(folder) };
 };
 
 /** The write tool opens and renames a temporary file, and so does the formatter's phase after it. */
@@ -52,7 +55,7 @@ for (const [at, after] of [
   const [what, by] = [POINTS[at - 1] ?? '', at > 3 ? 'the formatters' : 'the write tool'];
   const title = `killed ${after ? 'after' : 'before'} the ${what} by ${by}, a file is whole in the resumed session`;
   test(title, async (context) => {
-    const { run, log, library, workspace, server } = await makeGround(context);
+    const { run, resume, log, library, workspace, server } = await makeGround(context);
     const order = { library, path: 'a.go', at, after, children: false, log };
     const killed = await run(['-p', 'make it rough'], killVariables(order));
     assert.equal(killed.code, null, killed.stderr);
@@ -60,7 +63,7 @@ for (const [at, after] of [
       pointsIn(log).map((point) => point.split(' ')[0]),
       POINTS.slice(0, at),
     );
-    expectCode(await run(['--continue', '-p', 'make it fine']), 0);
+    expectCode(await resume('-p', 'make it fine'), 0);
     expectValid(server);
     assert.deepEqual(readdirSync(workspace).sort(), ['.git', 'a.go', 'go.mod']);
     const told = JSON.stringify(server.requests.at(-1)?.body.messages);

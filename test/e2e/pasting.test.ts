@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { startChatServer } from '../servers/chat.js';
 import type { WireReply } from '../servers/reply.js';
 import { makePng } from '../servers/sample-pictures.js';
+import { runInProcess } from './in-process.js';
 import {
   expectCode,
   expectValid,
@@ -12,7 +13,6 @@ import {
   makeServed,
   type Place,
   processesWith,
-  runPawl,
   sessionOf,
   uniqueSleep,
   until,
@@ -215,14 +215,14 @@ for (const [title, words, listed, shown] of [
     context.after(() => server.close());
     const place = makePlace(context, { OPENAI_COMPATIBLE_BASE_URL: `${server.url}/v1` });
     writeFileSync(join(place.workspace, 'shot.png'), SHOT);
-    const ended = await runPawl(place, [
+    const ended = await runInProcess(place, [
       ...['-p', 'see @shot.png', '--model', 'openai-compatible/local'],
       ...words,
     ]);
     expectCode(ended, 0);
     const variables = words[1] === undefined ? {} : { PAWL_PICTURES: words[1] };
     const later = { ...place, environment: { ...place.environment, ...variables } };
-    expectCode(await runPawl(later, ['--continue', '-p', 'again']), 0);
+    expectCode(await runInProcess(later, ['--continue', '-p', 'again']), 0);
     assert.deepEqual(
       server.requests.map(({ text, fault }) => [fault, text.split(SHOT.toString('base64')).length - 1]),
       [
@@ -239,7 +239,7 @@ for (const [title, words, listed, shown] of [
 }
 
 test('--pictures takes three words', async (context) => {
-  const ended = await runPawl(makePlace(context), ['-p', 'x', '--pictures', 'some']);
+  const ended = await runInProcess(makePlace(context), ['-p', 'x', '--pictures', 'some']);
   expectCode(ended, 2);
   assert.match(ended.stderr, /--pictures needs one of auto, yes, no, not 'some'/);
 });

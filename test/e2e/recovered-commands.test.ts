@@ -12,6 +12,7 @@ import {
   resultIn,
   resultOf,
   resume,
+  resumed,
   type Served,
   touch,
   untilItRuns,
@@ -23,6 +24,13 @@ import { call, done, message } from './wire-words.js';
 /** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
 
 const NOTE = /\n\[Pawl was killed while this ran and was started again: this is the real result\]/;
+
+/** What commands have printed, as far as it is on disk. */
+const keptIn = ({ state }: Place): string =>
+  readdirSync(join(state, 'pawl', 'sandbox'), { recursive: true, withFileTypes: true, encoding: 'utf8' })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+    .join('\n');
 
 for (const level of ['workspace', 'off']) {
   const words = ['--sandbox', level];
@@ -46,7 +54,7 @@ for (const level of ['workspace', 'off']) {
     await killed(running);
     touch(place, 'go');
     await until('it has ended', () => processesOf(place).length === 0);
-    const ended = await resume(place, '--verbose').ended;
+    const ended = await resumed(place, '--verbose');
     const plain = (text: string): string =>
       text
         .replace(/\d+\.\d s/g, 'N s')
@@ -83,7 +91,7 @@ for (const level of ['workspace', 'off']) {
     await until('its output comes', () => /"toolProgress".*first/.test(running.stdout()));
     await killed(running);
     touch(place, 'go');
-    const ended = await resume(place).ended;
+    const ended = await resumed(place);
     assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
     onceIn(place);
     await expectEnd(place, ended);
@@ -101,9 +109,9 @@ for (const level of ['workspace', 'off']) {
       await until('it was ended', () => processesOf(place).length === 0);
       await expectDeadline(place);
     };
-    const resumed = async (): Promise<void> =>
+    const later = async (): Promise<void> =>
       expectDeadline(await interrupted(context, { command, timeoutMs: 8_000 }, words));
-    await Promise.all([alone(), resumed()]);
+    await Promise.all([alone(), later()]);
   });
 
   test(`launcher and program killed together: unknown, and said (${level})`, async (context) => {
@@ -113,10 +121,12 @@ for (const level of ['workspace', 'off']) {
     const place = await makeServed(context, replies);
     const running = startPawl(place, ['-p', 'work', ...words]);
     await untilItRuns(place, running);
+    // A program between the command and its file may be killed before it has written.
+    await until('its output is kept', () => /^first$/m.test(keptIn(place)));
     running.child.kill('SIGKILL');
     killLaunchers(place, 'killed');
     await running.ended;
-    const ended = await resume(place).ended;
+    const ended = await resumed(place);
     assert.match(resultIn(place), /outcome unknown after a crash\nfirst\n\[it was killed/);
     assert.match(ended.stderr, /outcome unknown after a crash/);
     assert.match(resultOf(place, 2, 'c2'), /^job-1: ended by SIGKILL/);
@@ -128,7 +138,7 @@ test('a launcher that was killed alone: the command still tells its real end', a
   const place = await interrupted(context, { command: WAITING });
   for (const pid of launcherLeaders(place)) process.kill(pid, 'SIGKILL');
   touch(place, 'go');
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
   onceIn(place);
   await expectEnd(place, ended);
@@ -146,7 +156,7 @@ test('a cancel ends a command that was attached again', async (context) => {
 
 test('a time limit that is given with the resume holds for the turn that goes on', async (context) => {
   const place = await interrupted(context, { command: WAITING }, ['--max-minutes', '60']);
-  const ended = await resume(place, '--max-minutes', '0.03').ended;
+  const ended = await resumed(place, '--max-minutes', '0.03');
   assert.equal(ended.code, 124, ended.stderr);
   assert.match(ended.stderr, /stopped: 2 of 2 s used/);
   assert.equal(place.server.requests.length, 1, 'no request after it');
@@ -186,7 +196,7 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   const [session] = readFileSync(recordOf(place), 'utf8').split('\n');
   writeFileSync(recordOf(place), `${session}\nanother-start pid:[1]\n`);
   const files = readdirSync(join(recordOf(place), '..', 'commands'), { recursive: true });
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   expectCode(ended, 0);
   assert.match(resultIn(place), /unknown after a crash\n.*another machine, or this one was restarted/);
   assert.match(ended.stderr, /unknown after a crash/);
@@ -205,7 +215,7 @@ test('no files of the command, though its session is recorded: it never began, a
   rmSync(join(recordOf(place), '..', 'commands'), { recursive: true });
   rmSync(join(place.workspace, 'log'));
   touch(place, 'go');
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]$/);
   onceIn(place);
   await expectEnd(place, ended);
@@ -215,7 +225,7 @@ test('the record of the session is gone, too: unknown', async (context) => {
   const place = await interrupted(context, { command: WAITING });
   killLaunchers(place, 'killed');
   rmSync(join(place.state, 'pawl', 'sandbox'), { recursive: true });
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   expectCode(ended, 0);
   assert.match(resultIn(place), /outcome unknown after a crash/);
   onceIn(place);
@@ -227,7 +237,7 @@ test('a workspace that was replaced: the real result, and where it came from', a
   renameSync(place.workspace, old);
   mkdirSync(place.workspace);
   writeFileSync(join(old, 'go'), '');
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/);
   await expectEnd(place, ended);
 });
@@ -240,7 +250,7 @@ test('another session leaves the files of an interrupted one alone', async (cont
   touch(place, 'go');
   await until('it has ended', () => processesOf(place).length === 0);
   expectCode(await runInProcess(shared, ['--continue', '-p', 'again']), 0);
-  const ended = await resume(place).ended;
+  const ended = await resumed(place);
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);
   await expectEnd(place, ended);
 });

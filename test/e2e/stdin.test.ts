@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { runInProcess } from './in-process.js';
 import { bin, type Ended, expectCode, makePlace, makeServed, type Place, start } from './pawl.js';
 import { done, last } from './wire-words.js';
 
@@ -19,13 +20,6 @@ const rows: readonly (readonly [string, string, string])[] = [
   ['-p without a prompt reads stdin', 'echo piped | pawl -p', 'piped'],
   ['-p - reads stdin', 'echo piped | pawl -p -', 'piped'],
   ['- after the prompt adds stdin to it', 'echo piped | pawl -p explain -', 'explain\n\npiped'],
-  ['flags may follow', 'echo piped | pawl -p explain - --preset plan', 'explain\n\npiped'],
-  [
-    '- before more words stands for stdin, too',
-    'echo piped | pawl run - explain this',
-    'explain this\n\npiped',
-  ],
-  ['a - in the middle is a word', 'pawl run 3 - 2 </dev/null', '3 - 2'],
   ['an empty stdin adds nothing', 'pawl -p explain - </dev/null', 'explain'],
   ['a pipe beside a prompt is added to it', 'echo piped | pawl -p explain', 'explain\n\npiped'],
   ['so is a file', 'pawl -p explain <list.txt', 'explain\n\none\ntwo'],
@@ -37,9 +31,6 @@ const rows: readonly (readonly [string, string, string])[] = [
   ['a pipe that ends empty adds nothing', ': | pawl -p explain', 'explain'],
   ['/dev/null adds nothing', 'pawl -p explain </dev/null', 'explain'],
   ['neither does a stdin that is closed', 'pawl -p explain <&-', 'explain'],
-  ['a prompt may begin with -', 'pawl -p "- fix it" </dev/null', '- fix it'],
-  ['a prompt that looks like a flag goes behind --', 'pawl -p -- --json </dev/null', '--json'],
-  ['words that begin with - go behind -- too', 'pawl run -- --preset=auto </dev/null', '--preset=auto'],
 ];
 
 const prompted = async (context: TestContext, line: string) => {
@@ -58,6 +49,34 @@ for (const [title, line, prompt] of rows) {
   });
 }
 
+/** What words mean beside a stdin that is piped. */
+const wordRows: readonly (readonly [string, readonly string[], string, string])[] = [
+  ['flags may follow', ['-p', 'explain', '-', '--preset', 'plan'], 'piped\n', 'explain\n\npiped'],
+  [
+    '- before more words stands for stdin, too',
+    ['run', '-', 'explain', 'this'],
+    'piped\n',
+    'explain this\n\npiped',
+  ],
+  ['a - in the middle is a word', ['run', '3', '-', '2'], '', '3 - 2'],
+  ['a prompt may begin with -', ['-p', '- fix it'], '', '- fix it'],
+  ['a prompt that looks like a flag goes behind --', ['-p', '--', '--json'], '', '--json'],
+  ['words that begin with - go behind -- too', ['run', '--', '--preset=auto'], '', '--preset=auto'],
+];
+
+for (const [title, words, input, prompt] of wordRows) {
+  test(title, async (context) => {
+    const place = await makeServed(context, [done]);
+    const ended = await runInProcess(place, words, input);
+    expectCode(ended, 0);
+    assert.deepEqual(
+      last(place.server.requests[0]?.body).map(({ text }) => String(text).trimEnd()),
+      [prompt],
+    );
+    assert.equal(ended.stderr, '');
+  });
+}
+
 test('a pipe that never ends, as scripts and CI hand it down, holds nothing up', async (context) => {
   const { ended, said } = await prompted(context, 'mkfifo pipe && pawl -p explain 3<>pipe <&3');
   assert.deepEqual(said, ['explain']);
@@ -67,7 +86,7 @@ test('a pipe that never ends, as scripts and CI hand it down, holds nothing up',
 for (const word of ['--json', '--preset=auto', '--sandbox=off', '-V']) {
   test(`a text '${word}' behind -p is never taken for a flag`, async (context) => {
     const place = await makeServed(context, [done]);
-    const ended = await shell(place, `TEXT='${word}'; pawl -p "$TEXT" </dev/null`);
+    const ended = await runInProcess(place, ['-p', word]);
     expectCode(ended, 2);
     assert.match(ended.stderr, /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -p -- "/);
     assert.equal(place.server.requests.length, 0);
