@@ -14,8 +14,8 @@ import type { SessionStore } from '../session/session-store.js';
  * Follows one session for its watchers and readers in this process.
  *
  * 1. Entries are read from the engine, or come by the live channel; each is seen once and in order. A gap is read.
- * 2. Deltas are shown as they come, by a state that is dropped with the next entry. A delta whose reply has ended already
- *    is not shown: the whole text is in the entry.
+ * 2. Deltas are shown as they come, by a state that is dropped with the next entry. One that is faster than the entry that
+ *    its work began with waits for it. A delta whose reply has ended already is not shown: the whole text is in the entry.
  */
 
 /** How often the engine is asked for entries of which no word has come. */
@@ -25,9 +25,12 @@ export type SeeEntry = (entry: Entry) => void;
 
 const TEXTS: ReadonlySet<Event['type']> = new Set(['TextDelta']);
 
+const isOfOtherReply = (event: Event, state: State): boolean =>
+  'requestId' in event && 'requestId' in state && event.requestId !== state.requestId;
+
 export class Follower {
   readonly #sessionId: string;
-  readonly #store: SessionStore;
+  readonly #store: Pick<SessionStore, 'entries'>;
   readonly #report: (fault: Error) => void;
   readonly #watchers = new Set<Watcher>();
   readonly #readers = new Set<SeeEntry>();
@@ -40,6 +43,8 @@ export class Follower {
   /** The state with the deltas since the last entry. */
   #shown: State;
   #showed = false;
+  /** Deltas that came before the entry that explains them, or too late; they wait until what is stored now is read. */
+  #early: Event[] = [];
   #reading: Promise<void> | null = null;
   #isReady = false;
   #isLost = false;
@@ -49,7 +54,7 @@ export class Follower {
   constructor(
     sessionId: string,
     parts: {
-      readonly store: SessionStore;
+      readonly store: Pick<SessionStore, 'entries'>;
       readonly live: LiveChannel;
       readonly header: Header | null;
       now(): Promise<{ readonly seq: number; readonly state: State }>;
@@ -137,7 +142,7 @@ export class Follower {
   #hear(message: LiveMessage): void {
     if (!this.#isReady) return;
     if (message.kind === 'delta') {
-      this.#showDelta(message.event);
+      this.#takeDelta(message.event);
       return;
     }
     const [first] = message.entries;
@@ -159,14 +164,28 @@ export class Follower {
     else if (!this.#showed) this.#tell({ seq: null, event: entry.event, ...stepped });
     this.#showed = false;
     this.#shown = this.#state;
+    this.#early = this.#early.filter((event) => !this.#showDelta(event));
   }
 
-  #showDelta(event: Event): void {
+  #takeDelta(event: Event): void {
+    if (this.#early.length === 0 && this.#showDelta(event)) return;
+    this.#early.push(event);
+    const drop = (): void => {
+      this.#early = this.#early.filter((other) => other !== event);
+    };
+    this.catchUp().then(drop, drop);
+  }
+
+  /** Whether the delta belongs to what runs now. */
+  #showDelta(event: Event): boolean {
+    if (isOfOtherReply(event, this.#shown)) return false;
     const stepped = agentMachine.step(this.#shown, event);
-    if (stepped.state === this.#shown && stepped.actions.length === 0 && stepped.path.length === 0) return;
+    if (stepped.state === this.#shown && stepped.actions.length === 0 && stepped.path.length === 0)
+      return false;
     if (event.type === 'TextDelta') this.#showed = true;
     this.#shown = stepped.state;
     this.#tell({ seq: null, event, ...stepped });
+    return true;
   }
 
   #tell(stepped: Stepped): void {
