@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
-import { writeSync } from 'node:fs';
+import { fstatSync, writeSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { type FileTarget, GroupWriter, type Surroundings } from '../../src/journal/write/group-writer.js';
+import {
+  type FileTarget,
+  GroupWriter,
+  type Surroundings,
+  targetOf,
+} from '../../src/journal/write/group-writer.js';
 import { makeFolder } from './story.js';
 
 /** The file belongs to the writer, whatever happens. */
@@ -92,4 +97,13 @@ test('when not even cutting back works, the first failure is the one that is tol
   failing.add('datasync').add('truncate');
   await assert.rejects(writer.write(Buffer.from('one\n')), { kind: 'cannotWrite', message: /datasync/ });
   await writer.close();
+});
+
+test('a part of a group is cut off before another program can append to it', async (context) => {
+  const handle = await open(join(await makeFolder(context), 'file'), 'w+');
+  writeSync(handle.fd, 'a line\nhalf a');
+  const cutting = targetOf(handle).truncate(7);
+  assert.equal(fstatSync(handle.fd).size, 7);
+  await cutting;
+  await handle.close();
 });

@@ -1,4 +1,4 @@
-import { fdatasync, fdatasyncSync, writeSync } from 'node:fs';
+import { fdatasync, fdatasyncSync, ftruncateSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { cannotWrite, closed, codeOf, JournalError } from '../journal-error.js';
 
@@ -44,7 +44,8 @@ export const targetOf = (handle: FileHandle): FileTarget => {
       else fdatasyncSync(handle.fd);
       tookMs = performance.now() - startedAtMs;
     },
-    truncate: (size) => handle.truncate(size),
+    // at once: what another program appends in between would be cut off, and nobody would notice it
+    truncate: async (size) => ftruncateSync(handle.fd, size),
     close: () => handle.close(),
   };
 };
