@@ -26,6 +26,8 @@ export type Executable = {
   readonly content: string;
   /** Where it can run: the user chooses one of these. Absent for what knows no sandbox. */
   readonly levels?: readonly CommandLevel[];
+  /** It runs somewhere else, and is only used from here. */
+  readonly isRemote?: true;
 };
 
 /**
@@ -38,7 +40,7 @@ export type TrustJudgement =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'changed'; readonly before: string };
 
-export type TrustEntry = Omit<Executable, 'levels'> & {
+export type TrustEntry = Omit<Executable, 'levels' | 'isRemote'> & {
   /** Real path. */
   readonly project: string;
   readonly answer: 'allowed' | 'refused';

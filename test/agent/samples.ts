@@ -115,6 +115,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
       { scope: 'prefix', words: ['npm', 'test'], tool: 'bash' },
       { scope: 'session', group: 'fileChanges', tool: 'edit' },
     ],
+    stoppedAt: 1,
   },
   ShutdownRequested: { outcomes: [{ ...call, outcome }] },
   InputFailed: { message: 'the terminal is gone' },

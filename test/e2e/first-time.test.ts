@@ -40,6 +40,8 @@ test('/jobs lists what runs in the background, shows what it said and ends it', 
   await window.sees(/job-1 {2}running {2}echo begun; sleep 300/);
   window.press('/jobs read 2\r');
   await window.sees('There is no job-2.');
+  window.press('/jobs read 1\r');
+  await window.sees(/read 1\n {4}begun\n {2}job-1 {2}running/);
   window.press('/jobs kill 1\r');
   await window.sees(/job-1 {2}ended by /);
   window.press('/jobs read 1\r');

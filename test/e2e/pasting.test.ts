@@ -41,7 +41,7 @@ const openWith = async (
     writeFileSync(join(programs, 'xclip'), `#!/bin/sh\ncd '${place.folder}'\n${script}\n`, { mode: 0o700 });
   const PATH = script === null ? programs : `${programs}:/usr/bin:/bin`;
   const environment = { PATH, DISPLAY: ':7', WAYLAND_DISPLAY: '' };
-  const window = openWindow(context, place, { words, environment });
+  const window = openWindow(context, place, { words, environment, columns: 160 }); // the name of the temporary folder is on one line
   await window.sees(words.includes('--plain') ? /help/ : /ready/);
   return window;
 };

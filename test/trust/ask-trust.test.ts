@@ -193,6 +193,16 @@ test('texts that have little in common are compared at once', async () => {
   assert.equal(shown.match(/^\+ {2}"now",$/gm)?.length, 11_000);
 });
 
+test('a server on another computer does not run here, and the question does not say so', async () => {
+  const asked = (executable: Executable) => questionOf({ executable, before: null });
+  const remote = await asked({ ...server('web', 'x'), isRemote: true });
+  assert.equal(remote.title, 'This project wants to use: MCP server web');
+  assert.match(remote.meaning, /^Its address gets what the model sends it, now and in later sessions/);
+  const local = await asked(server('files', 'x'));
+  assert.equal(local.title, 'This project wants to run: MCP server files');
+  assert.match(local.meaning, /^It runs on your machine, now and in later sessions/);
+});
+
 test('in a narrow window all keys are on the screen, and the text can still be read to its end', async (t) => {
   const stage = makeStage(t, 'no', 14, 30);
   const asked = { ...server('files', 'a\n'.repeat(20)), levels: ['read-only', 'off'] } as const;

@@ -41,8 +41,9 @@ test('no server of a project runs before it was allowed, and a change asks again
     warnings.splice(0).join('\n'),
     /^not run, since you have not allowed it: MCP server files, MCP server web\. /,
   );
-  const [first] = await serverSource(workspace);
+  const [first, web] = await serverSource(workspace);
   assert.ok(first !== undefined);
+  assert.deepEqual([first.isRemote, web?.isRemote], [undefined, true]);
   for (const text of [
     '"command": "node"',
     '"server.mjs"',

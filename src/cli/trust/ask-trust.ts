@@ -28,8 +28,15 @@ export type TrustTerminal = {
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
-export const MEANING =
-  'It runs on your machine, now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.';
+const UNTIL =
+  'now and in later sessions of this folder, until its text changes. pawl trust revoke takes it back.';
+
+/** What a yes means. */
+export const meaningOf = ({ isRemote }: Executable): string =>
+  isRemote === true
+    ? `Its address gets what the model sends it, ${UNTIL}`
+    : `It runs on your machine, ${UNTIL}`;
+
 const LEVELS_MEANING =
   'y runs it in the sandbox: it reads this folder and has no network. w also gives it the network. o runs it as you, outside the sandbox, with all that you can reach.';
 
@@ -64,17 +71,18 @@ const contentOf = async ({
 };
 
 export const questionOf = async (open: OpenQuestion): Promise<ContentToRead> => {
-  const { kind, name } = open.executable;
+  const { kind, name, isRemote } = open.executable;
+  const meaning = meaningOf(open.executable);
   const subject = `${kindText[kind]} ${name}`;
   return {
     title:
       open.before === null
-        ? `This project wants to run: ${subject}`
+        ? `This project wants to ${isRemote === true ? 'use' : 'run'}: ${subject}`
         : `Changed since you allowed it: ${subject}`,
     ...(await contentOf(open)),
     ...(open.executable.levels === undefined
-      ? { meaning: MEANING }
-      : { meaning: `${LEVELS_MEANING} ${MEANING}`, yes: LEVEL_ANSWERS }),
+      ? { meaning }
+      : { meaning: `${LEVELS_MEANING} ${meaning}`, yes: LEVEL_ANSWERS }),
   };
 };
 

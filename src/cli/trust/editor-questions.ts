@@ -2,7 +2,7 @@ import type { TrustChoice, TrustQuestion } from '../../acp/host.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { ALLOW } from '../../terminal/questions/content-question.js';
 import { openTrust, type TrustStore } from '../../trust/trust-store.js';
-import { LEVEL_ANSWERS, MEANING, questionOf, storeAnswer } from './ask-trust.js';
+import { LEVEL_ANSWERS, meaningOf, questionOf, storeAnswer } from './ask-trust.js';
 import { type OpenQuestion, settleExecutables } from './project-executables.js';
 import { hookSource } from './project-hooks.js';
 import { serverSource } from './project-servers.js';
@@ -42,7 +42,8 @@ const editorQuestion = async (
     content,
     kind,
     choices: choicesOf(open),
-    meaning: executable.levels === undefined ? MEANING : `${LEVELS_MEANING} ${MEANING}`,
+    meaning:
+      executable.levels === undefined ? meaningOf(executable) : `${LEVELS_MEANING} ${meaningOf(executable)}`,
     async answer(id) {
       const given = id === 'no' ? 'no' : (yes.find(({ key }) => key === id) ?? 'later');
       const said = await storeAnswer(trust, workspace, executable, given);

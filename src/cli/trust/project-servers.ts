@@ -78,7 +78,9 @@ const executableOf = async (server: McpServer, place: ProjectPlace): Promise<Exe
   const content = [JSON.stringify(server, null, 2), ...files, GRANTED[server.kind], TOOLS].join('\n');
   if (content.length > TRUSTED_CHARACTERS_MAX) return null;
   const executable = { kind: 'mcp-server', name: server.name, content } as const;
-  return server.kind === 'http' ? executable : { ...executable, levels: COMMAND_LEVELS };
+  return server.kind === 'http'
+    ? { ...executable, isRemote: true }
+    : { ...executable, levels: COMMAND_LEVELS };
 };
 
 const placeOf = (workspace: string): ProjectPlace => ({
