@@ -87,7 +87,7 @@ export const interruptible = (environment: Environment): Script => ({
   replies: [
     { text: program('one = llm_query("quick 1")', 'two = llm_query("slow 2")', 'print(one + two)') },
     { text: program('three = llm_query("quick 3")', busy[environment]) },
-    { delayMs: 150, text: submit(environment, sum[environment]) },
+    { delayMs: 600, text: submit(environment, sum[environment]) },
   ],
   rules: [
     { when: '^quick (\\d)', text: '<$1>', usage: { inputTokens: 1_000_000 } },
