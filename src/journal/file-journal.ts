@@ -4,6 +4,7 @@ import type { PastFiles } from '../agent/past-files.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
+import { joinLines } from './format/join-lines.js';
 import { encodeRecord } from './format/line-codec.js';
 import { readMark } from './format/mark.js';
 import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
@@ -97,9 +98,7 @@ const encodeDrafts = <M extends MachineTypes>(
     if (check !== null && fold.summed !== undefined)
       point = { seq, crc, size, sum, state, check, summed: fold.summed() };
   }
-  const [first, ...others] = lines;
-  const bytes = first !== undefined && others.length === 0 ? first : Buffer.concat(lines);
-  return { bytes, last: { seq, crc, size, sum }, point };
+  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
 };
 
 const snapshotsOf = <M extends MachineTypes>(

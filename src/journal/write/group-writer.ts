@@ -1,5 +1,6 @@
 import { fdatasync, fdatasyncSync, ftruncateSync, writeSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import { joinLines } from '../format/join-lines.js';
 import { cannotWrite, closed, codeOf, JournalError } from '../journal-error.js';
 
 /** The file operations that the writer needs. */
@@ -56,12 +57,7 @@ type Waiting = {
   readonly refuse: (error: Error) => void;
 };
 
-/** The bytes of a group. Most groups are one write, which needs no copy. */
-const bytesOf = (group: readonly Waiting[]): Buffer => {
-  const [first, ...others] = group;
-  if (first !== undefined && others.length === 0) return first.bytes;
-  return Buffer.concat(group.map(({ bytes }) => bytes));
-};
+const bytesOf = (group: readonly Waiting[]): Buffer => joinLines(group.map(({ bytes }) => bytes));
 
 const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT';
 
