@@ -29,6 +29,7 @@ export { type Performers, perform, prepare } from './runtime/perform.js';
 export type { Posted, Told } from './runtime/posted-event.js';
 export { beginHeader, freezePrompt, gatherEquipment } from './runtime/session-parts.js';
 export { recoverCalls } from './runtime/tools/recover-calls.js';
+export type { EngineNodeOptions, SessionToEquip } from './serve/engine-node.js';
 export { keyOfToken, readKeys, type ServeKey } from './serve/http/keys.js';
 export { lastingSessions, type NodeRuntime, type NodeSessionWish } from './serve/node-runtime.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './serve/start-node.js';

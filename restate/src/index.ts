@@ -10,7 +10,6 @@ export { type HttpLive, type HttpLiveOptions, httpLive } from './live/http-live.
 export { type LiveChannel, localLive } from './live/live-channel.js';
 export {
   type EngineNode,
-  type EngineNodeOptions,
   machineFingerprint,
   startEngineNode,
   version,

@@ -1,39 +1,12 @@
-import { agentMachine, attempt, fileBlobs, type SessionDependencies } from 'pawl/engine';
+import { agentMachine, attempt, type EngineNodeOptions, fileBlobs } from 'pawl/engine';
 import { createRestateRuntime, type RestateRuntime } from '../client/restate-runtime.js';
 import { checkEngine, NodeStartError } from '../engine/check-engine.js';
 import { register } from '../engine/register.js';
 import { httpLive } from '../live/http-live.js';
 import { type LiveChannel, localLive } from '../live/live-channel.js';
-import type { EquippedSession } from './session-worker.js';
 import { type PawlNode, startNode } from './start-node.js';
 
 /** A whole node for a program such as `pawl serve`: it does the work of sessions, is registered, and uses their runtime. */
-
-export type EngineNodeOptions = {
-  /** The name of the node; it stays the same for ever. */
-  readonly name: string;
-  /** Where the engine takes calls, and where it takes orders. */
-  readonly ingressUrl: string;
-  readonly adminUrl: string;
-  /** A name or an address by which the engine and the other nodes reach this computer. */
-  readonly address: string;
-  /**
-   * The first of three ports: of what any node can do, of what only this one can do, of the live channel. They stay the
-   * same, since the engine goes on there with what it has begun.
-   */
-  readonly firstPort: number;
-  /** Reaches the first port of all nodes; null: this is the only node. */
-  readonly sharedUrl: string | null;
-  /** The live channels of the other nodes. */
-  readonly peers: readonly string[];
-  /** The secret of all live channels; null: this is the only node. */
-  readonly liveToken: string | null;
-  readonly identityKeys: readonly string[];
-  /** A folder that all nodes reach. */
-  readonly blobsFolder: string;
-  equip(session: EquippedSession): Promise<SessionDependencies>;
-  report(fault: Error): void;
-};
 
 export type EngineNode = {
   readonly runtime: RestateRuntime;

@@ -4,6 +4,7 @@ import type { Model } from '../../ports/model.js';
 import type { NewSession } from '../../ports/runtime.js';
 import type { Tool } from '../../ports/tool.js';
 import type { SessionDependencies } from '../../runtime/dependencies.js';
+import type { SessionToEquip } from '../../serve/engine-node.js';
 import type { NodeSessionWish } from '../../serve/node-runtime.js';
 import type { RunFlags } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
@@ -12,7 +13,6 @@ import { type Configured, keysIn, withConfig } from '../settings/apply-config.js
 import { connectModel, connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
 import { flagsToGoOn, wishedFlags } from './client-wishes.js';
-import type { SessionToEquip } from './engine-package.js';
 
 /** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
 

@@ -1,9 +1,7 @@
-import type { Settings } from '../../agent/settings.js';
 import { agentMachine } from '../../journal/read/replay.js';
-import type { StartedBy } from '../../ports/journal.js';
 import type { Runtime } from '../../ports/runtime.js';
 import { attempt } from '../../runtime/attempt.js';
-import type { SessionDependencies } from '../../runtime/dependencies.js';
+import type { EngineNodeOptions } from '../../serve/engine-node.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { packageVersion } from '../package-folder.js';
 
@@ -14,29 +12,6 @@ import { packageVersion } from '../package-folder.js';
 
 const PACKAGE: string = '@pawl/restate';
 
-export type SessionToEquip = {
-  readonly settings: Settings;
-  readonly sessionId: string;
-  readonly startedBy?: StartedBy;
-  readonly isNew: boolean;
-};
-
-/** What a node is started with; the package documents it. */
-export type EngineNodeWishes = {
-  readonly name: string;
-  readonly ingressUrl: string;
-  readonly adminUrl: string;
-  readonly address: string;
-  readonly firstPort: number;
-  readonly sharedUrl: string | null;
-  readonly peers: readonly string[];
-  readonly liveToken: string | null;
-  readonly identityKeys: readonly string[];
-  readonly blobsFolder: string;
-  equip(session: SessionToEquip): Promise<SessionDependencies>;
-  report(fault: Error): void;
-};
-
 export type StartedEngineNode = {
   readonly runtime: Runtime & { open(sessionId: string): Promise<unknown> };
   stop(): Promise<void>;
@@ -46,7 +21,7 @@ export type StartedEngineNode = {
 export type EnginePackage = {
   readonly version: string;
   readonly machineFingerprint: string;
-  startEngineNode(wishes: EngineNodeWishes): Promise<StartedEngineNode>;
+  startEngineNode(wishes: EngineNodeOptions): Promise<StartedEngineNode>;
 };
 
 const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);

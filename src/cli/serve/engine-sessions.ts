@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { attempt } from '../../runtime/attempt.js';
+import type { EngineNodeOptions } from '../../serve/engine-node.js';
 import { isLoopback } from '../../serve/http/admission.js';
 import { lastingSessions } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
@@ -11,7 +12,7 @@ import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
 import { blamingClient } from './client-wishes.js';
 import { nodeAgent } from './engine-agent.js';
-import { type EngineNodeWishes, loadEnginePackage } from './engine-package.js';
+import { loadEnginePackage } from './engine-package.js';
 import type { NodeSessions } from './node-sessions.js';
 import { DEFAULT_NODE_PORT, type ServeFlags } from './serve-flags.js';
 
@@ -68,7 +69,7 @@ const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): s
 const wishesOf = (
   flags: ServeFlags & { readonly engine: string },
   stateFolder: string,
-): Omit<EngineNodeWishes, 'equip' | 'report'> => {
+): Omit<EngineNodeOptions, 'equip' | 'report'> => {
   const { engine, engineAdmin, engineKey = [], nodes, peer = [], blobs } = flags;
   const { PAWL_NODE_TOKEN: liveToken = '' } = process.env;
   if (peer.length > 0 && liveToken === '')
