@@ -5,7 +5,7 @@ import { step } from '../src/agent/machine.js';
 import { fileJournals } from '../src/journal/file-store.js';
 import { crc32c } from '../src/journal/format/crc32c.js';
 import { encodeHeader, encodeRecord } from '../src/journal/format/line-codec.js';
-import { NEWLINE } from '../src/journal/format/lines.js';
+import { NEWLINE } from '../src/journal/format/read-lines.js';
 import { journalPath } from '../src/journal/journal-paths.js';
 import { beginFold, CHECK_EVERY, checkOf } from '../src/journal/read/fold.js';
 import { agentMachine } from '../src/journal/read/replay.js';

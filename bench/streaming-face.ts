@@ -1,10 +1,10 @@
 import { writeFileSync, writeSync } from 'node:fs';
 import { initialState, step } from '../src/agent/machine.js';
 import { defaultSettings } from '../src/agent/settings.js';
-import type { Stepped } from '../src/ports/session.js';
+import type { Stepped } from '../src/ports/session-input-output.js';
 import { createLiveArea } from '../src/terminal/live-area.js';
 import { makeSafe, safe } from '../src/terminal/safe-text.js';
-import { statusRow } from '../src/terminal/status.js';
+import { statusRow } from '../src/terminal/status-row.js';
 import { loadMarkdown } from '../src/terminal/transcript/markdown.js';
 import { Transcript } from '../src/terminal/transcript/transcript.js';
 import { wrapText } from '../src/terminal/width.js';

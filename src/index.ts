@@ -45,7 +45,7 @@ export { type ChosenModel, chooseModel } from './models/choose-model.js';
 export type { Entry, Header, Journal, JournalStore, SessionInfo } from './ports/journal.js';
 export type { Model, ModelFacts, ModelPiece, ModelRequest } from './ports/model.js';
 export type { Runtime } from './ports/runtime.js';
-export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session.js';
+export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session-input-output.js';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from './ports/tool.js';
 export type { HookMoment } from './ports/user-hooks.js';
 export { builtinTools } from './tools/builtin-tools.js';

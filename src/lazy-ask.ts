@@ -2,9 +2,9 @@ import type { Asker, AskerOptions } from './ask/api/asker-types.js';
 import type { AskTypes } from './ask/ports.js';
 import { fileBlobs } from './journal/blobs.js';
 import type { FileJournalOptions } from './journal/file-store.js';
-import type { InspectableStore } from './journal/read/inspect.js';
 import { listSessions } from './journal/read/list-sessions.js';
-import { checkModel } from './runtime/check-input.js';
+import type { InspectableStore } from './journal/read/read-without-lock.js';
+import { checkModel } from './runtime/check-outside-values.js';
 
 /** How the library offers ask: everything in `ask/` is loaded with the first call of a method, not with the package. */
 

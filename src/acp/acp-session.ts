@@ -3,7 +3,7 @@ import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
 import { codeFence } from '../base/code-fence.js';
-import type { Stepped, Watcher } from '../ports/session.js';
+import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
 import { permissionRequest, readAnswer } from './calls/permission-request.js';
 import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';

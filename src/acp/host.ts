@@ -1,9 +1,9 @@
 import type { Session } from '../api/create-agent.js';
 import type { McpServer } from '../config/mcp-servers.js';
-import type { InspectableStore } from '../journal/read/inspect.js';
+import type { InspectableStore } from '../journal/read/read-without-lock.js';
 import type { JournalStep } from '../journal/read/steps.js';
 import type { SessionServers } from '../mcp/session-servers.js';
-import type { Watcher } from '../ports/session.js';
+import type { Watcher } from '../ports/session-input-output.js';
 
 /** What the ACP agent needs of the program around it. */
 

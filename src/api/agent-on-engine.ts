@@ -1,15 +1,15 @@
 import { realpath } from 'node:fs/promises';
 import type { Settings } from '../agent/settings.js';
 import type { NewSession } from '../ports/runtime.js';
-import { checkModel, checkTool } from '../runtime/check-input.js';
+import { checkModel, checkTool } from '../runtime/check-outside-values.js';
 import { systemClock } from '../runtime/clock.js';
 import type { SessionDependencies } from '../runtime/dependencies.js';
 import { createModels } from '../runtime/model/connected-models.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';
 import type { AgentOptions, SessionOptions } from './create-agent.js';
+import { reportThrough } from './guarded-report.js';
 import { prepareSession } from './prepare-session.js';
-import { reportThrough } from './report-error.js';
 import { equip } from './session-dependencies.js';
 import { missingText } from './session-sandbox-level.js';
 

@@ -5,7 +5,7 @@ import {
   type ApprovalRequest,
   describeQuestion,
 } from '../agent/policy/approval-question.js';
-import type { Input, Watcher } from '../ports/session.js';
+import type { Input, Watcher } from '../ports/session-input-output.js';
 import { attempt, attemptNow } from '../runtime/attempt.js';
 
 /** The question to the user about a call that policy neither allows nor denies. */

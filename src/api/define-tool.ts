@@ -4,7 +4,7 @@ import type { CallPreview } from '../agent/call.js';
 import type { JsonObject } from '../agent/message.js';
 import type { PreviewContext, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { attemptNow } from '../runtime/attempt.js';
-import { checkTool } from '../runtime/check-input.js';
+import { checkTool } from '../runtime/check-outside-values.js';
 import { type OutputOf, type StandardSchema, validate } from './standard-schema.js';
 
 /** The facts about one call that policy needs for its decision. */

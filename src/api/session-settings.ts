@@ -2,7 +2,7 @@ import { allowHosts, type Preset, presetRules } from '../agent/policy/preset-rul
 import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '../agent/settings.js';
 import { isLimited } from '../agent/values/limit.js';
 import type { Model } from '../ports/model.js';
-import type { StoppingPolicy } from '../ports/session.js';
+import type { StoppingPolicy } from '../ports/session-input-output.js';
 import { settingsOfModel } from '../runtime/model/connected-models.js';
 import { type Fenced, fencedSettings } from './session-sandbox-level.js';
 

@@ -3,7 +3,7 @@ import type { Image } from '../agent/message.js';
 import type { State } from '../agent/state.js';
 import type { Blobs, Entry, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
-import type { Input, Watcher } from '../ports/session.js';
+import type { Input, Watcher } from '../ports/session-input-output.js';
 import type { Job } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import type { LocalRuntime } from '../runtime/local-runtime.js';

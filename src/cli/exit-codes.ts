@@ -3,7 +3,7 @@ import type { Dimension } from '../agent/settings.js';
 import type { In, State, WaitReason } from '../agent/state.js';
 import type { FailureKind } from '../agent/values/failure-origin.js';
 import type { StopCause } from '../agent/values/stop-cause.js';
-import { reasonText } from '../api/reason-text.js';
+import { reasonText } from '../api/turn-reason-text.js';
 import type { JournalError, JournalErrorKind } from '../journal/journal-error.js';
 
 /** All exit codes of the program. docs/headless.md explains them to users. */

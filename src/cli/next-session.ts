@@ -1,5 +1,5 @@
 import { hasProjectFile } from '../config/load.js';
-import { isBare, paint } from '../terminal/print.js';
+import { isBare, paint } from '../terminal/paint-text.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeWindow } from '../terminal/write.js';
 import { type RunFlags, usageStop } from './flags.js';

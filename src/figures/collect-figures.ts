@@ -5,7 +5,7 @@ import { defaultSettings } from '../agent/settings.js';
 import type { State, UsageTotals } from '../agent/state.js';
 import { tokensOf, type Usage } from '../agent/values/usage.js';
 import type { Header } from '../ports/journal.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 import { activitiesOf } from './activities.js';
 import { RequestLog } from './request-log.js';
 import { SessionClock } from './session-clock.js';

@@ -4,9 +4,9 @@ import type { PastFiles } from '../agent/past-files.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
+import { readMark } from './format/acknowledged-mark.js';
 import { joinLines } from './format/join-lines.js';
 import { encodeRecord } from './format/line-codec.js';
-import { readMark } from './format/mark.js';
 import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
 import { checkOf, type Fold } from './read/fold.js';
 import { readFrozen } from './read/prompt-blobs.js';
@@ -18,11 +18,11 @@ import {
   type SnapshotWriter,
   writeSnapshots,
 } from './snapshot/write-snapshots.js';
+import { ownershipOf } from './write/check-ownership.js';
+import { openReserve } from './write/disk-reserve.js';
 import { GroupWriter, targetOf } from './write/group-writer.js';
 import type { Lock } from './write/lock.js';
 import { openMark } from './write/mark-file.js';
-import { ownershipOf } from './write/ownership.js';
-import { openReserve } from './write/reserve.js';
 
 /** Yields the entries from seq `from` on, up to byte `end`; throws `damaged` if the file ends before that. */
 export async function* readEntries<M extends MachineTypes>(

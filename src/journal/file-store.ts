@@ -19,8 +19,13 @@ import {
 } from './journal-paths.js';
 import type { JournaledMachine } from './journaled-machine.js';
 import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
-import { type InspectableStore, inspectFile, replayFile, type VisitedOpening } from './read/inspect.js';
 import { listSessions } from './read/list-sessions.js';
+import {
+  type InspectableStore,
+  inspectFile,
+  replayFile,
+  type VisitedOpening,
+} from './read/read-without-lock.js';
 import { agentMachine } from './read/replay.js';
 import { deleteSession } from './removal/delete-session.js';
 import { removeLeftovers } from './removal/remove-leftovers.js';

@@ -5,7 +5,7 @@ import type { AppendList } from '../machine-kit/kernel/append-list.js';
 import type { Edge } from '../machine-kit/kernel/step.js';
 import type { Header } from '../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 
 /** The parts of a machine that its journals need. */
 export type JournaledMachine<M extends MachineTypes = AgentTypes> = {

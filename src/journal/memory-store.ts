@@ -14,9 +14,9 @@ import {
   replayWith,
   visitPast,
 } from './read/fold.js';
-import type { InspectableStore } from './read/inspect.js';
 import { summarise, titleOf } from './read/list-sessions.js';
 import { readFrozen } from './read/prompt-blobs.js';
+import type { InspectableStore } from './read/read-without-lock.js';
 import { agentMachine } from './read/replay.js';
 import { forkHeader } from './write/fork-header.js';
 

@@ -10,7 +10,7 @@ import type { Preset } from '../agent/policy/preset-rules.js';
 import type { State } from '../agent/state.js';
 import type { Session } from '../api/create-agent.js';
 import type { SessionInfo } from '../ports/journal.js';
-import type { Stepped, Watcher } from '../ports/session.js';
+import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
 
 /**

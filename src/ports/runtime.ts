@@ -1,7 +1,7 @@
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import type { Entry, Header, SessionInfo, StartedBy } from './journal.js';
-import type { Input, Watcher } from './session.js';
+import type { Input, Watcher } from './session-input-output.js';
 
 /** Parameters of a new session. */
 export type NewSession = {

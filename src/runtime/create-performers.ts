@@ -6,7 +6,7 @@ import { ModelCalls } from './model/model-call.js';
 import type { Performers } from './perform.js';
 import type { Post } from './posted-event.js';
 import { createTimers } from './timers.js';
-import { HookRuns } from './tools/hook-run.js';
+import { HookRuns } from './tools/after-tool-hook-runs.js';
 import { Previews } from './tools/preview.js';
 import { ToolRuns } from './tools/tool-run.js';
 import { UserHookRuns } from './user-hooks/user-hook-runs.js';

@@ -1,7 +1,7 @@
+import type { Hooks } from '../ports/after-tool-hooks.js';
 import type { Clock } from '../ports/clock.js';
-import type { Hooks } from '../ports/hooks.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
-import type { StoppingPolicy } from '../ports/session.js';
+import type { StoppingPolicy } from '../ports/session-input-output.js';
 import type { FileMemory, Jobs, Tool } from '../ports/tool.js';
 import type { UserHooks } from '../ports/user-hooks.js';
 import type { Redactor } from '../secrets/redactor.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../ports/clock.js';
 import type { Entry, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
-import type { Watcher } from '../ports/session.js';
+import type { Watcher } from '../ports/session-input-output.js';
 import { attempt, attemptNow } from './attempt.js';
 import type { Group, Item } from './event-group.js';
 import type { MachineAdapter } from './machine-adapter.js';

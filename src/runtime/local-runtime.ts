@@ -5,14 +5,14 @@ import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';
 import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
 import type { NewSession, Runtime } from '../ports/runtime.js';
-import type { Input, StoppingPolicy, Watcher } from '../ports/session.js';
+import type { Input, StoppingPolicy, Watcher } from '../ports/session-input-output.js';
 import type { Job } from '../ports/tool.js';
 import { AgentSession } from './agent-session.js';
 import { attempt } from './attempt.js';
-import { checkSettings } from './check-input.js';
+import { checkSettings } from './check-outside-values.js';
 import type { Equipment, SessionDependencies } from './dependencies.js';
 import { notOpen } from './journaled-session.js';
-import { beginHeader, freezePrompt, gatherEquipment } from './session-parts.js';
+import { beginHeader, freezePrompt, gatherEquipment } from './new-session-parts.js';
 
 export type RuntimeDependencies = {
   readonly journals: JournalStore;

@@ -1,5 +1,5 @@
 import type { MachineTypes } from '../ports/machine-types.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 import type { Posted } from './posted-event.js';
 
 /** What the loop needs to know about a machine: its step, and how to journal its events. */

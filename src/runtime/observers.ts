@@ -1,6 +1,6 @@
 import type { Entry } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
-import type { Stepped, Watcher } from '../ports/session.js';
+import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { AsyncQueue } from './async-queue.js';
 import { attempt, attemptNow } from './attempt.js';
 

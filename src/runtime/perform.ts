@@ -3,7 +3,7 @@ import type { State } from '../agent/state.js';
 import type { Compactions } from './model/compaction-call.js';
 import type { ModelCalls } from './model/model-call.js';
 import type { Timers } from './timers.js';
-import type { HookRuns } from './tools/hook-run.js';
+import type { HookRuns } from './tools/after-tool-hook-runs.js';
 import type { Previews } from './tools/preview.js';
 import type { ToolRuns } from './tools/tool-run.js';
 import type { UserHookRuns } from './user-hooks/user-hook-runs.js';

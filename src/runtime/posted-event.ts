@@ -1,5 +1,5 @@
 import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 
 type WithoutTime<E> = E extends unknown ? Omit<E, 'at'> : never;
 

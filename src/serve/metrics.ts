@@ -1,5 +1,5 @@
 import { turnRuns } from '../agent/values/turn-running.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 
 /**
  * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have one

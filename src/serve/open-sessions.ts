@@ -1,5 +1,5 @@
 import { turnRuns } from '../agent/values/turn-running.js';
-import type { Stepped } from '../ports/session.js';
+import type { Stepped } from '../ports/session-input-output.js';
 import type { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 import { SessionFeed } from './streams/session-feed.js';

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { UserEvent } from '../agent/event.js';
 import type { Limits } from '../agent/settings.js';
-import type { Input } from '../ports/session.js';
-import { checkInput } from '../runtime/check-input.js';
+import type { Input } from '../ports/session-input-output.js';
+import { checkInput } from '../runtime/check-outside-values.js';
 import { ApiFault } from './http/api-fault.js';
 import type { WantedWorkspace } from './workspaces/node-workspaces.js';
 

@@ -1,13 +1,13 @@
 import { attempt } from '../runtime/attempt.js';
 import { ApiFault } from './http/api-fault.js';
-import { KeyUse } from './http/key-use.js';
+import { KeyUse } from './http/key-usage.js';
 import type { ServeKey } from './http/keys.js';
 import { openNodeServer } from './http/node-server.js';
 import type { ApiExchange } from './http/routes.js';
 import { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 import { OpenSessions } from './open-sessions.js';
-import { ServedSessions } from './served-sessions.js';
+import { ServedSessions } from './sessions-by-key.js';
 import { defaultStreamLimits, EventStream, type StreamLimits } from './streams/event-stream.js';
 import { NodeWorkspaces, type WorkspaceOptions } from './workspaces/node-workspaces.js';
 import { SessionRecords } from './workspaces/session-records.js';

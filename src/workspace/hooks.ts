@@ -1,5 +1,5 @@
 import type { ProcessEnvironment } from '../base/process-environment.js';
-import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../ports/after-tool-hooks.js';
 import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { commitTouched } from './commits/auto-commit.js';
 import { committedContent } from './commits/head-content.js';

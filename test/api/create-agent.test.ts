@@ -9,7 +9,7 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { factsOf } from '../../src/models/catalogue.js';
 import { anthropicModel } from '../../src/models/providers/anthropic.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { adapterOptions } from '../models/adapter-options.js';
 import { callTools, hang, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { type Replies, startAnthropicServer } from '../servers/anthropic.js';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openSession } from '../../src/api/create-agent.js';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { markPath } from '../../src/journal/format/mark.js';
+import { markPath } from '../../src/journal/format/acknowledged-mark.js';
 import { type Answer, callTools, hang, rawCall, say } from '../runtime/stage.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { CALL_USD, crashedCopy, listed, open, resultIn, startTask, twoSided, until } from './task-stage.js';

@@ -9,8 +9,8 @@ import type { State } from '../../src/agent/state.js';
 import { recordSchema } from '../../src/cli/headless/record-schema.js';
 import { recordsOf } from '../../src/cli/headless/records.js';
 import { createStepPrinter } from '../../src/cli/interactive/step-printer.js';
-import type { Stepped } from '../../src/ports/session.js';
-import { statusRow } from '../../src/terminal/status.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
+import { statusRow } from '../../src/terminal/status-row.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */
 

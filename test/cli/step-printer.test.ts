@@ -5,7 +5,7 @@ import type { Event } from '../../src/agent/event.js';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import { createStepPrinter, withDetail } from '../../src/cli/interactive/step-printer.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 
 /** What a reader sees of calls that did not end well. */
 

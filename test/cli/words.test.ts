@@ -13,7 +13,7 @@ import {
   lookOf,
   oneLine,
   paintDiff,
-} from '../../src/terminal/print.js';
+} from '../../src/terminal/paint-text.js';
 import { keepStyles } from '../../src/terminal/safe-text.js';
 import { wrapText } from '../../src/terminal/width.js';
 

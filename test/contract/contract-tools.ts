@@ -1,5 +1,5 @@
 import type { CallTraits } from '../../src/agent/call.js';
-import type { Hooks } from '../../src/ports/hooks.js';
+import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 
 /** Small tools and hooks of the contract's stories. They touch nothing outside of the process. */

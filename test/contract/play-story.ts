@@ -4,7 +4,7 @@ import type { State } from '../../src/agent/state.js';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Entry } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { contractTools } from './contract-tools.js';
 import type { MakeRuntime } from './runtime-under-test.js';
 import type { Story, StorySession } from './story.js';

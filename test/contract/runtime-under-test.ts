@@ -1,4 +1,4 @@
-import type { Hooks } from '../../src/ports/hooks.js';
+import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Model } from '../../src/ports/model.js';
 import type { Runtime } from '../../src/ports/runtime.js';
 import type { Tool } from '../../src/ports/tool.js';

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Entry, SessionInfo } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { contractTools } from './contract-tools.js';
 import { attend, entriesOf, MODEL_ID, storySettings } from './play-story.js';
 import type { MakeRuntime } from './runtime-under-test.js';

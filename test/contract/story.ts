@@ -1,10 +1,10 @@
 import type { Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import type { Script } from '../../src/models/scripted/script.js';
-import type { Hooks } from '../../src/ports/hooks.js';
+import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Entry } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
-import type { Input, Stepped } from '../../src/ports/session.js';
+import type { Input, Stepped } from '../../src/ports/session-input-output.js';
 
 /** A story of the contract: what one user does in one session, and what the model answers. */
 

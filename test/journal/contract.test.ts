@@ -5,7 +5,7 @@ import test, { type TestContext } from 'node:test';
 import { initialState, step } from '../../src/agent/machine.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { InspectableStore } from '../../src/journal/read/inspect.js';
+import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
 import { collect, eventsOf, headerOf, makeFolder, plain, readEvents, tell, tellFrom } from './story.js';
 
 /** The promises of any store, kept on disk and in memory alike. */

@@ -6,7 +6,7 @@ import { fileJournals, fileJournalsOf } from '../../src/journal/file-store.js';
 import type { JournaledMachine } from '../../src/journal/journaled-machine.js';
 import { memoryJournalsOf } from '../../src/journal/memory-store.js';
 import { replayWith } from '../../src/journal/read/fold.js';
-import type { InspectableStore } from '../../src/journal/read/inspect.js';
+import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
 import type { Header } from '../../src/ports/journal.js';
 import { collect, headerOf, linesOf, makeFolder, tellFrom } from './story.js';
 

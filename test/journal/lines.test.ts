@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { crc32c } from '../../src/journal/format/crc32c.js';
 import { decodeRecords } from '../../src/journal/format/decode-batch.js';
 import { decodeRecord, encodeRecord, type Recorded } from '../../src/journal/format/line-codec.js';
-import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/format/lines.js';
+import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/format/read-lines.js';
 import { collect, makeFolder } from './story.js';
 
 const linesIn = ({ bytes, start, ends }: Lines): readonly string[] =>

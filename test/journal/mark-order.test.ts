@@ -2,7 +2,7 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { decodeMarks } from '../../src/journal/format/mark.js';
+import { decodeMarks } from '../../src/journal/format/acknowledged-mark.js';
 import { Disk, type FileNode } from '../../src/testing/simulation/disk/disk.js';
 import { mountDisk, simulateFiles, unmountDisks } from '../../src/testing/simulation/disk/node-files.js';
 import { closeSockets } from '../../src/testing/simulation/disk/sockets.js';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { sourceOf } from '../../src/journal/format/lines.js';
-import type { Mark } from '../../src/journal/format/mark.js';
+import type { Mark } from '../../src/journal/format/acknowledged-mark.js';
+import { sourceOf } from '../../src/journal/format/read-lines.js';
 import { JournalError } from '../../src/journal/journal-error.js';
 import { JournalScan } from '../../src/journal/read/scan.js';
 

@@ -9,9 +9,9 @@ import { fileJournals } from '../../src/journal/file-store.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
 import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { InspectableStore } from '../../src/journal/read/inspect.js';
+import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
 import { agentMachine, replay } from '../../src/journal/read/replay.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { headerOf, makeFolder, plain, tellFrom } from './story.js';
 
 const header = headerOf('a');

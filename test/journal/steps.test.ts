@@ -4,7 +4,7 @@ import { memoryJournals } from '../../src/journal/memory-store.js';
 import { agentMachine, replay } from '../../src/journal/read/replay.js';
 import { type JournalStep, steps } from '../../src/journal/read/steps.js';
 import type { Entry, Header } from '../../src/ports/journal.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { callTools, collect, ok, type Play, play, rawCall, say, testModel, tool } from '../runtime/stage.js';
 import { plain } from './story.js';
 

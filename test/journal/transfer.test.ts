@@ -6,7 +6,7 @@ import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { exportSession } from '../../src/journal/transfer/export-session.js';
 import { importSession } from '../../src/journal/transfer/import-session.js';
-import { verifyStored } from '../../src/journal/transfer/verify-stored.js';
+import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
 import { collect, eventsOf, headerOf, makeFolder, tellFrom } from './story.js';
 
 const COUNT = 6;

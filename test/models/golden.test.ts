@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
 import { openSession, type Session } from '../../src/api/create-agent.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import type { Tool } from '../../src/ports/tool.js';
 import { ok, tool } from '../runtime/stage.js';
 import type { WireReply } from '../servers/reply.js';

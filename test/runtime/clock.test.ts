@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/runtime/clock.js';
-import { priceUsage } from '../../src/runtime/model/price.js';
+import { priceUsage } from '../../src/runtime/model/price-usage.js';
 import { createTimers } from '../../src/runtime/timers.js';
 import { fakeClock } from '../../src/testing/clock.js';
 

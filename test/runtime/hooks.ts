@@ -1,6 +1,6 @@
 import type { HookPhase } from '../../src/agent/action.js';
 import type { Settings } from '../../src/agent/settings.js';
-import type { HookContext, HookReport, Hooks } from '../../src/ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../src/ports/after-tool-hooks.js';
 import {
   callTools,
   collect,

@@ -6,7 +6,7 @@ import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { EntryDraft, Journal } from '../../src/ports/journal.js';
 import type { AgentTypes } from '../../src/ports/machine-types.js';
 import type { ModelPiece } from '../../src/ports/model.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { agentAdapter } from '../../src/runtime/agent-session.js';
 import { JournaledSession } from '../../src/runtime/journaled-session.js';
 import { fakeClock } from '../../src/testing/clock.js';

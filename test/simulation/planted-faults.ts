@@ -132,7 +132,7 @@ const laterFaults: readonly PlantedFault[] = [
     'go({ ...state, prepared: [...(state.prepared ?? []), effect] });',
     'go({ ...state, prepared: effect === null ? [effect] : [] });',
   ]),
-  fault('reserved space is not given back when the disk is full', 'journal/write/reserve.ts', [
+  fault('reserved space is not given back when the disk is full', 'journal/write/disk-reserve.ts', [
     '      const was = isThere;',
     '      const was = isThere && path === "";',
   ]),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { CallFacts, JudgedCall } from '../../src/agent/call.js';
 import type { ApprovalRequest } from '../../src/agent/policy/approval-question.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { createLiveArea } from '../../src/terminal/live-area.js';
 import { questionFrame } from '../../src/terminal/questions/question-frame.js';
 import { Questions, type ReadingGuard } from '../../src/terminal/questions/questions.js';

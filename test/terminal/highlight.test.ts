@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Look } from '../../src/terminal/print.js';
+import type { Look } from '../../src/terminal/paint-text.js';
 import { keepStyles, safe } from '../../src/terminal/safe-text.js';
 import { highlightCode } from '../../src/terminal/transcript/highlight.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Look, lookOf, paintTyped, shortened, windowSize } from '../../src/terminal/print.js';
+import { type Look, lookOf, paintTyped, shortened, windowSize } from '../../src/terminal/paint-text.js';
 import { makeSafe } from '../../src/terminal/safe-text.js';
 import { type Background, backdropOf, codeOf, type Depth, depthIn } from '../../src/terminal/theme.js';
 import { loadWordMarks, markWords } from '../../src/terminal/transcript/changed-words.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Look } from '../../src/terminal/print.js';
+import type { Look } from '../../src/terminal/paint-text.js';
 import { loadMarkdown, renderMarkdown } from '../../src/terminal/transcript/markdown.js';
 import { createBlocks } from '../../src/terminal/transcript/markdown-blocks.js';
 import { columnsOf } from '../../src/terminal/width.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { type ApprovalRequest, describeQuestion } from '../../src/agent/policy/approval-question.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { questionFrame } from '../../src/terminal/questions/question-frame.js';
 import { questionRows } from '../../src/terminal/questions/question-rows.js';
 import { type AnsweredQuestion, Questions } from '../../src/terminal/questions/questions.js';

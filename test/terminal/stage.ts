@@ -4,11 +4,11 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { AssistantMessage } from '../../src/agent/message.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import type { Stepped } from '../../src/ports/session.js';
+import type { Stepped } from '../../src/ports/session-input-output.js';
 import { createLiveArea } from '../../src/terminal/live-area.js';
-import type { Look } from '../../src/terminal/print.js';
+import type { Look } from '../../src/terminal/paint-text.js';
 import { makeSafe, safe } from '../../src/terminal/safe-text.js';
-import { statusRow } from '../../src/terminal/status.js';
+import { statusRow } from '../../src/terminal/status-row.js';
 import { Transcript } from '../../src/terminal/transcript/transcript.js';
 
 import { fakeClock } from '../../src/testing/clock.js';

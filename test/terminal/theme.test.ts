@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newKeyReader, readKeys } from '../../src/terminal/input/key-reader.js';
-import { type Look, lookOf, paint } from '../../src/terminal/print.js';
+import { type Look, lookOf, paint } from '../../src/terminal/paint-text.js';
 import { safe } from '../../src/terminal/safe-text.js';
 import { type Background, backgroundIn, watchBackground } from '../../src/terminal/theme.js';
 

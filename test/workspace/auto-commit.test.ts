@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { HookReport } from '../../src/ports/hooks.js';
+import type { HookReport } from '../../src/ports/after-tool-hooks.js';
 import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { COMMITTED, rows } from './auto-commit-cases.js';
 import { rowsOfTurns } from './auto-commit-turns.js';

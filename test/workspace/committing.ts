@@ -1,4 +1,4 @@
-import type { HookReport } from '../../src/ports/hooks.js';
+import type { HookReport } from '../../src/ports/after-tool-hooks.js';
 import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import type { Session, Write } from './place.js';
 

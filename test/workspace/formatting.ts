@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { HookContext, HookReport } from '../../src/ports/hooks.js';
+import type { HookContext, HookReport } from '../../src/ports/after-tool-hooks.js';
 import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { hashOf } from '../../src/tools/files/file-text.js';

@@ -3,7 +3,7 @@ import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { HookEffect } from '../../src/agent/event.js';
-import type { HookReport } from '../../src/ports/hooks.js';
+import type { HookReport } from '../../src/ports/after-tool-hooks.js';
 import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { bundleProgram } from '../bundled-program.js';
 import { makeSession, type Place } from './place.js';

@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import type { JudgedCall } from '../../src/agent/call.js';
 import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { HookContext } from '../../src/ports/hooks.js';
+import type { HookContext } from '../../src/ports/after-tool-hooks.js';
 import { findProgram } from '../../src/programs/find-program.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import type { CommitWatch } from '../../src/workspace/commits/commit-watch.js';

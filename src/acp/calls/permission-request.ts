@@ -9,7 +9,7 @@ import type { ApprovalChoice } from '../../agent/policy/approval-question.js';
 import { shortTitle } from '../../agent/values/call-title.js';
 import type { ApprovalQuestion, ApprovalReply } from '../../api/approvals.js';
 import { codeFence } from '../../base/code-fence.js';
-import { harmless } from '../../terminal/print.js';
+import { harmless } from '../../terminal/paint-text.js';
 import { factLines } from '../../terminal/questions/question-rows.js';
 import { plannedChange } from './file-diff.js';
 import { textContent } from './tool-calls.js';

@@ -8,7 +8,7 @@ import type {
 import type { JudgedCall } from '../../agent/call.js';
 import { titleOf } from '../../agent/values/call-title.js';
 import { codeFence } from '../../base/code-fence.js';
-import { harmless } from '../../terminal/print.js';
+import { harmless } from '../../terminal/paint-text.js';
 
 /** How calls of tools look to a client: kind, title, locations, content. */
 

@@ -14,7 +14,7 @@ import type {
   ServerAnswer,
   ServerQuestion,
 } from '../../mcp/questions/server-question.js';
-import { harmless } from '../../terminal/print.js';
+import { harmless } from '../../terminal/paint-text.js';
 import { textContent } from '../calls/tool-calls.js';
 
 /** A question of an MCP server for an editor: as a form, or as a permission request if one choice answers it. */

@@ -6,7 +6,7 @@ import type {
 } from '@agentclientprotocol/sdk';
 import { shortTitle } from '../../agent/values/call-title.js';
 import { codeFence } from '../../base/code-fence.js';
-import { harmless } from '../../terminal/print.js';
+import { harmless } from '../../terminal/paint-text.js';
 import { textContent } from '../calls/tool-calls.js';
 import type { TrustAnswer, TrustQuestion } from '../host.js';
 

@@ -5,7 +5,7 @@ import type { Usage } from '../../agent/values/usage.js';
 import type { InterruptedCall, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import type { AgentSession } from '../../runtime/agent-session.js';
 import { attempt } from '../../runtime/attempt.js';
-import { reasonText } from '../reason-text.js';
+import { reasonText } from '../turn-reason-text.js';
 import type { StoredTask, TaskSessions } from './task-sessions.js';
 import { TASK_DEADLINE_MS } from './task-sessions.js';
 import { isUsedUp, readingTaskSettings } from './task-settings.js';

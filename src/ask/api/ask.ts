@@ -1,13 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import { isLimited } from '../../agent/values/limit.js';
-import { reportThrough } from '../../api/report-error.js';
+import { reportThrough } from '../../api/guarded-report.js';
 import { EnvironmentUnavailable } from '../../ask-values.js';
 import type { Clock } from '../../ports/clock.js';
 import type { OpenJournal } from '../../ports/journal.js';
 import type { Model } from '../../ports/model.js';
-import type { Watcher } from '../../ports/session.js';
+import type { Watcher } from '../../ports/session-input-output.js';
 import { attempt } from '../../runtime/attempt.js';
-import { checkModel } from '../../runtime/check-input.js';
+import { checkModel } from '../../runtime/check-outside-values.js';
 import { systemClock } from '../../runtime/clock.js';
 import { newSessionId } from '../../runtime/new-session-id.js';
 import { createRedactor } from '../../secrets/redactor.js';

@@ -1,7 +1,7 @@
 import type { PastFiles } from '../../agent/past-files.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
 import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
-import type { InspectableStore } from '../../journal/read/inspect.js';
+import type { InspectableStore } from '../../journal/read/read-without-lock.js';
 import type { AskTypes } from '../ports.js';
 import { codeMode } from '../run/machine.js';
 import { stepTreeUnchecked } from '../tree/step-tree.js';

@@ -3,7 +3,7 @@ import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Model, TokenUsage } from '../../ports/model.js';
 import { attempt } from '../../runtime/attempt.js';
 import { waitAtMost } from '../../runtime/clock.js';
-import { priceUsage, UNKNOWN_USAGE } from '../../runtime/model/price.js';
+import { priceUsage, UNKNOWN_USAGE } from '../../runtime/model/price-usage.js';
 import {
   type OpenRequest,
   OpenRequests,

@@ -1,7 +1,7 @@
 import type { EditorCommand } from '../../acp/host.js';
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
-import type { Look } from '../../terminal/print.js';
+import type { Look } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { RunFlags } from '../flags.js';
 import { NO_PROMPTS } from '../skills/session-prompts.js';

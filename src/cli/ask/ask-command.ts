@@ -1,5 +1,5 @@
 import type { Outcome } from '../../ask/run/state.js';
-import { harmless, lookOf, oneLine, warningText } from '../../terminal/print.js';
+import { harmless, lookOf, oneLine, warningText } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeResult } from '../../terminal/write.js';
 import { type ExitEnding, endingOfError, exitCodes } from '../exit-codes.js';

@@ -13,7 +13,7 @@ import {
   oneLine,
   paint,
   warningText,
-} from '../../terminal/print.js';
+} from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { askCostOf, type TreeStepped } from './ask-records.js';
 

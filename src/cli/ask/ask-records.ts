@@ -5,7 +5,7 @@ import type { TreeEvent } from '../../ask/run/event.js';
 import type { Outcome } from '../../ask/run/state.js';
 import { piecesOf } from '../../ask/tree/pieces.js';
 import { spentBy, type Tree, unknownCallsOf } from '../../ask/tree/tree-state.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 import type { ExitEnding } from '../exit-codes.js';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { countsOf } from '../headless/records.js';

@@ -8,8 +8,8 @@ import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '../..
 import { EnvironmentUnavailable } from '../../ask-values.js';
 import { journalPath } from '../../journal/journal-paths.js';
 import type { Model } from '../../ports/model.js';
-import type { Watcher } from '../../ports/session.js';
-import { oneLine } from '../../terminal/print.js';
+import type { Watcher } from '../../ports/session-input-output.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { effortOf, refuseTakeOver, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';

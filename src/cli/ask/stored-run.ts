@@ -1,7 +1,7 @@
 import { fileAskJournals } from '../../ask/journal/ask-journal.js';
 import type { AskTypes } from '../../ask/ports.js';
 import { stateFolder } from '../../base/state-folder.js';
-import type { StoredReplay } from '../../journal/read/inspect.js';
+import type { StoredReplay } from '../../journal/read/read-without-lock.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import { foldStoredBy } from '../sessions/stored-sessions.js';
 

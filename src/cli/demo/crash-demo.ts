@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { plural } from '../../base/plural.js';
-import { harmless, type Look, lookOf, paint } from '../../terminal/print.js';
+import { harmless, type Look, lookOf, paint } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

@@ -1,9 +1,9 @@
 import type { State } from '../../agent/state.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 import { ownPrograms } from '../../programs/find-program.js';
 import { askProgramSync, NODE_PROGRAM } from '../../programs/start-program.js';
 import { costOf } from '../../terminal/cost.js';
-import { formatCost, type Look, lookOf, paint, warningText } from '../../terminal/print.js';
+import { formatCost, type Look, lookOf, paint, warningText } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { endingOf, exitCodes } from '../exit-codes.js';

@@ -4,7 +4,7 @@ import { delimiter, dirname, join, relative } from 'node:path';
 import { ownPrograms } from '../../programs/find-program.js';
 import { askProgramSync } from '../../programs/start-program.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
-import { type Look, paint } from '../../terminal/print.js';
+import { type Look, paint } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

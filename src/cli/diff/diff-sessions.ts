@@ -2,7 +2,7 @@ import { plural } from '../../base/plural.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { fileJournals } from '../../journal/file-store.js';
 import type { Header } from '../../ports/journal.js';
-import { formatWhen, type Look, lookOf, paint } from '../../terminal/print.js';
+import { formatWhen, type Look, lookOf, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';

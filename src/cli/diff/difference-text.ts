@@ -1,5 +1,5 @@
 import type { Json } from '../../agent/message.js';
-import { type Look, paint } from '../../terminal/print.js';
+import { type Look, paint } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe, safeJson } from '../../terminal/safe-text.js';
 import { columnsOf, cutLine, wrapWords } from '../../terminal/width.js';
 import type { FieldDifference } from './field-differences.js';

@@ -1,7 +1,7 @@
 import type { UsageTotals } from '../../agent/state.js';
 import { tokensOf, type Usage } from '../../agent/values/usage.js';
 import { cacheShareOf, type TimeSpanKind } from '../../figures/session-figures.js';
-import { formatCost, formatSeconds, formatTokens } from '../../terminal/print.js';
+import { formatCost, formatSeconds, formatTokens } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { columnsOf, cutLine } from '../../terminal/width.js';
 

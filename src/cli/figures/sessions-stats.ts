@@ -6,7 +6,7 @@ import { FigureCollector } from '../../figures/collect-figures.js';
 import { figuresSince, type LaterFigures } from '../../figures/figures-since.js';
 import { NO_USAGE } from '../../figures/tool-log.js';
 import type { SessionInfo } from '../../ports/journal.js';
-import { type Look, lookOf, oneLine, paint } from '../../terminal/print.js';
+import { type Look, lookOf, oneLine, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';

@@ -11,7 +11,7 @@ import {
 } from '../../figures/session-figures.js';
 import { NO_USAGE } from '../../figures/tool-log.js';
 import type { Header, SessionInfo } from '../../ports/journal.js';
-import { formatCost, formatWhen, type Look, lookOf, paint } from '../../terminal/print.js';
+import { formatCost, formatWhen, type Look, lookOf, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
 import { writeJson, writeOut } from '../../terminal/write.js';

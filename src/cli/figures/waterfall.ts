@@ -1,5 +1,5 @@
 import type { TimeSpan, TimeSpanKind } from '../../figures/session-figures.js';
-import { type Look, paint } from '../../terminal/print.js';
+import { type Look, paint } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Style } from '../../terminal/theme.js';
 import { columnsOf, cutLine } from '../../terminal/width.js';

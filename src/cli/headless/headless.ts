@@ -1,9 +1,9 @@
 import { messagesOf } from '../../agent/conversation.js';
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
-import type { Input, Stepped } from '../../ports/session.js';
+import type { Input, Stepped } from '../../ports/session-input-output.js';
 import { costOf } from '../../terminal/cost.js';
-import { formatCost, formatTokens, harmless, lookOf, warningText } from '../../terminal/print.js';
+import { formatCost, formatTokens, harmless, lookOf, warningText } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeResult } from '../../terminal/write.js';
 import {

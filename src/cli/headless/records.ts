@@ -4,7 +4,7 @@ import type { On } from '../../agent/event.js';
 import { type ApprovalRequest, describeQuestion } from '../../agent/policy/approval-question.js';
 import type { State } from '../../agent/state.js';
 import type { Usage } from '../../agent/values/usage.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 import { costOf } from '../../terminal/cost.js';
 import type { ExitEnding } from '../exit-codes.js';
 import { walked } from '../sessions/show/step-path.js';

@@ -1,8 +1,8 @@
 import { decide } from '../../agent/policy/policy.js';
 import { presetRules } from '../../agent/policy/preset-rules.js';
-import type { Stepped } from '../../ports/session.js';
-import { oneLine } from '../../terminal/print.js';
-import { createJudgedCalls } from '../../terminal/transcript/judged-calls.js';
+import type { Stepped } from '../../ports/session-input-output.js';
+import { oneLine } from '../../terminal/paint-text.js';
+import { createJudgedCalls } from '../../terminal/transcript/known-calls.js';
 
 /** Collects the calls of the last reply that were denied because nobody could approve them, for the exit message. */
 export type Unapproved = {

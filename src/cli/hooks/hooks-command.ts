@@ -1,6 +1,6 @@
 import { stateFolder } from '../../base/state-folder.js';
 import type { HookDeclaration } from '../../config/user-hooks.js';
-import { oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { openTrust } from '../../trust/trust-store.js';

@@ -4,7 +4,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { type Choice, ranked } from '../../terminal/input/completion.js';
 import { Composer } from '../../terminal/input/composer.js';
 import type { Pressed } from '../../terminal/input/key.js';
-import { type Look, lookOf, windowSize } from '../../terminal/print.js';
+import { type Look, lookOf, windowSize } from '../../terminal/paint-text.js';
 import { type Background, watchBackground } from '../../terminal/theme.js';
 import { writeWindow } from '../../terminal/write.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';

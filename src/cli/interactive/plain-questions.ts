@@ -1,5 +1,5 @@
 import type { ApprovalDescription } from '../../agent/policy/approval-question.js';
-import type { Look } from '../../terminal/print.js';
+import type { Look } from '../../terminal/paint-text.js';
 import { letterOf, questionRows } from '../../terminal/questions/question-rows.js';
 import type { Questions } from '../../terminal/questions/questions.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';

@@ -1,6 +1,6 @@
 import type { Event } from '../../agent/event.js';
-import type { Stepped } from '../../ports/session.js';
-import { type Look, paint } from '../../terminal/print.js';
+import type { Stepped } from '../../ports/session-input-output.js';
+import { type Look, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 
 const COMMAND_EVENTS: readonly Event['type'][] = [

@@ -1,5 +1,5 @@
 import type { JournalStep } from '../../journal/read/steps.js';
-import { type Look, paint, paintTyped, shortened } from '../../terminal/print.js';
+import { type Look, paint, paintTyped, shortened } from '../../terminal/paint-text.js';
 import { joinSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Transcript } from '../../terminal/transcript/transcript.js';
 import type { RecentTurns } from '../sessions/open-for-resume.js';

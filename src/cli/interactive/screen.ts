@@ -1,8 +1,8 @@
 import { systemClock } from '../../runtime/clock.js';
 import { ENABLE_INPUT_MODES, RESTORE_TERMINAL } from '../../terminal/escapes.js';
 import { createLiveArea, type LiveArea, reflowOf } from '../../terminal/live-area.js';
+import { windowSize } from '../../terminal/paint-text.js';
 import { createPlainArea } from '../../terminal/plain-area.js';
-import { windowSize } from '../../terminal/print.js';
 import { writeWindow } from '../../terminal/write.js';
 
 /** Longer than a stop signal needs. */

@@ -5,7 +5,7 @@ import type {
   ServerAnswer,
   ServerQuestion,
 } from '../../mcp/questions/server-question.js';
-import { harmless, type Look, oneLine, paint } from '../../terminal/print.js';
+import { harmless, type Look, oneLine, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { indentWords } from '../../terminal/width.js';
 

@@ -1,9 +1,9 @@
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
-import type { Input, Stepped } from '../../ports/session.js';
-import { harmless, type Look, paint, warningText } from '../../terminal/print.js';
+import type { Input, Stepped } from '../../ports/session-input-output.js';
+import { harmless, type Look, paint, warningText } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
-import { isMoving, SPINNER_MS } from '../../terminal/status.js';
+import { isMoving, SPINNER_MS } from '../../terminal/status-row.js';
 import { loadWordMarks } from '../../terminal/transcript/changed-words.js';
 import { loadMarkdown } from '../../terminal/transcript/markdown.js';
 import { indentWords, wrapWords } from '../../terminal/width.js';

@@ -1,10 +1,10 @@
 import type { Action } from '../../agent/action.js';
 import type { JudgedCall } from '../../agent/call.js';
-import type { Stepped } from '../../ports/session.js';
-import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff } from '../../terminal/print.js';
+import type { Stepped } from '../../ports/session-input-output.js';
+import { formatSeconds, harmless, type Look, oneLine, paint, paintDiff } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Style } from '../../terminal/theme.js';
-import { createJudgedCalls, type ToolResult } from '../../terminal/transcript/judged-calls.js';
+import { createJudgedCalls, type ToolResult } from '../../terminal/transcript/known-calls.js';
 import { resumedNote } from '../../terminal/transcript/resumed-note.js';
 
 /** A step as printed text: streamed text, or whole lines. */

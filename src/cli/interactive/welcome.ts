@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import type { State } from '../../agent/state.js';
-import { formatWhen, type Look, oneLine, paint } from '../../terminal/print.js';
+import { formatWhen, type Look, oneLine, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
 import type { Opened } from '../sessions/open-session.js';

@@ -5,7 +5,7 @@ import { beginLogin, finishLogin, type LoginResult, logIn } from '../../mcp/oaut
 import { removeLogin } from '../../mcp/oauth/login-store.js';
 import { openBrowser } from '../../programs/open-browser.js';
 import { attempt } from '../../runtime/attempt.js';
-import { oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

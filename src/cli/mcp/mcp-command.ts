@@ -6,7 +6,7 @@ import { shownStart } from '../../mcp/server-secrets.js';
 import { declaredName } from '../../mcp/tools/declared-tools.js';
 import { offeredTools, wantedTools } from '../../mcp/tools/offered-tools.js';
 import { readTools, storeOffers, storeTools } from '../../mcp/tools/tool-cache.js';
-import { oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { formatWhen, oneLine } from '../../terminal/print.js';
+import { formatWhen, oneLine } from '../../terminal/paint-text.js';
 import { type Safe, safe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

@@ -1,6 +1,6 @@
 import { plural } from '../../base/plural.js';
 import type { SessionInfo } from '../../ports/journal.js';
-import { formatWhen, oneLine } from '../../terminal/print.js';
+import { formatWhen, oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

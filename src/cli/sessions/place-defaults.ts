@@ -1,6 +1,6 @@
 import type { Preset } from '../../agent/policy/preset-rules.js';
 import { defaultSettings, type Limits, type Settings } from '../../agent/settings.js';
-import { isBare } from '../../terminal/print.js';
+import { isBare } from '../../terminal/paint-text.js';
 import type { RunFlags } from '../flags.js';
 
 /**

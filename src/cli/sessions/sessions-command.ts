@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../../ports/journal.js';
-import { formatWhen, oneLine } from '../../terminal/print.js';
+import { formatWhen, oneLine } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
 import { usageStop } from '../flags.js';

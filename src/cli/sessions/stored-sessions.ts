@@ -3,7 +3,7 @@ import { stateFolder } from '../../base/state-folder.js';
 import { fileBlobs } from '../../journal/blobs.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
-import type { InspectableStore, StoredReplay } from '../../journal/read/inspect.js';
+import type { InspectableStore, StoredReplay } from '../../journal/read/read-without-lock.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { Blobs, SessionInfo } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { plural } from '../../base/plural.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { journalPath } from '../../journal/journal-paths.js';
-import { type Verification, verifyStored } from '../../journal/transfer/verify-stored.js';
+import { type Verification, verifyStored } from '../../journal/transfer/verify-journal.js';
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';

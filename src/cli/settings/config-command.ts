@@ -3,7 +3,7 @@ import type { Origin, Overruled, Resolved } from '../../config/resolve.js';
 import type { Setting } from '../../config/setting.js';
 import { showValue } from '../../config/value.js';
 import { DEFAULT_MODEL } from '../../providers/provider-table.js';
-import { oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';

@@ -3,7 +3,7 @@ import { type PolicyRule, type Preset, presetRules } from '../../agent/policy/pr
 import type { SandboxLevel, Settings } from '../../agent/settings.js';
 import { fencedSettings, probeFor } from '../../api/session-sandbox-level.js';
 import type { Explained } from '../../shell/explain-decision.js';
-import { warningText } from '../../terminal/print.js';
+import { warningText } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';

@@ -2,7 +2,7 @@ import { plural } from '../../base/plural.js';
 import { checkSkill } from '../../skills/check-skill.js';
 import { loadPromptFiles } from '../../skills/load-prompt-files.js';
 import { faultText, type PromptFile } from '../../skills/prompt-file.js';
-import { oneLine } from '../../terminal/print.js';
+import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';

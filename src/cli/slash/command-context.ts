@@ -1,6 +1,6 @@
 import type { Session } from '../../api/create-agent.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
-import type { Look } from '../../terminal/print.js';
+import type { Look } from '../../terminal/paint-text.js';
 import type { RunFlags } from '../flags.js';
 import type { InteractiveView } from '../interactive/interactive-view.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';

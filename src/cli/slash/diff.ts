@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Event } from '../../agent/event.js';
-import { oneLine, paint, paintDiff } from '../../terminal/print.js';
+import { oneLine, paint, paintDiff } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { hashLoaded, loadFile } from '../../tools/files/file-text.js';
 import { diffSinceHead } from '../../workspace/diff-since-head.js';

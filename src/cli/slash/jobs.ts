@@ -1,5 +1,5 @@
 import type { Job } from '../../ports/tool.js';
-import { harmless, oneLine } from '../../terminal/print.js';
+import { harmless, oneLine } from '../../terminal/paint-text.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/jobs`: lists, reads and kills background commands of the agent. */

@@ -1,7 +1,7 @@
 import { plural } from '../../base/plural.js';
 import type { ConnectionStatus } from '../../mcp/connection.js';
 import type { ServerStatus } from '../../mcp/session-servers.js';
-import { harmless, oneLine } from '../../terminal/print.js';
+import { harmless, oneLine } from '../../terminal/paint-text.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */

@@ -1,7 +1,7 @@
 import type { Prices } from '../../agent/values/usage.js';
 import { factsOf, knownModels, modelsLike } from '../../models/catalogue.js';
 import type { ModelFacts } from '../../ports/model.js';
-import { formatTokens } from '../../terminal/print.js';
+import { formatTokens } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
 

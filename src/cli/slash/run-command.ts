@@ -1,5 +1,5 @@
 import type { Choice } from '../../terminal/input/completion.js';
-import { type Look, paint } from '../../terminal/print.js';
+import { type Look, paint } from '../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { indentWords, wrapWords } from '../../terminal/width.js';
 import { endingOfError } from '../exit-codes.js';

@@ -1,6 +1,6 @@
 import type { SessionInfo } from '../../ports/journal.js';
-import { formatWhen, oneLine } from '../../terminal/print.js';
-import { isBusy } from '../../terminal/status.js';
+import { formatWhen, oneLine } from '../../terminal/paint-text.js';
+import { isBusy } from '../../terminal/status-row.js';
 import { cutLine } from '../../terminal/width.js';
 import { readSeq } from '../flags.js';
 import { forkId } from '../sessions/fork-session.js';

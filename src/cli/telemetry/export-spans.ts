@@ -5,7 +5,7 @@ import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@ope
 import type { Session } from '../../api/session.js';
 import { VERSION } from '../../base/version.js';
 import { endpointOf } from '../../models/endpoints.js';
-import type { Stepped, Watcher } from '../../ports/session.js';
+import type { Stepped, Watcher } from '../../ports/session-input-output.js';
 import { providers } from '../../providers/provider-table.js';
 import { SessionSpans, type SpanOptions } from '../../telemetry/session-spans.js';
 import { FLUSH_MS, flushAtEnd } from './flush-at-exit.js';

@@ -1,7 +1,7 @@
 import { together } from '../../api/approvals.js';
 import type { Session } from '../../api/session.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
-import type { Watcher } from '../../ports/session.js';
+import type { Watcher } from '../../ports/session-input-output.js';
 import type { ExportOptions } from './export-spans.js';
 
 /** Whether the user wants spans to be sent; only then their code is loaded. */

@@ -1,6 +1,6 @@
 import { stateFolder } from '../../base/state-folder.js';
 import { systemClock } from '../../runtime/clock.js';
-import { lookOf, warningText } from '../../terminal/print.js';
+import { lookOf, warningText } from '../../terminal/paint-text.js';
 import { openTrust } from '../../trust/trust-store.js';
 import { readKeyboard, readLines } from '../interactive/input/keyboard.js';
 import type { Screen } from '../interactive/screen.js';

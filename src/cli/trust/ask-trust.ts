@@ -2,7 +2,7 @@ import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Pressed } from '../../terminal/input/key.js';
 import type { LiveArea } from '../../terminal/live-area.js';
-import { type Look, oneLine, paint } from '../../terminal/print.js';
+import { type Look, oneLine, paint } from '../../terminal/paint-text.js';
 import {
   ALLOW,
   type ContentAnswer,

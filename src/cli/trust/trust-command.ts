@@ -2,7 +2,7 @@ import path from 'node:path';
 import { COMMAND_LEVELS, type CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import { stateFolder } from '../../base/state-folder.js';
 import { loadConfig, userFile } from '../../config/load.js';
-import { formatWhen, lookOf, oneLine } from '../../terminal/print.js';
+import { formatWhen, lookOf, oneLine } from '../../terminal/paint-text.js';
 import { contentRows } from '../../terminal/questions/question-rows.js';
 import { joinSafe, makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';

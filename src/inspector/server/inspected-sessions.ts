@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';
-import type { InspectableStore } from '../../journal/read/inspect.js';
+import type { InspectableStore } from '../../journal/read/read-without-lock.js';
 import { agentMachine } from '../../journal/read/replay.js';
 import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { Redactor } from '../../secrets/redactor.js';

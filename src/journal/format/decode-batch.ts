@@ -1,6 +1,6 @@
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeRecord, parse, type Recorded, TRAILER_BYTES, verify } from './line-codec.js';
-import type { Lines } from './lines.js';
+import type { Lines } from './read-lines.js';
 
 /**
  * Decodes many lines at once, at half the cost of one by one.

@@ -1,10 +1,10 @@
 import { crc32 } from 'node:zlib';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
+import type { Mark } from '../format/acknowledged-mark.js';
 import { decodeRecords } from '../format/decode-batch.js';
 import { decodeHeader, decodeRecord, type Recorded } from '../format/line-codec.js';
-import { type ByteSource, type Lines, piecesOf, readLines, splitFirst } from '../format/lines.js';
-import type { Mark } from '../format/mark.js';
+import { type ByteSource, type Lines, piecesOf, readLines, splitFirst } from '../format/read-lines.js';
 import { damaged, type JournalError, newerVersion, otherMachine } from '../journal-error.js';
 import { kindOf } from '../journaled-machine.js';
 

@@ -7,12 +7,12 @@ import { AppendList } from '../../machine-kit/kernel/append-list.js';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeHeader, parse } from '../format/line-codec.js';
-import { NEWLINE } from '../format/lines.js';
+import { NEWLINE } from '../format/read-lines.js';
 import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine.js';
 import { continueFold, type Fold } from '../read/fold.js';
 import type { ScanPoint } from '../read/scan.js';
 import { decodeSnapshots, type SnapshotBody, type SnapshotLine, snapshotPath } from './snapshot-format.js';
-import { resolveReferences } from './text-in-journal.js';
+import { resolveReferences } from './text-references.js';
 
 /** The last good snapshot of a file, to which the next one is appended. */
 export type WrittenSnapshots = Pick<SnapshotLine, 'seq' | 'size' | 'sum' | 'next'> & {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { VERSION } from '../../base/version.js';
 import { parse } from '../format/line-codec.js';
-import { NEWLINE } from '../format/lines.js';
+import { NEWLINE } from '../format/read-lines.js';
 
 /**
  * The file of a session's snapshots: states that were folded before, so that a session opens without folding its whole
@@ -31,7 +31,7 @@ export type SnapshotLine = {
   readonly chain: string;
   /** Offset in the journal of the texts of later messages. */
   readonly next: number;
-  /** A SnapshotBody with references in place of long texts (see text-in-journal.ts). */
+  /** A SnapshotBody with references in place of long texts (see text-references.ts). */
   readonly body: unknown;
 };
 

@@ -12,7 +12,7 @@ import {
   type SnapshotOwner,
   snapshotPath,
 } from './snapshot-format.js';
-import { type JournalPart, References } from './text-in-journal.js';
+import { type JournalPart, References } from './text-references.js';
 
 /** An entry whose state check is in the journal, durably. */
 export type SnapshotPoint<M extends MachineTypes> = {

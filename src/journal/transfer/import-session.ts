@@ -5,7 +5,7 @@ import { openRegular } from '../../files/regular-file.js';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { fileBlobs } from '../blobs.js';
-import { sourceOf } from '../format/lines.js';
+import { sourceOf } from '../format/read-lines.js';
 import { cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.js';
 import {
   FILE_MODE,
@@ -17,8 +17,8 @@ import {
 } from '../journal-paths.js';
 import { removeLeftovers } from '../removal/remove-leftovers.js';
 import { type Part, readManifest } from './export-format.js';
+import { scanFile } from './find-first-fault.js';
 import { sha256Of } from './named-blobs.js';
-import { scanFile } from './scan-file.js';
 
 export type Imported = {
   readonly sessionId: string;

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { JournalError } from '../journal-error.js';
 import type { ForeignChange } from './file-identity.js';
-import type { Rescued } from './rescue.js';
+import type { Rescued } from './rescue-copy.js';
 
 /** Thrown by a write target; becomes a JournalError once it is known what could be rescued. */
 export class NotOwnFile extends Error {

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../../agent/past-files.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
-import { readMark } from '../format/mark.js';
+import { readMark } from '../format/acknowledged-mark.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, refuseMismatch, type Visit, visitPast } from '../read/fold.js';

@@ -11,7 +11,7 @@ import type { Post } from '../posted-event.js';
 import { denialIn, type UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import { fitMessages } from './fit-window.js';
 import { type KeepingNeeds, withKept } from './preserved-context.js';
-import { priceUsage, UNKNOWN_USAGE } from './price.js';
+import { priceUsage, UNKNOWN_USAGE } from './price-usage.js';
 import { OpenRequests, type ReplyEnding, readStream, textOf } from './read-stream.js';
 import { withoutImages } from './request-images.js';
 

@@ -1,6 +1,6 @@
 import type { Settings } from '../../agent/settings.js';
 import type { Model } from '../../ports/model.js';
-import { checkModel } from '../check-input.js';
+import { checkModel } from '../check-outside-values.js';
 
 /** The models for the sessions of one agent, by id. */
 export type Models = {

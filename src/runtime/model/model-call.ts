@@ -9,10 +9,10 @@ import type { Model, ModelRequest, RawCall } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
 import type { Equipment } from '../dependencies.js';
 import type { Post } from '../posted-event.js';
-import { judgeCall } from '../tools/judge.js';
+import { judgeCall } from '../tools/judge-call.js';
 import type { UserHookRuns } from '../user-hooks/user-hook-runs.js';
 import { createJoiner } from './join-deltas.js';
-import { priceUsage, UNKNOWN_USAGE } from './price.js';
+import { priceUsage, UNKNOWN_USAGE } from './price-usage.js';
 import { OpenRequests, type ReplyEnding, readStream, type Streamed, textOf } from './read-stream.js';
 import { showsImages, withImages } from './request-images.js';
 

@@ -2,7 +2,7 @@ import type { ModelError } from '../../agent/event.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Model, ModelPiece, ModelRequest, TokenUsage } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
-import { type CheckedPiece, checkPiece, uncountable } from '../check-input.js';
+import { type CheckedPiece, checkPiece, uncountable } from '../check-outside-values.js';
 
 /**
  * Reads one model call to its end.

@@ -4,7 +4,7 @@ import { sumUsage, type Usage } from '../../agent/values/usage.js';
 import type { TokenUsage } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
 import type { Equipment } from '../dependencies.js';
-import { priceUsage, UNKNOWN_USAGE } from './price.js';
+import { priceUsage, UNKNOWN_USAGE } from './price-usage.js';
 import { type OpenRequest, readStream, textOf } from './read-stream.js';
 
 /** Time limit for a text. */

@@ -1,6 +1,6 @@
 import type { JudgedCall } from '../../agent/call.js';
 import type { Settings } from '../../agent/settings.js';
-import type { Hooks } from '../../ports/hooks.js';
+import type { Hooks } from '../../ports/after-tool-hooks.js';
 import { attempt } from '../attempt.js';
 
 /**

@@ -2,7 +2,7 @@ import type { CallPreview, JudgedCall } from '../../agent/call.js';
 import type { SessionData } from '../../agent/state.js';
 import type { PreviewContext, Tool } from '../../ports/tool.js';
 import { attempt } from '../attempt.js';
-import { takePreview } from '../check-input.js';
+import { takePreview } from '../check-outside-values.js';
 import type { Equipment } from '../dependencies.js';
 import type { Post } from '../posted-event.js';
 import { redactPreview } from './redaction.js';

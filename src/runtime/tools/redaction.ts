@@ -1,6 +1,6 @@
 import type { CallPreview } from '../../agent/call.js';
 import type { JsonObject } from '../../agent/message.js';
-import type { HookReport } from '../../ports/hooks.js';
+import type { HookReport } from '../../ports/after-tool-hooks.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { Job, Jobs, Judgement, ToolOutcome } from '../../ports/tool.js';
 import { createRedactor, type Redacted, type Redactor, redactionNote } from '../../secrets/redactor.js';

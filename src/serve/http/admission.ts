@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { foreignHeader, loopbackHosts } from '../../net/own-address.js';
 import { ApiFault } from './api-fault.js';
-import type { KeyUse } from './key-use.js';
+import type { KeyUse } from './key-usage.js';
 import { findKey, type ServeKey } from './keys.js';
 
 /**

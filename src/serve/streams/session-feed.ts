@@ -1,7 +1,7 @@
 import type { State } from '../../agent/state.js';
 import { turnRuns } from '../../agent/values/turn-running.js';
 import type { Entry } from '../../ports/journal.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 import { attempt } from '../../runtime/attempt.js';
 import type { NodeRuntime } from '../node-runtime.js';
 import { type Approval, approvalsIn } from './pending-approvals.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../ports/clock.js';
 import type { Frame } from '../frame.js';
 import type { Pressed } from '../input/key.js';
-import { type Look, oneLine, paint } from '../print.js';
+import { type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine, wrapWords } from '../width.js';
 import { ArmingDelay } from './arming-delay.js';

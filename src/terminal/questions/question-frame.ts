@@ -1,7 +1,7 @@
 import type { ApprovalDescription } from '../../agent/policy/approval-question.js';
 import type { Frame } from '../frame.js';
 import { editorFrame } from '../input/editor-rows.js';
-import { type Look, oneLine, paint } from '../print.js';
+import { type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
 import { letterOf } from './question-rows.js';

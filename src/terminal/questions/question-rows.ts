@@ -1,6 +1,6 @@
 import type { ApprovalChoice, ApprovalDescription } from '../../agent/policy/approval-question.js';
 import type { OddCharacter } from '../../agent/policy/suspicious-characters.js';
-import { hasBackdrops, type Look, padded, paint, paintOn } from '../print.js';
+import { hasBackdrops, type Look, padded, paint, paintOn } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { revealLine, revealWords, type ShowMark } from './reveal-text.js';
 

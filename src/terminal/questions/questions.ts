@@ -5,10 +5,10 @@ import {
   describeQuestion,
 } from '../../agent/policy/approval-question.js';
 import type { Clock } from '../../ports/clock.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 import { applyKey, type Editor, emptyEditor, insertPaste, wholeText } from '../input/editor.js';
 import type { Pressed } from '../input/key.js';
-import type { Look } from '../print.js';
+import type { Look } from '../paint-text.js';
 import type { Safe } from '../safe-text.js';
 import { ArmingDelay } from './arming-delay.js';
 import { letterOf, questionRows } from './question-rows.js';

@@ -1,4 +1,4 @@
-import type { Look } from '../print.js';
+import type { Look } from '../paint-text.js';
 import type { Safe } from '../safe-text.js';
 import { renderMarkdown } from './markdown.js';
 import { clearPart, createBlocks } from './markdown-blocks.js';

@@ -1,4 +1,4 @@
-import { hasBackdrops, type Look, padded, paint, paintOn } from '../print.js';
+import { hasBackdrops, type Look, padded, paint, paintOn } from '../paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { columnsOf, wrapText } from '../width.js';
 import { type MarkedPart, markWords } from './changed-words.js';

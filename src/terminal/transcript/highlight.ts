@@ -1,4 +1,4 @@
-import { type Look, paint } from '../print.js';
+import { type Look, paint } from '../paint-text.js';
 import { joinSafe, type Safe, safe } from '../safe-text.js';
 import type { Style } from '../theme.js';
 

@@ -1,4 +1,4 @@
-import { harmless, type Look, paint } from '../print.js';
+import { harmless, type Look, paint } from '../paint-text.js';
 import { joinSafe, keepStyles, type Safe, safe } from '../safe-text.js';
 import type { Style } from '../theme.js';
 import { wrapText } from '../width.js';

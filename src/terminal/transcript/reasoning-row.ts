@@ -1,4 +1,4 @@
-import { harmless, type Look, oneLine, paint } from '../print.js';
+import { harmless, type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { wrapWords } from '../width.js';
 

@@ -1,4 +1,4 @@
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 
 /** Says which work a resumed session repeats. Empty for other steps, and if the session had nothing to do. */
 export const resumedNote = ({ event, actions, state }: Stepped): string => {

@@ -1,10 +1,10 @@
 import type { State } from '../../agent/state.js';
 import { titleOf } from '../../agent/values/call-title.js';
-import type { Stepped } from '../../ports/session.js';
-import { formatSeconds, harmless, type Look, oneLine, paint } from '../print.js';
+import type { Stepped } from '../../ports/session-input-output.js';
+import { formatSeconds, harmless, type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
-import type { JudgedCalls } from './judged-calls.js';
+import type { JudgedCalls } from './known-calls.js';
 
 /** The running calls, each with its last line of output. */
 export type RunningCalls = {

@@ -1,4 +1,4 @@
-import { harmless, type Look, paint } from '../print.js';
+import { harmless, type Look, paint } from '../paint-text.js';
 import { type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
 

@@ -1,9 +1,9 @@
 import type { JudgedCall } from '../../agent/call.js';
-import { formatSeconds, harmless, type Look, oneLine, paint } from '../print.js';
+import { formatSeconds, harmless, type Look, oneLine, paint } from '../paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
 import { diffRows } from './diff-rows.js';
-import type { ToolResult } from './judged-calls.js';
+import type { ToolResult } from './known-calls.js';
 
 /** An ended call: one line, and below it only the output that the user must see. `whole` has all output. */
 export type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[] };

@@ -1,7 +1,7 @@
 import type { State } from '../../agent/state.js';
 import { tokensOf } from '../../agent/values/usage.js';
-import type { Stepped } from '../../ports/session.js';
-import { formatCost, formatSeconds, formatTokens } from '../print.js';
+import type { Stepped } from '../../ports/session-input-output.js';
+import { formatCost, formatSeconds, formatTokens } from '../paint-text.js';
 import { joinSafe, type Safe, safe } from '../safe-text.js';
 
 /** The line below an ended turn: its duration and cost. */

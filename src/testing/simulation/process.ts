@@ -7,10 +7,10 @@ import type { Job, Jobs } from '../../ports/tool.js';
 import { createRuntime, type LocalRuntime } from '../../runtime/local-runtime.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
 import { recordUnacknowledged } from './checks/steps.js';
-import type { Life } from './life.js';
-import { simulatedHooks } from './parts/hooks.js';
+import { simulatedHooks } from './parts/after-tool-hooks.js';
 import { SUMMARISE, simulatedModel } from './parts/model.js';
 import { simulatedTools } from './parts/tools.js';
+import type { Life } from './process-life.js';
 import type { World } from './world.js';
 
 /** The production runtime, on the ports of one life. */

@@ -1,9 +1,9 @@
-import { Choices } from './choices.js';
 import { startComputer } from './disk/kernel-files.js';
-import { planFor } from './plan.js';
 import { useClocks } from './process-clocks.js';
+import { Choices } from './random-choices.js';
+import type { Situation } from './required-situations.js';
 import { SimulatedSession } from './session.js';
-import type { Situation } from './situations.js';
+import { planFor } from './session-plan.js';
 import { type Violation, World } from './world.js';
 
 export type SessionResult = {

@@ -1,9 +1,9 @@
 import type { Event } from '../../agent/event.js';
 import type { State } from '../../agent/state.js';
-import type { Choices } from './choices.js';
 import { Disk, type Zeros } from './disk/disk.js';
-import type { SessionPlan } from './plan.js';
-import type { Situation } from './situations.js';
+import type { Choices } from './random-choices.js';
+import type { Situation } from './required-situations.js';
+import type { SessionPlan } from './session-plan.js';
 import { Timeline } from './timeline.js';
 
 /** Names of the checkers; each has a test that makes it fail. */

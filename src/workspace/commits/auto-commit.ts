@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { HookEffect } from '../../agent/event.js';
 import { plural } from '../../base/plural.js';
 import { isWithin } from '../../files/is-within.js';
-import type { HookContext, HookReport } from '../../ports/hooks.js';
+import type { HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
 import { oneLine, statistics } from '../shown-names.js';

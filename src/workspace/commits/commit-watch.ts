@@ -1,6 +1,6 @@
 import type { JudgedCall } from '../../agent/call.js';
 import type { Settings } from '../../agent/settings.js';
-import type { BatchContext, HookContext, HookReport } from '../../ports/hooks.js';
+import type { BatchContext, HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import type { AgentChanges } from '../agent-changes.js';
 import type { GitPlace } from '../git/git.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';

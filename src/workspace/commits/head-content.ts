@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { isWithin } from '../../files/is-within.js';
-import type { HookContext } from '../../ports/hooks.js';
+import type { HookContext } from '../../ports/after-tool-hooks.js';
 import { ABSENT, hashOf } from '../../tools/files/file-text.js';
 import type { ContentBefore } from '../formatters/content-before-calls.js';
 import { type GitPlace, type Repository, useRepository } from '../git/git.js';

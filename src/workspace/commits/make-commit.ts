@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { HookContext } from '../../ports/hooks.js';
+import type { HookContext } from '../../ports/after-tool-hooks.js';
 import { CommitClaim, newClaimName } from '../git/commit-claim.js';
 import type { Repository } from '../git/git.js';
 import { ProgramFailure } from '../run-program.js';

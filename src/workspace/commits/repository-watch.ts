@@ -3,7 +3,7 @@ import type { JudgedCall } from '../../agent/call.js';
 import type { Settings } from '../../agent/settings.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { isWithin } from '../../files/is-within.js';
-import type { BatchContext, HookContext, HookReport } from '../../ports/hooks.js';
+import type { BatchContext, HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import { createAgentChanges } from '../agent-changes.js';
 import { callChangesBetween, isFolder, namedFiles, namedFilesNow, noteCallChanges } from '../call-changes.js';
 import { type GitPlace, useRepository } from '../git/git.js';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { HookContext } from '../../ports/hooks.js';
+import type { HookContext } from '../../ports/after-tool-hooks.js';
 import { replaceFile } from '../../tools/files/atomic-write.js';
 import { decodeFile, encodeText, hashOf, loadFile } from '../../tools/files/file-text.js';
 import { endingsOf, withEnding } from '../../tools/files/line-endings.js';

@@ -1,4 +1,4 @@
-import type { HookReport } from '../../ports/hooks.js';
+import type { HookReport } from '../../ports/after-tool-hooks.js';
 
 /** Results of formatting, and the report about them for the model and the user. */
 

@@ -10,12 +10,12 @@ import { askMachine } from '../../../src/ask/journal/ask-journal.js';
 import type { AskTypes } from '../../../src/ask/ports.js';
 import type { Outcome } from '../../../src/ask/run/state.js';
 import { memoryJournalsOf } from '../../../src/journal/memory-store.js';
-import type { InspectableStore } from '../../../src/journal/read/inspect.js';
+import type { InspectableStore } from '../../../src/journal/read/read-without-lock.js';
 import type { Script } from '../../../src/models/scripted/script.js';
 import { textOf } from '../../../src/models/scripted/script-rules.js';
 import { scriptedModel } from '../../../src/models/scripted/scripted-model.js';
 import type { Model, ModelRequest } from '../../../src/ports/model.js';
-import type { Stepped } from '../../../src/ports/session.js';
+import type { Stepped } from '../../../src/ports/session-input-output.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 /** What tests of code mode stand on: real environments, journals in memory, a scripted model that notes its requests. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AskTypes } from '../../../src/ask/ports.js';
 import type { StopFacts } from '../../../src/ask/run/stop-policies.js';
-import type { InspectableStore } from '../../../src/journal/read/inspect.js';
+import type { InspectableStore } from '../../../src/journal/read/read-without-lock.js';
 import { answers, askAbout, endOf, journaled, memoryRuns, notingModel, program } from './ask-stage.js';
 
 /** A tree while it is open: every effect after its event, limits, policies, and a journal that fails. */

@@ -6,7 +6,7 @@ import { runCommand } from '../../../src/cli/slash/run-command.js';
 import { commandChoices, readTypedInput } from '../../../src/cli/slash/slash-commands.js';
 import { Composer } from '../../../src/terminal/input/composer.js';
 import { createLiveArea } from '../../../src/terminal/live-area.js';
-import { warningText } from '../../../src/terminal/print.js';
+import { warningText } from '../../../src/terminal/paint-text.js';
 import { fakeClock } from '../../../src/testing/clock.js';
 import type { Hostile } from './hostile.js';
 import type { Out, Surface } from './surface.js';

@@ -1,4 +1,4 @@
-import type { Look } from '../../../src/terminal/print.js';
+import type { Look } from '../../../src/terminal/paint-text.js';
 import type { Safe } from '../../../src/terminal/safe-text.js';
 import type { Hostile } from './hostile.js';
 

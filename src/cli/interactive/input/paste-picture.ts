@@ -5,7 +5,7 @@ import { stateFolder } from '../../../base/state-folder.js';
 import { makeFolder, pastedFolder, writeWhole } from '../../../journal/journal-paths.js';
 import { attempt } from '../../../runtime/attempt.js';
 import type { Composer } from '../../../terminal/input/composer.js';
-import { paint } from '../../../terminal/print.js';
+import { paint } from '../../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../../terminal/safe-text.js';
 import { indentWords } from '../../../terminal/width.js';
 import type { CommandContext } from '../../slash/command-context.js';

@@ -1,4 +1,4 @@
-import type { StoredReplay } from '../../../journal/read/inspect.js';
+import type { StoredReplay } from '../../../journal/read/read-without-lock.js';
 import type { MachineTypes } from '../../../ports/machine-types.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../../terminal/write.js';

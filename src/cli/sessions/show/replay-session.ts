@@ -1,4 +1,4 @@
-import type { Stepped } from '../../../ports/session.js';
+import type { Stepped } from '../../../ports/session-input-output.js';
 import { makeSafe, type Safe, safeJson } from '../../../terminal/safe-text.js';
 import { readSeq } from '../../flags.js';
 import { findInfo, foldStored } from '../stored-sessions.js';

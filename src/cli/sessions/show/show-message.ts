@@ -1,5 +1,5 @@
 import type { Message } from '../../../agent/message.js';
-import { harmless, type Look, paint } from '../../../terminal/print.js';
+import { harmless, type Look, paint } from '../../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../../terminal/safe-text.js';
 
 type Part = Message['parts'][number];

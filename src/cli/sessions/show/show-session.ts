@@ -1,8 +1,8 @@
 import { messagesOf } from '../../../agent/conversation.js';
 import type { Message } from '../../../agent/message.js';
 import { requestMessages } from '../../../agent/values/request-messages.js';
-import type { Stepped } from '../../../ports/session.js';
-import { formatWhen, lookOf, paint } from '../../../terminal/print.js';
+import type { Stepped } from '../../../ports/session-input-output.js';
+import { formatWhen, lookOf, paint } from '../../../terminal/paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../../terminal/safe-text.js';
 import { writeOut } from '../../../terminal/write.js';
 import { exitCodes, Stop } from '../../exit-codes.js';

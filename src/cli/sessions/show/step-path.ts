@@ -1,6 +1,6 @@
 import type { Edge } from '../../../machine-kit/kernel/step.js';
 import type { MachineTypes } from '../../../ports/machine-types.js';
-import type { Stepped } from '../../../ports/session.js';
+import type { Stepped } from '../../../ports/session-input-output.js';
 
 /** The parts of a step that tell its path; for any machine. */
 export type Walk = Pick<Stepped<MachineTypes>, 'seq' | 'event' | 'path'>;

@@ -1,5 +1,5 @@
 import type { OpenJournal } from '../../../ports/journal.js';
-import { warningText } from '../../../terminal/print.js';
+import { warningText } from '../../../terminal/paint-text.js';
 import type { Safe } from '../../../terminal/safe-text.js';
 
 type TornTail = NonNullable<OpenJournal['tornTail']>;

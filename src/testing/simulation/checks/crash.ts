@@ -1,4 +1,4 @@
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 
 /** What was going on when a life crashed. */
 const meetCalls = ({ world }: Life): void => {

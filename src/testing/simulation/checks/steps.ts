@@ -5,8 +5,8 @@ import { stateFaults } from '../../../agent/invariants/state-invariants.js';
 import { stepFaults } from '../../../agent/invariants/step-invariants.js';
 import { step } from '../../../agent/machine.js';
 import type { State } from '../../../agent/state.js';
-import type { Stepped } from '../../../ports/session.js';
-import type { Life } from '../life.js';
+import type { Stepped } from '../../../ports/session-input-output.js';
+import type { Life } from '../process-life.js';
 import type { CallRecord, World } from '../world.js';
 import { checkDurable } from './journal.js';
 

@@ -1,4 +1,4 @@
-import type { Choices } from '../choices.js';
+import type { Choices } from '../random-choices.js';
 import { GrowingBytes, keepBytes } from './growing-bytes.js';
 
 /**

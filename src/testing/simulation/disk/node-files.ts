@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import type { Caller } from './caller.js';
-import { type Descriptor, DiskCalls } from './calls.js';
+import type { Caller } from './calling-process.js';
 import { systemError } from './disk.js';
+import { type Descriptor, DiskCalls } from './disk-calls.js';
 import { SimulatedHandle } from './file-handle.js';
 import { kernelFile, runProcess } from './kernel-files.js';
 import { namesOf } from './path-names.js';

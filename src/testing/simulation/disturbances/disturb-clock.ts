@@ -1,4 +1,4 @@
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 
 const DAY_MS = 86_400_000;
 

@@ -2,8 +2,8 @@ import type { ModelErrorKind } from '../../../agent/event.js';
 import type { Message } from '../../../agent/message.js';
 import type { Model, ModelPiece, ModelRequest, RawCall } from '../../../ports/model.js';
 import { requestFault } from '../checks/requests.js';
-import type { Life } from '../life.js';
-import type { Situation } from '../situations.js';
+import type { Life } from '../process-life.js';
+import type { Situation } from '../required-situations.js';
 import { TOOL_NAMES } from './tools.js';
 
 /** A model that follows the session's plan: replies with calls or text, and all that networks and providers do wrong. */

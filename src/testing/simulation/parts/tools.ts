@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { CallTraits } from '../../../agent/call.js';
 import type { JsonObject } from '../../../agent/message.js';
 import type { FileHashes, Tool, ToolContext, ToolOutcome } from '../../../ports/tool.js';
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 
 /**
  * Tools of each class of effects. Their effects last: they belong to the world, not to the process.

@@ -1,7 +1,7 @@
 import type { State } from '../../../agent/state.js';
-import type { Input } from '../../../ports/session.js';
+import type { Input } from '../../../ports/session-input-output.js';
 import type { LocalRuntime } from '../../../runtime/local-runtime.js';
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 import type { World } from '../world.js';
 
 /** A user who types, cancels, edits and approves at any moment, according to the plan. */

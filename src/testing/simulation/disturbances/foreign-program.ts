@@ -1,7 +1,7 @@
 import { SESSION_ID } from '../checks/journal.js';
 import type { FileNode } from '../disk/disk.js';
 import { GrowingBytes } from '../disk/growing-bytes.js';
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 import type { World } from '../world.js';
 
 /**

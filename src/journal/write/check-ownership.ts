@@ -5,7 +5,7 @@ import { FileIdentity, type IdentityLook } from './file-identity.js';
 import { foreignChange, NotOwnFile, takenOver } from './foreign-change.js';
 import type { Ownership } from './group-writer.js';
 import type { Lock } from './lock.js';
-import { rescue } from './rescue.js';
+import { rescue } from './rescue-copy.js';
 
 /**
  * How often the content of a file is read again because its time was changed. Some network file systems change the time

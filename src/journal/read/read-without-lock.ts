@@ -1,8 +1,8 @@
 import { openRegular } from '../../files/regular-file.js';
 import type { Header, JournalStore, OpenJournal, OpenJournalOptions } from '../../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
+import { readMark } from '../format/acknowledged-mark.js';
 import type { Recorded } from '../format/line-codec.js';
-import { readMark } from '../format/mark.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';

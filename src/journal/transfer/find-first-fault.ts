@@ -1,7 +1,7 @@
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
-import type { ByteSource } from '../format/lines.js';
-import type { Mark } from '../format/mark.js';
+import type { Mark } from '../format/acknowledged-mark.js';
+import type { ByteSource } from '../format/read-lines.js';
 import { JournalError } from '../journal-error.js';
 import { JournalScan } from '../read/scan.js';
 

@@ -1,7 +1,7 @@
 import type { Action } from '../../agent/action.js';
 import type { JudgedCall } from '../../agent/call.js';
 import { titleOf } from '../../agent/values/call-title.js';
-import type { Stepped } from '../../ports/session.js';
+import type { Stepped } from '../../ports/session-input-output.js';
 
 export type ToolResult = Extract<Action, { readonly type: 'DisplayToolResult' }>;
 

@@ -32,7 +32,7 @@ import {
   variant,
 } from '../machine-kit/kernel/shape.js';
 import type { Model, ModelFacts, ModelPiece, RawCall, TokenUsage } from '../ports/model.js';
-import type { Input } from '../ports/session.js';
+import type { Input } from '../ports/session-input-output.js';
 import type { FileHashes, Judgement, Tool, ToolOutcome } from '../ports/tool.js';
 import { attemptNow } from './attempt.js';
 

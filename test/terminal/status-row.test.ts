@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { isMoving, SPINNER_MS, statusRow } from '../../src/terminal/status.js';
+import { isMoving, SPINNER_MS, statusRow } from '../../src/terminal/status-row.js';
 import { columnsOf } from '../../src/terminal/width.js';
 
 const START = 1_000_000;

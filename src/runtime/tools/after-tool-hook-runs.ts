@@ -3,7 +3,7 @@ import type { JudgedCall } from '../../agent/call.js';
 import type { HookEffect } from '../../agent/event.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Usage } from '../../agent/values/usage.js';
-import type { HookContext, HookReport, Hooks } from '../../ports/hooks.js';
+import type { HookContext, HookReport, Hooks } from '../../ports/after-tool-hooks.js';
 import type { Journal } from '../../ports/journal.js';
 import type { FileMemory } from '../../ports/tool.js';
 import { type Attempt, attempt, attemptNow } from '../attempt.js';
@@ -11,7 +11,7 @@ import { waitAtMost } from '../clock.js';
 import type { Equipment } from '../dependencies.js';
 import { SideRequests } from '../model/side-requests.js';
 import type { Post } from '../posted-event.js';
-import { type BatchPast, emptyBatch, readLastBatch } from './last-batch.js';
+import { type BatchPast, emptyBatch, readLastBatch } from './batch-for-hooks.js';
 import { redactReport } from './redaction.js';
 
 /**

@@ -3,7 +3,7 @@ import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import { tokensOf } from '../agent/values/usage.js';
 import { costOf } from './cost.js';
-import { formatCost, formatSeconds, formatTokens, oneLine } from './print.js';
+import { formatCost, formatSeconds, formatTokens, oneLine } from './paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { columnsOf, cutLine } from './width.js';
 

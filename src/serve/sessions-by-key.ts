@@ -1,9 +1,9 @@
-import { reasonText } from '../api/reason-text.js';
+import { reasonText } from '../api/turn-reason-text.js';
 import type { SessionInfo } from '../ports/journal.js';
-import type { Input } from '../ports/session.js';
+import type { Input } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
 import { ApiFault, apiFaultOf } from './http/api-fault.js';
-import type { KeyUse } from './http/key-use.js';
+import type { KeyUse } from './http/key-usage.js';
 import type { ServeKey } from './http/keys.js';
 import type { NodeRuntime } from './node-runtime.js';
 import type { OpenSessions } from './open-sessions.js';

@@ -1,5 +1,5 @@
 import type { JudgedCall } from '../../agent/call.js';
-import type { HookReport } from '../../ports/hooks.js';
+import type { HookReport } from '../../ports/after-tool-hooks.js';
 import type { Journal } from '../../ports/journal.js';
 
 /** Facts about a batch for the hooks: its calls by id, and the reports of earlier phases. */

@@ -8,7 +8,7 @@ import type { RawCall } from '../../ports/model.js';
 import type { Judgement, Tool } from '../../ports/tool.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import { attempt } from '../attempt.js';
-import { takeJudgement } from '../check-input.js';
+import { takeJudgement } from '../check-outside-values.js';
 import { NO_REDACTOR, redactJudgement, refusePlaceholder } from './redaction.js';
 import { cutText } from './truncate-output.js';
 

@@ -1,7 +1,7 @@
 import { fileJournals } from '../../../journal/file-store.js';
 import { JournalError } from '../../../journal/journal-error.js';
 import { SESSION_ID } from '../checks/journal.js';
-import type { Life } from '../life.js';
+import type { Life } from '../process-life.js';
 
 /**
  * Another process tries to open the session that `holder` has open. It must be refused, unless the holder ends meanwhile.

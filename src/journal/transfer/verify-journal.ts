@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { MachineTypes } from '../../ports/machine-types.js';
-import { sourceOf } from '../format/lines.js';
-import { readMark } from '../format/mark.js';
+import { readMark } from '../format/acknowledged-mark.js';
+import { sourceOf } from '../format/read-lines.js';
 import { blobPath } from '../journal-paths.js';
 import { kindOf } from '../journaled-machine.js';
+import { type JournalFault, scanFile } from './find-first-fault.js';
 import { readSource, takeApart } from './import-session.js';
 import { namedBlobs } from './named-blobs.js';
-import { type JournalFault, scanFile } from './scan-file.js';
 
 /** What verifying a file has found. The first fault is null if all is good. */
 export type Verification = {

@@ -1,5 +1,5 @@
-import type { HookContext, HookReport, Hooks } from '../../../ports/hooks.js';
-import type { Life } from '../life.js';
+import type { HookContext, HookReport, Hooks } from '../../../ports/after-tool-hooks.js';
+import type { Life } from '../process-life.js';
 
 /** Hooks whose commits last. What is committed twice, or without a call, is a violation. */
 

@@ -1,6 +1,6 @@
 import { presetRules } from '../../agent/policy/preset-rules.js';
 import { defaultSettings, noLimits, retrySettings, type Settings } from '../../agent/settings.js';
-import type { Choices } from './choices.js';
+import type { Choices } from './random-choices.js';
 
 /** The disk fails: once at its n-th operation, or it is full from then on for a while. */
 type DiskFault = {

@@ -3,7 +3,7 @@ import type { Prices } from '../agent/values/usage.js';
 import type { Clock } from '../ports/clock.js';
 import type { Blobs, FrozenPrompt, Header, StartedBy } from '../ports/journal.js';
 import type { ToolDeclaration } from '../ports/model.js';
-import type { StoppingPolicy } from '../ports/session.js';
+import type { StoppingPolicy } from '../ports/session-input-output.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, SessionDependencies } from './dependencies.js';
 import { NO_REDACTOR, redactJobs } from './tools/redaction.js';
