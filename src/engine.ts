@@ -29,6 +29,7 @@ export { beginHeader, freezePrompt, gatherEquipment } from './runtime/new-sessio
 export { type Performers, perform, prepare } from './runtime/perform.js';
 export type { Posted, Told } from './runtime/posted-event.js';
 export { recoverCalls } from './runtime/tools/recover-calls.js';
+export type { BlobPlace, S3Place } from './serve/blob-place.js';
 export type { EngineNodeOptions, SessionToEquip } from './serve/engine-node.js';
 export { keyOfToken, readKeys, type ServeKey } from './serve/http/keys.js';
 export { lastingSessions, type NodeRuntime, type NodeSessionWish } from './serve/node-runtime.js';

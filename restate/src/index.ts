@@ -1,4 +1,6 @@
 /** `@pawl/restate`: Pawl's sessions on Restate. Start nodes with `startNode`, use them with `createRestateRuntime`. */
+export { type S3BlobsOptions, s3Blobs } from './blobs/s3-blobs.js';
+export { BlobStoreError } from './blobs/s3-faults.js';
 export {
   createRestateRuntime,
   type RestateRuntime,

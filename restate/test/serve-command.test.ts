@@ -196,6 +196,14 @@ test('what is missing or wrong is refused in words', async (t) => {
     [place, program, [...engineWords(), '--node-address', '192.0.2.1'], 2, /--engine-key publickeyv1_/],
     [place, program, [...engineWords(), '--peer', 'http://n2:9412'], 2, /PAWL_NODE_TOKEN/],
     [withHook, program, engineWords(), 78, /hooks do not run in sessions on an engine/],
+    [
+      place,
+      program,
+      [...engineWords(), '--blobs', `s3://blobs?endpoint=http://127.0.0.1:${closed}`],
+      69,
+      /The store for blobs can't be used: There are no credentials for bucket blobs/,
+    ],
+    [place, program, [...engineWords(), '--blobs', 's3://id:word@blobs'], 2, /has credentials in it/],
     [place, program, ['--blobs', '.'], 2, /--blobs is for nodes on an engine/],
   ];
   for (const [where, path_, words, code, said] of cases) {

@@ -1,6 +1,7 @@
 import type { Settings } from '../agent/settings.js';
 import type { StartedBy } from '../ports/journal.js';
 import type { SessionDependencies } from '../runtime/dependencies.js';
+import type { BlobPlace } from './blob-place.js';
 
 /** What `pawl serve --engine` starts a node with; a package with an engine takes it. */
 
@@ -31,8 +32,8 @@ export type EngineNodeOptions = {
   /** The secret of all live channels; null: this is the only node. */
   readonly liveToken: string | null;
   readonly identityKeys: readonly string[];
-  /** A folder that all nodes reach. */
-  readonly blobsFolder: string;
+  /** The same for all nodes. */
+  readonly blobs: BlobPlace;
   equip(session: SessionToEquip): Promise<SessionDependencies>;
   report(fault: Error): void;
 };

@@ -1,4 +1,5 @@
-import { agentMachine, attempt, type EngineNodeOptions, fileBlobs } from 'pawl/engine';
+import { agentMachine, attempt, type Blobs, type EngineNodeOptions, fileBlobs } from 'pawl/engine';
+import { checkBlobs, s3Blobs } from '../blobs/s3-blobs.js';
 import { createRestateRuntime, type RestateRuntime } from '../client/restate-runtime.js';
 import { checkEngine, NodeStartError } from '../engine/check-engine.js';
 import { register } from '../engine/register.js';
@@ -44,6 +45,15 @@ const openLive = async (
   return httpLive({ peers, token: liveToken, listen: { host, port: firstPort + 2 } });
 };
 
+/** A store that can't be used is found before sessions need it. */
+const openBlobs = async ({ blobs: place }: EngineNodeOptions): Promise<Blobs> => {
+  if (place.kind === 'folder') return fileBlobs(place.path);
+  const blobs = s3Blobs(place);
+  const checked = await attempt(() => checkBlobs(blobs));
+  if (checked.kind === 'done') return blobs;
+  throw new NodeStartError('unreachable', `The store for blobs can't be used: ${checked.fault.message}`);
+};
+
 const registerAt = async (adminUrl: string, url: string): Promise<void> => {
   const registered = await attempt(() => register(adminUrl, url));
   if (registered.kind === 'done') return;
@@ -55,9 +65,9 @@ const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.
 
 /** Starts the node and tells the engine of it. Rejects with a NodeStartError if the surroundings are wrong. */
 export const startEngineNode = async (options: EngineNodeOptions): Promise<EngineNode> => {
-  const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, blobsFolder, report } =
-    options;
+  const { name, ingressUrl, adminUrl, address, firstPort, sharedUrl, identityKeys, report } = options;
   await checkEngine(ingressUrl, adminUrl);
+  const blobs = await openBlobs(options);
   const host = LOOPBACK.includes(address) ? address : '0.0.0.0';
   const live = await listening(firstPort, () => openLive(options, host));
   const own: { node: PawlNode | null; runtime: RestateRuntime | null } = { node: null, runtime: null };
@@ -74,7 +84,7 @@ export const startEngineNode = async (options: EngineNodeOptions): Promise<Engin
         host,
         sharedPort: firstPort,
         ownPort: firstPort + 1,
-        blobs: fileBlobs(blobsFolder),
+        blobs,
         live,
         identityKeys,
         equip: (session) => options.equip(session),

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { attempt } from '../../runtime/attempt.js';
+import { type BlobPlace, readS3Place } from '../../serve/blob-place.js';
 import type { EngineNodeOptions } from '../../serve/engine-node.js';
 import { isLoopback } from '../../serve/http/admission.js';
 import { lastingSessions } from '../../serve/node-runtime.js';
@@ -66,6 +67,14 @@ const addressOf = ({ nodeAddress = '127.0.0.1', engineKey = [] }: ServeFlags): s
   );
 };
 
+const blobsOf = (given: string | undefined, stateFolder: string): BlobPlace => {
+  if (given === undefined) return { kind: 'folder', path: join(stateFolder, 'serve', 'blobs') };
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(given)) return { kind: 'folder', path: resolve(given) };
+  const read = readS3Place(given);
+  if ('place' in read) return read.place;
+  throw usageStop(`--blobs needs a folder, or the address of a bucket; ${read.fault}`);
+};
+
 const wishesOf = (
   flags: ServeFlags & { readonly engine: string },
   stateFolder: string,
@@ -86,7 +95,7 @@ const wishesOf = (
     peers: peer.map((url) => httpUrl('--peer', url)),
     liveToken: liveToken === '' ? null : liveToken,
     identityKeys: engineKey,
-    blobsFolder: blobs === undefined ? join(stateFolder, 'serve', 'blobs') : resolve(blobs),
+    blobs: blobsOf(blobs, stateFolder),
   };
 };
 
@@ -124,7 +133,8 @@ export const engineSessions = async (
   await refuseHooks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const agent = nodeAgent(sessions, warn);
-  mkdirSync(wishes.blobsFolder, { recursive: true, mode: 0o700 });
+  const { blobs } = wishes;
+  if (blobs.kind === 'folder') mkdirSync(blobs.path, { recursive: true, mode: 0o700 });
   const started = await attempt(() =>
     startEngineNode({
       ...wishes,

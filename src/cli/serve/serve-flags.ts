@@ -77,7 +77,10 @@ export const singleFlags: readonly (readonly [string, string])[] = [
     `with --engine: the first of three ports of the node (default: ${DEFAULT_NODE_PORT})`,
   ],
   ['--nodes <url>', 'with --engine: an address that reaches the first port of all nodes'],
-  ['--blobs <folder>', 'with --engine: a folder that all nodes reach, for long texts'],
+  [
+    '--blobs <place>',
+    'with --engine: where all nodes keep long texts, a folder or s3://BUCKET/PREFIX (docs/many-machines.md)',
+  ],
 ];
 /** Flags that may be repeated. */
 export const repeatedFlags: readonly (readonly [string, string])[] = [
