@@ -13,7 +13,8 @@ const installRestate = async (packages: string): Promise<void> => {
   const folder = path.join(packages, '@pawl', 'restate');
   mkdirSync(path.join(folder, 'dist'), { recursive: true });
   cpSync(path.join(restateFolder, 'package.json'), path.join(folder, 'package.json'));
-  symlinkSync(path.join(restateFolder, 'node_modules', '@restatedev'), path.join(packages, '@restatedev'));
+  for (const scope of ['@restatedev', '@aws-sdk'])
+    symlinkSync(path.join(restateFolder, 'node_modules', scope), path.join(packages, scope));
   await build({
     entryPoints: [path.join(restateFolder, 'src', 'index.ts')],
     outfile: path.join(folder, 'dist', 'index.js'),
@@ -21,7 +22,7 @@ const installRestate = async (packages: string): Promise<void> => {
     platform: 'node',
     format: 'esm',
     target: 'node20',
-    external: ['pawl/engine', '@restatedev/*'],
+    external: ['pawl/engine', '@restatedev/*', '@aws-sdk/*'],
     logLevel: 'error',
   });
 };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { addAbortSignal, Readable } from 'node:stream';
 import type { GetObjectCommandOutput, S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Blobs, S3Place } from 'pawl/engine';
-import { BlobStoreError, inWords, isMissing } from './s3-faults.js';
+import { BlobStoreError, inWords, isMissing, noCredentials } from './s3-faults.js';
 
 /**
  * Texts as objects of an S3-compatible store, named by their sha256.
@@ -112,13 +112,19 @@ class S3Blobs implements Blobs {
     }
   }
 
-  /** The library is loaded with the first text. */
-  #open(): Promise<Opened> {
+  /** The library is loaded with the first text. Its search for credentials fails in many ways, all with one meaning. */
+  async #open(): Promise<Opened> {
     this.#opened ??= import('@aws-sdk/client-s3').then((library) => ({
       library,
       client: new library.S3Client(settingsOf(this.#options)),
     }));
-    return this.#opened;
+    const opened = await this.#opened;
+    try {
+      await opened.client.config.credentials(); // kept by the library until they expire
+    } catch {
+      throw noCredentials(this.#where);
+    }
+    return opened;
   }
 }
 

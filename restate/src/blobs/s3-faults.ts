@@ -37,7 +37,6 @@ export const isMissing = (error: unknown): boolean => {
   return code === 'NoSuchKey' || (code === 'NotFound' && status === 404);
 };
 
-const CREDENTIALS = ['CredentialsProviderError', 'TokenProviderError', 'ProviderError'];
 const SIGNATURES = [
   'InvalidAccessKeyId',
   'SignatureDoesNotMatch',
@@ -46,15 +45,16 @@ const SIGNATURES = [
   'RequestTimeTooSkewed',
 ];
 
+export const noCredentials = (where: string): BlobStoreError =>
+  new BlobStoreError(
+    `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the computer a role.`,
+  );
+
 /** The words for an error of the library. `what`: the request that failed; `where`: the bucket and its store. */
 export const inWords = (error: unknown, what: string, where: string): BlobStoreError => {
   if (error instanceof BlobStoreError) return error;
   const { code, status } = failureOf(error);
   const said = status === null ? code : `${status} ${code}`;
-  if (CREDENTIALS.includes(code))
-    return new BlobStoreError(
-      `There are no credentials for ${where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the computer a role.`,
-    );
   if (code === 'NoSuchBucket')
     return new BlobStoreError(`There is no ${where}. Create the bucket, or name another one.`);
   if (SIGNATURES.includes(code))
