@@ -3,13 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { defaultBounds } from '../src/agent/exploration/configurations/configuration.js';
 import {
   type CheckResult,
   combineResults,
   excusedArrows,
   isSound,
-} from '../src/agent/exploration/check-result.js';
-import { defaultBounds } from '../src/agent/exploration/configurations/configuration.js';
+} from '../src/agent/exploration/exploration-result.js';
 import { agent } from '../src/agent/machine.js';
 import { projections } from '../src/agent/projections/all-projections.js';
 import { textOf } from '../src/cli/machine/check-report.js';

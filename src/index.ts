@@ -5,7 +5,11 @@ export { messagesOf } from './agent/conversation.js';
 export type { Event } from './agent/event.js';
 export type { Image, Message } from './agent/message.js';
 export { allowHosts, type Preset, presetRules } from './agent/policy/preset-rules.js';
-export { type FinishReason, finishReasonOf, toolsMode } from './agent/projections/finish-reason.js';
+export {
+  type FinishReason,
+  finishReasonOf,
+  toolsMode,
+} from './agent/projections/tools-mode-finish-reason.js';
 export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
 export type { State, WaitReason } from './agent/state.js';
 export type { Usage } from './agent/values/usage.js';
@@ -33,7 +37,7 @@ export type {
 export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
 export type { Outcome } from './ask/run/state.js';
 export type { InputSource } from './ask/runtime/inputs.js';
-export type { Pieces } from './ask/tree/pieces.js';
+export type { Pieces } from './ask/tree/count-answered-pieces.js';
 export { EnvironmentUnavailable, seedParity } from './ask-values.js';
 export { fileJournals } from './journal/file-store.js';
 export { JournalError, type JournalErrorKind } from './journal/journal-error.js';

@@ -22,7 +22,7 @@ export const createAsker = (options: AskerOptions): Asker => {
   checkModel(options.model);
   if (options.subModel !== undefined) checkModel(options.subModel);
   for (const model of options.models ?? []) checkModel(model);
-  const load = once(async () => (await import('./ask/api/ask.js')).createAsker(options));
+  const load = once(async () => (await import('./ask/api/create-asker.js')).createAsker(options));
   return {
     ask: async (asked) => (await load()).ask(asked),
     resume: async (sessionId, resumed) => (await load()).resume(sessionId, resumed),

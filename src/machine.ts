@@ -20,12 +20,13 @@ export {
 } from './ask/run/seed-projection.js';
 export { type CodeSettings, defaultCodeSettings, type Parity } from './ask/run/settings.js';
 export type { CodeState, Outcome } from './ask/run/state.js';
-export { type Pieces, piecesOf } from './ask/tree/pieces.js';
+export { type Pieces, piecesOf } from './ask/tree/count-answered-pieces.js';
 export { stepTree } from './ask/tree/step-tree.js';
 export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from './ask/tree/tree-state.js';
 export { seedParity } from './ask-values.js';
 export { type JournalStep, steps } from './journal/read/steps.js';
 export { mutableStateMachine, stateMachine } from './machine-kit/builder/build-machine.js';
+export type { BuildReport, Pair, Shadowed } from './machine-kit/builder/build-report.js';
 export {
   BadRegistration,
   BadSetting,
@@ -47,7 +48,6 @@ export type {
   StateOptions,
   TransitionOptions,
 } from './machine-kit/builder/builder-types.js';
-export type { BuildReport, Pair, Shadowed } from './machine-kit/builder/coverage-report.js';
 export {
   type AsyncSource,
   type HistoryEntry,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createAsker } from '../../src/ask/api/ask.js';
+import { createAsker } from '../../src/ask/api/create-asker.js';
 import { fileAskJournals } from '../../src/ask/journal/ask-journal.js';
 import type { EnvironmentName } from '../../src/ask/ports.js';
 import { readerModel, rootModel, type Sent } from './models.js';

@@ -11,21 +11,21 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a hook that says stop is not heard',
-    file: 'src/agent/moves/hooks.ts',
+    file: 'src/agent/moves/after-tool-hooks.ts',
     edits: [{ from: 'boolean => !event.proceed;', to: "boolean => event.hookId === '';" }],
     why: 'the turn goes on against the rules of the project',
     caughtBy: explorer('hooks'),
   },
   {
     name: 'an old hook is taken for the current one',
-    file: 'src/agent/moves/hooks.ts',
+    file: 'src/agent/moves/after-tool-hooks.ts',
     edits: [{ from: '  event.hookId !== state.hookId;', to: "  event.hookId === '';" }],
     why: 'a turn goes on while its formatter still writes',
     caughtBy: walks,
   },
   {
     name: 'what a hook has to say is not told to the model',
-    file: 'src/agent/moves/hooks.ts',
+    file: 'src/agent/moves/after-tool-hooks.ts',
     edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
     why: 'the next edit fails on text that the formatter has changed',
     caughtBy: byCase(

@@ -29,7 +29,7 @@ export type CompiledTests = {
 
 const CACHE = 'node_modules/.cache/pawl-tests';
 /** Finds the programs of src/ask/environments beside itself, or below dist. */
-const PROGRAM_FILE = path.normalize('src/ask/environments/find-program-file.ts');
+const PROGRAM_FILE = path.normalize('src/ask/environments/bundled-program-file.ts');
 const REPORTER = fileURLToPath(new URL('reporter.ts', import.meta.url));
 
 /** Compiled code finds its own files beside its source. */

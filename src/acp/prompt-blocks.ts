@@ -4,7 +4,7 @@ import type { ContentBlock } from '@agentclientprotocol/sdk';
 import type { Image } from '../agent/message.js';
 import { codeFence } from '../base/code-fence.js';
 import { isWithin } from '../files/is-within.js';
-import type { EditorPrompts } from './host.js';
+import type { EditorPrompts } from './host-interface.js';
 
 /** The blocks of a prompt as one text with pictures. */
 

@@ -1,7 +1,7 @@
 import type { Session } from '../api/create-agent.js';
-import type { AskUserOrNot } from '../mcp/questions/server-asker.js';
+import type { AskUserOrNot } from '../mcp/questions/ask-server-questions.js';
 import { attempt } from '../runtime/attempt.js';
-import type { EditorPrompts, OpenedSession } from './host.js';
+import type { EditorPrompts, OpenedSession } from './host-interface.js';
 
 /**
  * A session that can be closed and opened again under its id, so that it gets what the user has just allowed.

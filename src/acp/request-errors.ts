@@ -1,7 +1,7 @@
 import { type AgentContext, type JsonRpcId, RequestError } from '@agentclientprotocol/sdk';
 import { BadParameters, UnknownSession } from './acp-sessions.js';
 import { BadOption } from './config-options.js';
-import type { AcpHost } from './host.js';
+import type { AcpHost } from './host-interface.js';
 import { BadPrompt } from './prompt-blocks.js';
 import { TurnFailed } from './turn-answer.js';
 

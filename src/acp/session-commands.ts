@@ -1,5 +1,5 @@
 import type { AvailableCommand, SessionUpdate } from '@agentclientprotocol/sdk';
-import type { EditorCommand, EditorPrompts } from './host.js';
+import type { EditorCommand, EditorPrompts } from './host-interface.js';
 
 /** The commands, skills and prompts that can be typed in a session. */
 

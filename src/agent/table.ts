@@ -1,11 +1,11 @@
 import { fault, late } from '../machine-kit/kernel/table.js';
+import * as hooks from './moves/after-tool-hooks.js';
 import * as budget from './moves/budget.js';
 import { changeSettings } from './moves/change-settings.js';
 import { countReported, countStale } from './moves/common/count-usage.js';
 import { sendCall } from './moves/common/send-request.js';
 import { stopClock } from './moves/common/turn-time-limit.js';
 import * as compaction from './moves/compaction.js';
-import * as hooks from './moves/hooks.js';
 import { editQueue, isBlank, queueInput } from './moves/message-queue.js';
 import * as reply from './moves/reply.js';
 import * as resume from './moves/resume.js';

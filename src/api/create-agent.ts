@@ -167,7 +167,7 @@ const taskToolOf = async (parts: Parts, parentId: string): Promise<Tool> => {
   const [{ createTaskTool }, { createTaskSessions }, { taskInstructions }] = await Promise.all([
     import('./tasks/task-tool.js'),
     import('./tasks/task-sessions.js'),
-    import('../prompt/task.js'),
+    import('../prompt/task-instructions.js'),
   ]);
   const instructTask = async ({ workspace, sandbox = 'off' }: Settings): Promise<string> => {
     const place = { workspace, preset: 'plan', clock, sandbox: Promise.resolve(sandbox) } as const;

@@ -28,8 +28,8 @@ export const equip = async (
     await Promise.all([
       import('../tools/file-memory.js'),
       import('../tools/jobs.js'),
-      import('../prompt/compaction.js'),
-      import('../workspace/hooks.js'),
+      import('../prompt/compaction-instructions.js'),
+      import('../workspace/after-tool-hooks.js'),
       tools === undefined ? import('../tools/builtin-tools.js') : null,
     ]);
   const environment = process.env;

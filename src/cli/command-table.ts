@@ -8,9 +8,9 @@ import { exitCodes } from './exit-codes.js';
 import { withAdvice } from './flag-advice.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
-import { addServe } from './serve/add-serve.js';
-import { addReaders, type End } from './sessions/reading-commands.js';
-import { addSurroundings } from './settings/setup-commands.js';
+import { addServe } from './serve/add-serve-command.js';
+import { addReaders, type End } from './sessions/add-reading-commands.js';
+import { addSurroundings } from './settings/add-setup-commands.js';
 
 /** All commands and flags. A command's modules are loaded only when it runs, to keep the start quick. */
 
@@ -29,7 +29,7 @@ const choosePrompt = async (flags: RunFlags, words: readonly string[]): Promise<
 const run = async (flags: RunFlags, prompt: Prompt | undefined): Promise<number> => {
   if (prompt !== undefined) return (await import('./headless/headless.js')).runHeadless(flags, prompt);
   if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
-  return (await import('./next-session.js')).runTerminal(flags);
+  return (await import('./run-terminal-sessions.js')).runTerminal(flags);
 };
 
 const runRoot = async (program: Command, words: readonly string[]): Promise<number> => {

@@ -1,8 +1,8 @@
 import type { Preset } from '../agent/policy/preset-rules.js';
 import type { ProfileName } from '../agent/projections/settings-profiles.js';
 import type { Effort, Limits, SandboxLevel, Settings } from '../agent/settings.js';
+import { checkVariable } from '../config/check-setting-value.js';
 import { settingOf } from '../config/setting-table.js';
-import { checkVariable } from '../config/value.js';
 import { providers } from '../providers/provider-table.js';
 import { exitCodes, Stop } from './exit-codes.js';
 

@@ -4,16 +4,16 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { WrittenRule } from '../agent/policy/preset-rules.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
-import { configFolder } from '../base/state-folder.js';
+import { configFolder } from '../base/user-folders.js';
 import { isWithin } from '../files/is-within.js';
 import { readRegular } from '../files/regular-file.js';
 import { isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
+import { checkVariable } from './check-setting-value.js';
 import type { McpServer } from './mcp-servers.js';
 import { type Fault, type ParsedConfig, parseConfig } from './parse.js';
 import type { Given, Layers, Origin } from './resolve.js';
 import { settings } from './setting-table.js';
 import type { HookDeclaration } from './user-hooks.js';
-import { checkVariable } from './value.js';
 
 /** Finds and reads the files and variables with settings. Loads the TOML parser only if there is a file. */
 

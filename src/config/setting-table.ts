@@ -1,5 +1,5 @@
 import { DEFAULT_MODEL, providers } from '../providers/provider-table.js';
-import { ofCalls } from './call-rows.js';
+import { ofCalls } from './model-call-settings.js';
 import { anyNumber, onOrOff, row, type Setting, wholeNumber, words } from './setting.js';
 
 /**

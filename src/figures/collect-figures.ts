@@ -6,11 +6,11 @@ import type { State, UsageTotals } from '../agent/state.js';
 import { tokensOf, type Usage } from '../agent/values/usage.js';
 import type { Header } from '../ports/journal.js';
 import type { Stepped } from '../ports/session-input-output.js';
-import { activitiesOf } from './activities.js';
 import { RequestLog } from './request-log.js';
 import { SessionClock } from './session-clock.js';
 import type { CallSpending, ProcessGap, SessionFigures, StateFigures } from './session-figures.js';
-import { divideTime, type Moment, type OpenActivity, SpanLog } from './span-log.js';
+import { activitiesOf } from './state-activities.js';
+import { divideTime, type Moment, type OpenActivity, SpanLog } from './time-span-log.js';
 import { NO_USAGE, ToolLog } from './tool-log.js';
 
 /** A step of a journal (`steps`), or of a session that runs. */

@@ -2,7 +2,7 @@ import type { Event } from '../agent/event.js';
 import type { State } from '../agent/state.js';
 import { sumUsage, type Usage } from '../agent/values/usage.js';
 import type { RequestFigures } from './session-figures.js';
-import type { Moment, OpenActivity } from './span-log.js';
+import type { Moment, OpenActivity } from './time-span-log.js';
 
 type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
 

@@ -1,7 +1,7 @@
 import { existsSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { statusOf } from './entry-status.js';
-import { isOwnOrSystem } from './ownership.js';
+import { isOwnOrSystem } from './file-ownership.js';
 
 /**
  * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.

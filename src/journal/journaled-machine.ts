@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { PastFiles } from '../agent/collect-past-files.js';
 import type { Message } from '../agent/message.js';
-import type { PastFiles } from '../agent/past-files.js';
 import type { AppendList } from '../machine-kit/kernel/append-list.js';
 import type { Edge } from '../machine-kit/kernel/step.js';
 import type { Header } from '../ports/journal.js';

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createMcpHandler, type McpServer } from '@modelcontextprotocol/server';
-import { isSameSecret } from '../base/same-secret.js';
-import { foreignHeader, loopbackHosts } from '../net/own-address.js';
+import { isSameSecret } from '../base/compare-secrets.js';
+import { foreignHeader, loopbackHosts } from '../net/check-host-and-origin.js';
 import { attempt } from '../runtime/attempt.js';
 
 /**

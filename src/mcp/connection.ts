@@ -10,9 +10,9 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
+import type { CallOptions, LiveServer, RemoteOffers } from './connected-server.js';
 import { isLost } from './connection-lost.js';
 import { expandVariables } from './expand-variables.js';
-import type { CallOptions, LiveServer, RemoteOffers } from './live-server.js';
 import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
 import { openServerLog } from './server-log.js';
 import { secretsOfServer } from './server-secrets.js';
@@ -232,7 +232,7 @@ class ServerConnection implements Connection {
     if (refused !== null) throw fail(refused);
     const expanded = expandVariables(this.server, environment);
     if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
-    const { connectServer } = await import('./live-server.js');
+    const { connectServer } = await import('./connected-server.js');
     let live: LiveServer | null = null;
     const connected = await attempt(() =>
       connectServer(expanded.server, {

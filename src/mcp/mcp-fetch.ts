@@ -4,7 +4,7 @@ import type { LeanReadable } from '../models/http/lean-streams.js';
 import { createFetch } from '../models/http/node-fetch.js';
 import { attempt } from '../runtime/attempt.js';
 import { ConnectionLost } from './connection-lost.js';
-import { EventStreams, type EventsEnding, lostEvent } from './event-streams.js';
+import { EventStreams, type EventsEnding, lostEvent } from './end-lost-requests.js';
 
 /**
  * The package's `fetch`, over our own client, which knows the proxies of the environment. In the bundle the streams are

@@ -3,10 +3,10 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { StdioServer } from '../config/mcp-servers.js';
 import type { ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, systemBash } from '../programs/start-program.js';
-import type { PreparedCommand } from '../sandbox/sandboxed-command.js';
+import type { PreparedCommand } from '../sandbox/command-sandbox-types.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { guarded } from '../sandbox/unsandboxed-command.js';
-import { findServerProgram } from './server-program.js';
+import { findServerProgram } from './find-server-program.js';
 
 /**
  * How a server that we start becomes a process.

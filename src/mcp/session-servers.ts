@@ -5,15 +5,15 @@ import type { McpServer } from '../config/mcp-servers.js';
 import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import type { Redactor } from '../secrets/redactor.js';
+import type { RemoteOffers } from './connected-server.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
-import type { RemoteOffers } from './live-server.js';
 import { offersOf } from './offers/offered-prompts.js';
 import {
   createSessionOffers,
   type OfferingServer,
   type SessionOffers,
 } from './offers/prompts-and-resources.js';
-import { type AskUserOrNot, createServerAsker, type ServerAsker } from './questions/server-asker.js';
+import { type AskUserOrNot, createServerAsker, type ServerAsker } from './questions/ask-server-questions.js';
 import type { AskUser } from './questions/server-question.js';
 import { declareTools, type OfferedTool } from './tools/declared-tools.js';
 import { createMcpTool } from './tools/mcp-tool.js';

@@ -3,8 +3,8 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import { statusOf } from '../files/entry-status.js';
+import { isOwnOrSystem, otherWriters } from '../files/file-ownership.js';
 import { isWithin } from '../files/is-within.js';
-import { isOwnOrSystem, otherWriters } from '../files/ownership.js';
 import { followTrusted, type Identity } from './follow-trusted-path.js';
 
 /**

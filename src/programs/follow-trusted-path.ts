@@ -1,7 +1,7 @@
 import { constants, readlinkSync, type Stats } from 'node:fs';
 import path from 'node:path';
 import { statusOf } from '../files/entry-status.js';
-import { isOwnOrSystem, otherWriters } from '../files/ownership.js';
+import { isOwnOrSystem, otherWriters } from '../files/file-ownership.js';
 
 /**
  * Follows a path and checks for every folder and symlink on the way whether another user could change the target.

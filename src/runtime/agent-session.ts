@@ -1,7 +1,7 @@
 import type { Action } from '../agent/action.js';
+import type { PastFiles } from '../agent/collect-past-files.js';
 import type { Event, On } from '../agent/event.js';
 import { step } from '../agent/machine.js';
-import type { PastFiles } from '../agent/past-files.js';
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import type { Journal } from '../ports/journal.js';

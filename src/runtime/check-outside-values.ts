@@ -14,7 +14,7 @@ import {
   tokenFields,
   traitsShape,
 } from '../agent/shapes/value-shapes.js';
-import { type CopyLimits, copyPlain, type PlainCopy } from '../base/plain-copy.js';
+import { type CopyLimits, copyPlain, type PlainCopy } from '../base/copy-untrusted-value.js';
 import {
   count,
   countFromOne,

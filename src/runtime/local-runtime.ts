@@ -1,5 +1,5 @@
+import { ranUntil } from '../agent/collect-past-files.js';
 import { initialState } from '../agent/machine.js';
-import { ranUntil } from '../agent/past-files.js';
 import type { Settings } from '../agent/settings.js';
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';

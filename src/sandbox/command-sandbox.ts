@@ -13,20 +13,20 @@ import {
   probeArguments,
 } from './bubblewrap-arguments.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
-import { hostMounts } from './host/host-folders.js';
-import { hostSockets } from './host/host-sockets.js';
-import { closingOthers } from './inherited-descriptors.js';
-import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
-import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
-import { SandboxRefusal } from './sandbox-refusal.js';
 import type {
   CommandSandbox,
   CommandSandboxOptions,
   CommandSpec,
   PreparedCommand,
   WaitingCommand,
-} from './sandboxed-command.js';
-import { recordDirectCommand } from './session/direct-record.js';
+} from './command-sandbox-types.js';
+import { hostMounts } from './host/host-folders.js';
+import { hostSockets } from './host/host-sockets.js';
+import { closingOthers } from './inherited-descriptors.js';
+import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
+import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
+import { SandboxRefusal } from './sandbox-refusal.js';
+import { recordDirectCommand } from './session/record-direct-command.js';
 import {
   commandsFolder,
   INNER_HOME,

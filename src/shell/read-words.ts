@@ -1,4 +1,4 @@
-import { decodeAnsiC } from './ansi-c.js';
+import { decodeAnsiC } from './ansi-c-quotes.js';
 import { type Cursor, isAt, isEnd, isMeta, nested, peek, unclear, type Word } from './cursor.js';
 
 /** Reads words as bash does. Quotes are removed; a word that is known only at run time is null. */

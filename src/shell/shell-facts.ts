@@ -5,14 +5,14 @@ import { changesShell, type Meaning, meaningOf } from './commands/special-comman
 import type { Words } from './commands/wrapper-commands.js';
 import type { SimpleCommand } from './cursor.js';
 import { type CommandStarts, commandStarts } from './grammar.js';
-import { plainStarts } from './plain-text.js';
+import { plainStarts } from './plain-command-starts.js';
 import { readCommands, type ShellReading } from './read-commands.js';
 
 /**
  * Determines what a shell text would run.
  *
  * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published grammar. For a plain
- *    text, plain-text.ts replaces the grammar; tests ensure that both give the same result.
+ *    text, plain-command-starts.ts replaces the grammar; tests ensure that both give the same result.
  * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left out silently.
  */
 

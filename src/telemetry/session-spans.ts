@@ -13,7 +13,7 @@ import type { State, UsageTotals } from '../agent/state.js';
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Usage } from '../agent/values/usage.js';
 import { VERSION } from '../base/version.js';
-import { type Activity, activitiesOf } from '../figures/activities.js';
+import { type Activity, activitiesOf } from '../figures/state-activities.js';
 import type { Stepped } from '../ports/session-input-output.js';
 import { finishReasonOf, genAi, namesOfModel, operations, pawlNames } from './gen-ai-names.js';
 import { isCompacted, messagesText, newMessages, type Redact, shownText } from './span-content.js';

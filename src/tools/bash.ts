@@ -6,7 +6,7 @@ import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
-import { readCommandShape } from './foreign-inputs.js';
+import { readCommandShape } from './other-agents-inputs.js';
 import { jobOf, jobStarted } from './shell/command-job.js';
 import { outcomeOf, type StartedCommand, waitForEnd } from './shell/command-result.js';
 import type { CommandVariables } from './shell/command-variables.js';

@@ -14,8 +14,8 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import { showPath } from './files/paths.js';
-import { IGNORED_FIELDS, type ReadShape } from './foreign-inputs.js';
+import { showPath } from './files/resolve-paths.js';
+import { IGNORED_FIELDS, type ReadShape } from './other-agents-inputs.js';
 
 /** Defines a tool from one schema: the model reads it, the input is checked by it, and the code is typed by it. */
 

@@ -10,9 +10,9 @@ import {
   refuseChange,
 } from './files/change-file.js';
 import { decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
-import { judgePath } from './files/paths.js';
-import { readEditShape } from './foreign-inputs.js';
+import { judgePath } from './files/resolve-paths.js';
 import { planEdits, type TextEdit } from './matching/plan-edits.js';
+import { readEditShape } from './other-agents-inputs.js';
 
 /** Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how. */
 

@@ -7,7 +7,7 @@ import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { readGlob } from './files/glob.js';
-import { findAllowed, judgePath, titleWithin } from './files/paths.js';
+import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
 import { listFiles, type RipgrepEnd, withFolder } from './files/ripgrep.js';
 
 const SHOWN_DEFAULT = 100;

@@ -6,9 +6,9 @@ import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { decodeFile, type Encoding, loadFile } from './files/file-text.js';
-import { findAllowed, judgePath } from './files/paths.js';
 import { keepPicture } from './files/picture.js';
-import { readFileShape } from './foreign-inputs.js';
+import { findAllowed, judgePath } from './files/resolve-paths.js';
+import { readFileShape } from './other-agents-inputs.js';
 
 /** Below the limit at which the runtime truncates results, so that shown text has no gap. */
 const SHOWN_BYTES = 28_000;

@@ -7,7 +7,7 @@ import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { type CheckedLines, checkLines, type FoundLine, readLine } from './files/check-found-lines.js';
 import { plainNames, readGlob } from './files/glob.js';
-import { findAllowed, judgePath, titleWithin } from './files/paths.js';
+import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
 import { runRipgrep, withFolder } from './files/ripgrep.js';
 
 const LINES_DEFAULT = 200;

@@ -12,8 +12,8 @@ import {
 } from './files/change-file.js';
 import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
 import { endingsOf, withEnding } from './files/line-endings.js';
-import { judgePath } from './files/paths.js';
-import { readWriteShape } from './foreign-inputs.js';
+import { judgePath } from './files/resolve-paths.js';
+import { readWriteShape } from './other-agents-inputs.js';
 
 const schema = v.strictObject({
   path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),

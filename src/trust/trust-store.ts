@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { COMMAND_LEVELS, type CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import { parseBounded } from '../base/bounded-json.js';
-import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './numbered-versions.js';
+import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './versioned-file.js';
 
 /**
  * What the user allowed projects to run on this machine.

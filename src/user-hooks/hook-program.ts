@@ -6,7 +6,7 @@ import { findRepositoryProgram, type ProgramPath, searchPrograms } from '../prog
 import { SYSTEM_SHELL } from '../programs/start-program.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../workspace/run-program.js';
-import { HookFault, OUTPUT_BYTES_MAX } from './read-answer.js';
+import { HookFault, OUTPUT_BYTES_MAX } from './read-hook-answer.js';
 
 /** Runs the command of a hook, at its sandbox level, with its input on stdin. */
 

@@ -3,7 +3,7 @@ import type { SandboxLevel } from '../agent/settings.js';
 import type { HookVerdict } from '../agent/values/hook-verdict.js';
 import type { HookMoment, UserHooks } from '../ports/user-hooks.js';
 import { faultText, type HookPlace, runHookProgram } from './hook-program.js';
-import { answerIn, answerOf, type HookAnswer } from './read-answer.js';
+import { answerIn, answerOf, type HookAnswer } from './read-hook-answer.js';
 
 /**
  * The hooks of one session, in the order in which they were given.

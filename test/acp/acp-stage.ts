@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { type AcpConnection, serveClient } from '../../src/acp/acp-agent.js';
-import { createHost } from '../../src/cli/acp/acp-host.js';
+import { createHost } from '../../src/cli/acp/create-acp-host.js';
 import type { RunFlags } from '../../src/cli/flags.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { splitLines } from './split-lines.js';

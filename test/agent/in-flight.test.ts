@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
 import type { Call } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
-import { endedBy, flightFaults, inFlight } from '../../src/agent/invariants/in-flight.js';
+import { endedBy, flightFaults, inFlight } from '../../src/agent/invariants/in-flight-invariants.js';
 import type { In, SessionData, State } from '../../src/agent/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';

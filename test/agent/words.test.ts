@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { durationText, resetText } from '../../src/agent/moves/common/notice-texts.js';
-import { cutMiddle, utf8Bytes } from '../../src/agent/moves/common/truncate.js';
+import { cutMiddle, utf8Bytes } from '../../src/agent/moves/common/truncate-text.js';
 import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/tools/result-texts.js';
 import * as g from './given.js';
 import { check } from './rows.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { createAsker } from '../../src/ask/api/ask.js';
+import { createAsker } from '../../src/ask/api/create-asker.js';
 import type { EnvironmentKind } from '../../src/ask/ports.js';
 import { EnvironmentUnavailable } from '../../src/ask-values.js';
 import {

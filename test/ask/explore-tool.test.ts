@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openSession } from '../../src/api/create-agent.js';
-import { createAsker } from '../../src/ask/api/ask.js';
+import { createAsker } from '../../src/ask/api/create-asker.js';
 import { quickjs } from '../../src/ask/environments/quickjs/quickjs.js';
 import { createExploreTool } from '../../src/cli/ask/explore-tool.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';

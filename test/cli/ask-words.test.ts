@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Outcome } from '../../src/ask/run/state.js';
 import type { PolicyReason } from '../../src/ask/run/stop-policies.js';
-import { noPieces, piecesOf } from '../../src/ask/tree/pieces.js';
-import { answerOf, endingOfOutcome } from '../../src/cli/ask/ask-endings.js';
+import { noPieces, piecesOf } from '../../src/ask/tree/count-answered-pieces.js';
+import { answerOf, endingOfOutcome } from '../../src/cli/ask/ask-exit-codes.js';
 import { askFlags, frozenFlags } from '../../src/cli/ask/ask-flags.js';
 import { readAsked } from '../../src/cli/ask/open-ask.js';
 

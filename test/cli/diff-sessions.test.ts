@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { Event } from '../../src/agent/event.js';
 import { compareSessions, type SessionSource } from '../../src/cli/diff/compare-sessions.js';
-import { diffText } from '../../src/cli/diff/diff-sessions.js';
+import { diffText } from '../../src/cli/diff/diff-command.js';
 import { damaged } from '../../src/journal/journal-error.js';
 import type { Header } from '../../src/ports/journal.js';
 import { columnsOf } from '../../src/terminal/width.js';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
 import type { Dimension } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { budgetEvent, readBudget } from '../../src/cli/slash/money.js';
+import { budgetEvent, readBudget } from '../../src/cli/slash/cost-and-budget.js';
 import { settingsOf } from '../agent/settings.js';
 
 const words: readonly (readonly [string, string | null])[] = [

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { closestTo } from '../../src/base/nearest-word.js';
-import { stateFolder } from '../../src/base/state-folder.js';
+import { stateFolder } from '../../src/base/user-folders.js';
 import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
-import { readAnswer } from '../../src/cli/interactive/read-answer.js';
+import { readAnswer } from '../../src/cli/interactive/read-approval-answer.js';
 import { readTypedInput } from '../../src/cli/slash/slash-commands.js';
 import {
   formatCost,

@@ -8,7 +8,7 @@ import { messagesOf } from '../../src/agent/conversation.js';
 import type { Message } from '../../src/agent/message.js';
 import { fileJournals, openSession } from '../../src/index.js';
 import { InspectedSessions } from '../../src/inspector/server/inspected-sessions.js';
-import { pageWith } from '../../src/inspector/server/page-text.js';
+import { pageWith } from '../../src/inspector/server/page-html.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
 import { scriptedModel } from '../../src/testing/index.js';
 import { begun, roam } from '../agent/random.js';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { InspectedSessions } from '../../src/inspector/server/inspected-sessions.js';
-import { pageWith } from '../../src/inspector/server/page-text.js';
+import { pageWith } from '../../src/inspector/server/page-html.js';
 import { createRedactor } from '../../src/secrets/redactor.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { loaded, type Watched, waitUntil } from './browser.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeModeInstructions, subcallInstructions } from '../../src/ask/prompt/code-mode.js';
+import { codeModeInstructions, subcallInstructions } from '../../src/ask/prompt/code-mode-instructions.js';
 import { parseReply } from '../../src/ask/run/text/parse-reply.js';
 
 const facts = {

@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compactionInstructions } from '../../src/prompt/compaction.js';
+import { compactionInstructions } from '../../src/prompt/compaction-instructions.js';
 import { type InstructionFacts, instructionsFor } from '../../src/prompt/instructions.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 

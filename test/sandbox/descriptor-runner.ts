@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { startSandboxed } from '../../src/sandbox/bubblewrap.js';
+import { startSandboxed } from '../../src/sandbox/bubblewrap-program.js';
 import { librariesOf } from '../../src/sandbox/host/shared-libraries.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */

@@ -4,7 +4,7 @@ import net from 'node:net';
 import path from 'node:path';
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
 import { createCommandSandbox } from '../../src/sandbox/command-sandbox.js';
-import type { CommandSandbox, CommandSpec } from '../../src/sandbox/sandboxed-command.js';
+import type { CommandSandbox, CommandSpec } from '../../src/sandbox/command-sandbox-types.js';
 import { shareHostView } from './share-host-view.js';
 
 /**

@@ -1,5 +1,9 @@
 import { realpathSync } from 'node:fs';
-import { type SandboxedEnd, type SandboxedProgram, startSandboxed } from '../../src/sandbox/bubblewrap.js';
+import {
+  type SandboxedEnd,
+  type SandboxedProgram,
+  startSandboxed,
+} from '../../src/sandbox/bubblewrap-program.js';
 import { librariesOf } from '../../src/sandbox/host/shared-libraries.js';
 
 /** Node behind bubblewrap, for tests: what its code finds out it says through file descriptor 3. */

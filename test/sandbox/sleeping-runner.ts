@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { startSandboxed } from '../../src/sandbox/bubblewrap.js';
+import { startSandboxed } from '../../src/sandbox/bubblewrap-program.js';
 import { librariesOf } from '../../src/sandbox/host/shared-libraries.js';
 
 /** Starts three sandboxed programs one after the other as soon as it is told to, and says when the first one started. */

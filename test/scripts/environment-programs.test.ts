@@ -10,7 +10,7 @@ import { removeFolderSync } from '../temporary-folder.js';
 
 /** Programs that run beside the bundle are found from wherever the code that asks for them has been bundled to. */
 
-const source = fileURLToPath(new URL('../../src/ask/environments/find-program-file.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../src/ask/environments/bundled-program-file.ts', import.meta.url));
 
 const FILES: Readonly<Record<string, string>> = {
   'package.json': '{ "type": "module" }',
@@ -19,7 +19,7 @@ const FILES: Readonly<Record<string, string>> = {
   'src/ask/environments/quickjs/word.ts': "export const word = 'bundled';\n",
   'src/ask/environments/sandboxed/kernel/own.cjs': "console.log('copied');\n",
   'src/ask/environments/quickjs/quickjs-worker-from-source.js': "console.log('from source');\n",
-  'src/show.ts': `import { programFile } from './ask/environments/find-program-file.js';
+  'src/show.ts': `import { programFile } from './ask/environments/bundled-program-file.js';
     export const show = () => [
       programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), programFile('kernel/own.cjs')].join('\\n');
     export const refuse = () => { try { return programFile('missing.py'); } catch (error) { return error.message; } };\n`,
@@ -37,7 +37,7 @@ test('from the program, from the library and from a piece of it', async () => {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
-    cpSync(source, path.join(root, 'src/ask/environments/find-program-file.ts'));
+    cpSync(source, path.join(root, 'src/ask/environments/bundled-program-file.ts'));
     await bundle(root);
     const library =
       "import { late, show } from './dist/index.js'; console.log(show() + '\\n' + (await late()).show());";

@@ -13,7 +13,7 @@ import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 const ofAsk = (sources: readonly string[]): readonly string[] =>
   sources.filter((source) => source.startsWith('src/ask/'));
 
-const ASK = 'src/ask/api/ask.ts';
+const ASK = 'src/ask/api/create-asker.ts';
 const AGENT = 'src/agent/table.ts';
 /** The packages of ACP and MCP, in a file of their own. */
 const PROTOCOLS = 'protocols.cjs';

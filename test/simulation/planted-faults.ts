@@ -124,11 +124,12 @@ const laterFaults: readonly PlantedFault[] = [
     "return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';",
     "return 'unknown';",
   ]),
-  fault('an automatic commit does not look for the one that was prepared', 'agent/moves/hooks.ts', [
-    '  interrupted: state.prepared ?? [],',
-    '  interrupted: [],',
-  ]),
-  fault('a commit that was prepared is not journaled', 'agent/moves/hooks.ts', [
+  fault(
+    'an automatic commit does not look for the one that was prepared',
+    'agent/moves/after-tool-hooks.ts',
+    ['  interrupted: state.prepared ?? [],', '  interrupted: [],'],
+  ),
+  fault('a commit that was prepared is not journaled', 'agent/moves/after-tool-hooks.ts', [
     'go({ ...state, prepared: [...(state.prepared ?? []), effect] });',
     'go({ ...state, prepared: effect === null ? [effect] : [] });',
   ]),

@@ -39,7 +39,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'src/cli/run-command-line.ts': 'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
   'src/cli/machine/check-machine.ts': 'prints what it computes from the table',
   'src/cli/machine/show-machine.ts': 'prints the table',
-  'src/cli/settings/setup-commands.ts': 'prints scripts made from our own flags',
+  'src/cli/settings/add-setup-commands.ts': 'prints scripts made from our own flags',
   'src/cli/headless/headless-prompt.ts': 'one constant sentence',
   ...Object.fromEntries(
     ['demo', 'crash-demo', 'sample-project'].map((name) => [
@@ -49,7 +49,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   ),
   'src/cli/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
   'src/cli/sessions/delete-command.ts': 'prints what the list of sessions prints, in the same way',
-  'src/cli/trust/ask-at-start.ts': 'warnings made safe; the questions are those of ask-trust.ts',
+  'src/cli/trust/ask-trust-at-start.ts': 'warnings made safe; the questions are those of ask-trust.ts',
   'src/cli/acp/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
   'src/cli/mcp/serve-command.ts':
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',

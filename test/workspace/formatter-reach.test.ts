@@ -4,7 +4,7 @@ import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { FormatterReach } from '../../src/workspace/formatters/formatter-reach.js';
-import { KnownRepository } from '../../src/workspace/git/known-repository.js';
+import { KnownRepository } from '../../src/workspace/git/repository-cache.js';
 import { anHourLater, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
 /** Whether a formatter may be used for what a command changes somewhere. */

@@ -7,7 +7,7 @@ import type { HookContext, HookReport } from '../../src/ports/after-tool-hooks.j
 import type { FileMemory } from '../../src/ports/tool.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import { hashOf } from '../../src/tools/files/file-text.js';
-import { createHooks } from '../../src/workspace/hooks.js';
+import { createHooks } from '../../src/workspace/after-tool-hooks.js';
 import type { Place } from './place.js';
 
 /** A session whose batches are looked at and formatted as the runtime has it done. */

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { searchPrograms } from '../../src/programs/find-program.js';
 import { type Repository, useRepository } from '../../src/workspace/git/git.js';
-import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git/git-config.js';
+import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/git/safe-git-config.js';
 import { takeSnapshot } from '../../src/workspace/worktree-snapshot.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
-import { createHooks } from '../../src/workspace/hooks.js';
+import { createHooks } from '../../src/workspace/after-tool-hooks.js';
 import { interruptCommit, type Moment, resumeCommit } from './interrupted-commit.js';
 import { makeRepository, type Place } from './place.js';
 

@@ -9,7 +9,7 @@ import type { HookContext } from '../../src/ports/after-tool-hooks.js';
 import { findProgram } from '../../src/programs/find-program.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
 import type { CommitWatch } from '../../src/workspace/commits/commit-watch.js';
-import { createCommitWatch } from '../../src/workspace/commits/repository-watch.js';
+import { createCommitWatch } from '../../src/workspace/commits/create-commit-watch.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const execute = promisify(execFile);

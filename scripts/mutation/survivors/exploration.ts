@@ -2,7 +2,9 @@ import { aliveIn, CONDITION, EQUALITY, LIST, NOBODYS, SHORTCUT, type Survivor } 
 
 /** In the exploration of the agent machine. */
 export const exploration: readonly Survivor[] = [
-  ...aliveIn('src/agent/exploration/check-result.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
+  ...aliveIn('src/agent/exploration/exploration-result.ts', [
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
+  ]),
   ...aliveIn('src/agent/exploration/state-key.ts', [
     [
       SHORTCUT,

@@ -3,7 +3,7 @@ import { aliveIn, CONDITION, EQUALITY, KIND, LIST, NOBODYS, SHORTCUT, type Survi
 /** In the rules of the agent machine and the functions that its moves use. */
 export const rules: readonly Survivor[] = [
   ...aliveIn('src/agent/conversation.ts', [[KIND, [CONDITION, "part.type === 'text'", 'true']]]),
-  ...aliveIn('src/agent/invariants/in-flight.ts', [
+  ...aliveIn('src/agent/invariants/in-flight-invariants.ts', [
     [KIND, [CONDITION, "before.name === 'PostToolsHook'", 'true'], [CONDITION, 'ended !== null', 'true']],
     ['Nothing comes after the last case.', [CONDITION, 'default: break;', 'default:']],
   ]),

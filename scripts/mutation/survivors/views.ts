@@ -13,7 +13,7 @@ import {
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
-  ...aliveIn('src/agent/projections/seed-table.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
+  ...aliveIn('src/agent/projections/seed-table-rows.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
   ...aliveIn('src/agent/projections/refinement-check.ts', [
     [
       SHORTCUT,
@@ -26,7 +26,7 @@ export const views: readonly Survivor[] = [
       ['BooleanLiteral', 'true', 'false'],
     ],
   ]),
-  ...aliveIn('src/agent/projections/project-seed.ts', [
+  ...aliveIn('src/agent/projections/call-and-retry-projection.ts', [
     [
       ASKED,
       [CONDITION, "event.type === 'LlmCompleted'", 'true', 2],

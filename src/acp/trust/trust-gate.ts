@@ -1,11 +1,11 @@
 import type { State } from '../../agent/state.js';
-import type { AcpHost, OpenedSession } from '../host.js';
-import type { Client } from '../opening.js';
+import type { AcpHost, OpenedSession } from '../host-interface.js';
 import type { Outbox } from '../outbox.js';
 import type { ReopenableSession } from '../reopenable-session.js';
 import { commandsUpdate } from '../session-commands.js';
+import type { Client } from '../session-opening.js';
 import { noticeUpdate } from '../session-updates.js';
-import { askTrustQuestions } from './trust-questions.js';
+import { askTrustQuestions } from './ask-trust-questions.js';
 
 /**
  * What the project wants to run is asked about once, before the first turn. Until then a session runs without it; once

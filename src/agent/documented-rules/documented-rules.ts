@@ -1,7 +1,7 @@
+import { hooks } from './after-tool-hooks.js';
 import { alwaysRules } from './always-rules.js';
 import { cancels } from './cancels.js';
 import { compactions } from './compactions.js';
-import { hooks } from './hooks.js';
 import { limits } from './limits.js';
 import { failures } from './model-failures.js';
 import { replies } from './replies.js';

@@ -1,5 +1,5 @@
 import type { EventType, On } from '../event.js';
-import { inFlight } from '../invariants/in-flight.js';
+import { inFlight } from '../invariants/in-flight-invariants.js';
 import { isEnded, isRunning } from '../moves/tools/tool-batch.js';
 import { defaultSettings } from '../settings.js';
 import type { In, State } from '../state.js';

@@ -1,9 +1,9 @@
 import type { FiniteModel } from '../../machine-kit/explorer/explore-states.js';
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../breach.js';
+import { breach } from '../broken-rule-text.js';
 import type { Event } from '../event.js';
-import { requiredRequestFaults } from '../invariants/required-requests.js';
+import { requiredRequestFaults } from '../invariants/required-request-invariants.js';
 import { stateFaults } from '../invariants/state-invariants.js';
 import { stepFaults } from '../invariants/step-invariants.js';
 import { initialState } from '../machine.js';
@@ -16,9 +16,9 @@ import { isBusy } from '../values/turn-running.js';
 import { adversarialEvents } from './adversarial-events.js';
 import type { Configuration } from './configurations/configuration.js';
 import { replyOf } from './configurations/model-replies.js';
+import { deepEqual } from './deep-equal.js';
 import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
 import { pendingResponses } from './pending-responses.js';
-import { deepEqual } from './same-result.js';
 import { stateKeyFor } from './state-key.js';
 import { userEvents } from './user-events.js';
 

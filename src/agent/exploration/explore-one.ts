@@ -1,9 +1,9 @@
 import { explore, type Progress } from '../../machine-kit/explorer/explore-states.js';
 import type { Projection } from '../projections/projection.js';
-import type { ExplorationResult } from './check-result.js';
 import type { Configuration } from './configurations/configuration.js';
 import { type AgentMachine, modelOf } from './exploration-model.js';
-import { traceOf } from './trace.js';
+import type { ExplorationResult } from './exploration-result.js';
+import { traceOf } from './write-trace.js';
 
 /** Explores one configuration. `watch` receives the progress. */
 export const exploreOne = (

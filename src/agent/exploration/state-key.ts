@@ -3,7 +3,7 @@ import { holdsResults } from '../conversation.js';
 import { hasSessionLimit } from '../moves/budget.js';
 import { isSpendingId } from '../moves/common/count-usage.js';
 import { remainingTimer } from '../moves/common/timers.js';
-import { utf8Bytes } from '../moves/common/truncate.js';
+import { utf8Bytes } from '../moves/common/truncate-text.js';
 import { mayHaveChanged } from '../moves/tools/finish-batch.js';
 import { spendingIn } from '../moves/tools/start-calls.js';
 import { isEnded } from '../moves/tools/tool-batch.js';

@@ -1,6 +1,6 @@
 import type { Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../breach.js';
+import { breach } from '../broken-rule-text.js';
 import { type Conversation, lengthOf } from '../conversation.js';
 import type { Event } from '../event.js';
 import type { Message, UserMessage } from '../message.js';

@@ -1,13 +1,13 @@
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../breach.js';
+import { breach } from '../broken-rule-text.js';
 import type { Event, StopReason } from '../event.js';
 import { hasSessionLimit, sessionLimit } from '../moves/budget.js';
 import { spendingIn } from '../moves/tools/start-calls.js';
 import { isRunning, isWaiting } from '../moves/tools/tool-batch.js';
 import type { State, WaitReason } from '../state.js';
 import type { Usage } from '../values/usage.js';
-import { endedBy, flightFaults, inFlight } from './in-flight.js';
+import { endedBy, flightFaults, inFlight } from './in-flight-invariants.js';
 
 /**
  * Rules of docs/rules.md that hold for every step, beside those of state-invariants.ts.

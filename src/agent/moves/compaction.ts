@@ -8,9 +8,9 @@ import type { In, SessionData } from '../state.js';
 import { verdictsIn } from '../values/hook-verdict.js';
 import { appendInputs } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
+import { showHooks } from './common/hook-notices.js';
 import { nextId } from './common/next-id.js';
 import { callModel } from './common/send-request.js';
-import { showHooks } from './common/show-hooks.js';
 
 /** Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow (request too large). */
 

@@ -10,8 +10,8 @@ import { hookNotes, hookRemarks, objects, verdictsIn } from '../values/hook-verd
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendReply, appendResults } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
+import { showHooks, showObjections } from './common/hook-notices.js';
 import { retractPartial } from './common/send-request.js';
-import { showHooks, showObjections } from './common/show-hooks.js';
 import { isStopping, isStoppingAtLimit } from './stop-turn.js';
 import { cancelledResult, refusedResult } from './tools/result-texts.js';
 

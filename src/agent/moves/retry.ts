@@ -12,7 +12,7 @@ import { nextId } from './common/next-id.js';
 import { durationText, modelErrorText, resetText } from './common/notice-texts.js';
 import { callModel, retractPartial } from './common/send-request.js';
 import { schedule, timerFrom } from './common/timers.js';
-import { cutMiddle, utf8Bytes } from './common/truncate.js';
+import { cutMiddle, utf8Bytes } from './common/truncate-text.js';
 import { compact, mayCompact } from './compaction.js';
 import { restore } from './stop-cleanup.js';
 

@@ -5,7 +5,7 @@ import { go, ignore, withSession } from '../move-result.js';
 import type { SessionData, State } from '../state.js';
 import { hookNotes, hookRemarks } from '../values/hook-verdict.js';
 import { appendTexts } from './common/append-message.js';
-import { showObjections } from './common/show-hooks.js';
+import { showObjections } from './common/hook-notices.js';
 
 /** Hooks of the user at moments that have no other event. */
 

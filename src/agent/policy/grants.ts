@@ -2,7 +2,7 @@ import type { CallFacts, JudgedCall, Needs } from '../call.js';
 import type { ApprovalScope } from '../event.js';
 import type { Grant } from '../settings.js';
 import { beginsWith } from './commands/command-patterns.js';
-import { grantablePrefix } from './commands/command-prefix.js';
+import { grantablePrefix } from './commands/grantable-prefix.js';
 import { riskyWord } from './commands/risky-options.js';
 
 /** Grants: permissions of the user that last longer than one call. */

@@ -31,10 +31,10 @@ export type PolicyRule = {
 export type RuleSubject =
   /** Commands that begin with these words. An allowed one may leave the sandbox only for `needs`. */
   | { readonly kind: 'command'; readonly words: readonly string[]; readonly needs?: Needs }
-  /** Paths that match the pattern (`path-pattern.ts`). `reads`: only calls that change nothing. */
+  /** Paths that match the pattern (`path-patterns.ts`). `reads`: only calls that change nothing. */
   | { readonly kind: 'path'; readonly pattern: string; readonly touches: 'reads' | 'anything' }
   | { readonly kind: 'host'; readonly pattern: string }
-  /** Tools of MCP servers (`mcp-pattern.ts`). */
+  /** Tools of MCP servers (`mcp-tool-patterns.ts`). */
   | { readonly kind: 'mcp'; readonly pattern: string };
 
 /** A rule from a configuration file. deny > ask > allow, regardless of their order. */

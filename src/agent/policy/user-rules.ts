@@ -3,8 +3,8 @@ import { beginsWith, matchCommand, type RuleMatch } from './commands/command-pat
 import { riskyWord } from './commands/risky-options.js';
 import { coversNeeds } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
-import { allowsMcpTool, matchesMcpTool } from './mcp-pattern.js';
-import { matchesPath } from './paths/path-pattern.js';
+import { allowsMcpTool, matchesMcpTool } from './mcp-tool-patterns.js';
+import { matchesPath } from './paths/path-patterns.js';
 import type { CommandPlace, WrittenRule } from './preset-rules.js';
 
 /**

@@ -9,7 +9,7 @@ import type { RunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';
 import type { StopPolicy } from '../runtime/dependencies.js';
 import type { InputSource } from '../runtime/inputs.js';
-import type { Pieces } from '../tree/pieces.js';
+import type { Pieces } from '../tree/count-answered-pieces.js';
 import type { Tree } from '../tree/tree-state.js';
 
 /** The types of code mode as a library. */

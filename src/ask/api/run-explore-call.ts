@@ -4,7 +4,7 @@ import { tokensOf, type Usage } from '../../agent/values/usage.js';
 import type { JournalStore } from '../../ports/journal.js';
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../../runtime/attempt.js';
-import { findAllowed } from '../../tools/files/paths.js';
+import { findAllowed } from '../../tools/files/resolve-paths.js';
 import type { AskTypes } from '../ports.js';
 import { type RunLimits, readRunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';

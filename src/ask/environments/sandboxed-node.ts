@@ -1,11 +1,11 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { probeSandbox, type SandboxedProgram } from '../../sandbox/bubblewrap.js';
+import { probeSandbox, type SandboxedProgram } from '../../sandbox/bubblewrap-program.js';
 import { librariesOf } from '../../sandbox/host/shared-libraries.js';
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
-import { programFile } from './find-program-file.js';
-import { redeclare } from './redeclare.js';
-import { createEnvironment } from './restartable.js';
+import { programFile } from './bundled-program-file.js';
+import { createEnvironment } from './restartable-environment.js';
+import { redeclare } from './rewrite-declarations.js';
 import { programInput } from './sandboxed/launch-spec.js';
 import type { Inputs } from './sandboxed/repl-protocol.js';
 import { startProcess } from './sandboxed/sandboxed-repl.js';

@@ -1,4 +1,4 @@
-import type { PastFiles } from '../../agent/past-files.js';
+import type { PastFiles } from '../../agent/collect-past-files.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
 import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
 import type { InspectableStore } from '../../journal/read/read-without-lock.js';
@@ -6,7 +6,7 @@ import type { AskTypes } from '../ports.js';
 import { codeMode } from '../run/machine.js';
 import { stepTreeUnchecked } from '../tree/step-tree.js';
 import { initialTree } from '../tree/tree-state.js';
-import { createTreeCheck } from './tree-check.js';
+import { createTreeCheck } from './tree-state-check.js';
 
 /** A resumed run needs only the time of its last event. */
 const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {

@@ -65,7 +65,7 @@ export type OutsideAction =
   /** The run is over. The root's outcome is the result; a child's is for display only. */
   | { readonly type: 'ReportOutcome'; readonly outcome: Outcome };
 
-/** Actions that the tree performs itself (tree.ts); they never reach the runtime. */
+/** Actions that the tree performs itself (step-tree.ts); they never reach the runtime. */
 export type TreeWish =
   | {
       readonly type: 'StartSubcall';

@@ -11,7 +11,7 @@ import type { Short, StopVerdict } from './stop-policies.js';
  * 1. Each request action is answered by exactly one event, named at the action (action.ts), with the id of the request.
  *    An event with an outdated id changes only the usage totals.
  * 2. Every event is durable before it is stepped. Its actions may be repeated after a crash (see Resumed).
- * 3. `SubcallAnswered` and `CallRefused` never come from outside: the tree makes them (tree.ts).
+ * 3. `SubcallAnswered` and `CallRefused` never come from outside: the tree makes them (step-tree.ts).
  */
 
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;

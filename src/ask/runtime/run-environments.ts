@@ -7,7 +7,7 @@ import type { AskSettings, AskTypes, Environment, EnvironmentOptions, Subcall } 
 import type { Material, TreeAction } from '../run/action.js';
 import type { PastCell } from '../run/cell.js';
 import type { AskEquipment } from './dependencies.js';
-import { runPast, type Variables } from './restore-environment.js';
+import { runPast, type Variables } from './restore-variables.js';
 
 /**
  * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall, ReadVariable and

@@ -5,8 +5,8 @@ import type { SubcallKind } from '../run/cell.js';
 import { newRun } from '../run/moves/start-run.js';
 import { type CodeSettings, readRunLimits } from '../run/settings.js';
 import type { CodeState, Outcome } from '../run/state.js';
+import { noPieces, type PieceCounts } from './count-answered-pieces.js';
 import { emptyLedger, type Ledger, nothingSpent, openAccount } from './ledger.js';
-import { noPieces, type PieceCounts } from './pieces.js';
 import { ROOT } from './run-ids.js';
 
 /** State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for AppendLists. */

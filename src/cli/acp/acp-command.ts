@@ -9,7 +9,7 @@ import type { RunFlags } from '../flags.js';
 import { refuseBadFlags } from '../sessions/prepare-session.js';
 import { listenToSignals } from '../signals.js';
 import { newSessionFlags } from './acp-flags.js';
-import { createHost } from './acp-host.js';
+import { createHost } from './create-acp-host.js';
 
 /** `pawl acp`: the agent of an editor, over stdin and stdout. */
 

@@ -1,4 +1,4 @@
-import type { EditorCommand } from '../../acp/host.js';
+import type { EditorCommand } from '../../acp/host-interface.js';
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
 import type { Look } from '../../terminal/paint-text.js';
@@ -6,7 +6,7 @@ import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js
 import type { RunFlags } from '../flags.js';
 import { NO_PROMPTS } from '../skills/session-prompts.js';
 import { type CommandContext, type CommandView, NotNow } from '../slash/command-context.js';
-import { runCommand } from '../slash/run-command.js';
+import { runCommand } from '../slash/run-slash-command.js';
 import { type CommandName, readTypedInput, slashCommands } from '../slash/slash-commands.js';
 
 /** The slash commands that an editor offers: those that need no screen and stay in the session. */

@@ -7,7 +7,7 @@ import type { JsonRecord } from '../headless/record-schema.js';
 import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer.js';
 import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
-import { answerOf, endingOfOutcome } from './ask-endings.js';
+import { answerOf, endingOfOutcome } from './ask-exit-codes.js';
 import type { AskFlags } from './ask-flags.js';
 import { askSummary, createAskStory } from './ask-printer.js';
 import { askRecordsOf, askResultRecord, runRecord, type TreeStepped } from './ask-records.js';

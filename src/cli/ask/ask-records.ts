@@ -3,14 +3,14 @@ import type { AskTypes } from '../../ask/ports.js';
 import type { TreeAction } from '../../ask/run/action.js';
 import type { TreeEvent } from '../../ask/run/event.js';
 import type { Outcome } from '../../ask/run/state.js';
-import { piecesOf } from '../../ask/tree/pieces.js';
+import { piecesOf } from '../../ask/tree/count-answered-pieces.js';
 import { spentBy, type Tree, unknownCallsOf } from '../../ask/tree/tree-state.js';
 import type { Stepped } from '../../ports/session-input-output.js';
 import type { ExitEnding } from '../exit-codes.js';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { countsOf } from '../headless/records.js';
 import { pathsOf } from '../sessions/show/step-path.js';
-import { answerOf } from './ask-endings.js';
+import { answerOf } from './ask-exit-codes.js';
 
 /** The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run in `node`. */
 

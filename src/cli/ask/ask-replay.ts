@@ -2,7 +2,7 @@ import { makeSafe, type Safe, safeJson } from '../../terminal/safe-text.js';
 import { tellReplay } from '../sessions/show/replay-report.js';
 import { type Path, pathsOf, statesOf } from '../sessions/show/step-path.js';
 import type { TreeStepped } from './ask-records.js';
-import { foldRun } from './stored-run.js';
+import { foldRun } from './fold-stored-run.js';
 
 const lineOf = ({ seq, event }: TreeStepped, node: string, path: Path, json: boolean): Safe => {
   const states = statesOf({ path });

@@ -3,8 +3,8 @@ import type { Message } from '../../agent/message.js';
 import type { AskTypes } from '../../ask/ports.js';
 import type { CallPurpose } from '../../ask/run/action.js';
 import type { Outcome, Run } from '../../ask/run/state.js';
-import { cutCharacters } from '../../ask/run/text/texts.js';
-import { piecesOf } from '../../ask/tree/pieces.js';
+import { cutCharacters } from '../../ask/run/text/texts-for-model.js';
+import { piecesOf } from '../../ask/tree/count-answered-pieces.js';
 import { ROOT } from '../../ask/tree/run-ids.js';
 import { outcomeOf } from '../../ask/tree/tree-state.js';
 import { groupDigits } from '../../base/group-digits.js';
@@ -16,8 +16,8 @@ import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { messageLines } from '../sessions/show/show-message.js';
 import { storedBlobs } from '../sessions/stored-sessions.js';
-import { answerOf, endingOfOutcome } from './ask-endings.js';
-import { foldRun } from './stored-run.js';
+import { answerOf, endingOfOutcome } from './ask-exit-codes.js';
+import { foldRun } from './fold-stored-run.js';
 
 type Sent = {
   readonly seq: number | null;

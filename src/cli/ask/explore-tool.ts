@@ -4,7 +4,7 @@ import type { ExploreInput, ExploreNeeds } from '../../ask/api/run-explore-call.
 import type { Model } from '../../ports/model.js';
 import type { Tool } from '../../ports/tool.js';
 import { defineTool } from '../../tools/define-tool.js';
-import { judgePath } from '../../tools/files/paths.js';
+import { judgePath } from '../../tools/files/resolve-paths.js';
 
 /** The tool `explore`: code mode for the agent. Its implementation is loaded with the first call. */
 
@@ -55,7 +55,7 @@ export const createExploreTool = (load: () => Promise<ExploreNeeds>): Tool =>
 export const exploreTool = (model: Model, folder: string, secrets: Readonly<Record<string, string>>): Tool =>
   createExploreTool(async () => {
     const [{ createAsker }, { fileAskJournals }] = await Promise.all([
-      import('../../ask/api/ask.js'),
+      import('../../ask/api/create-asker.js'),
       import('../../ask/journal/ask-journal.js'),
     ]);
     const journals = fileAskJournals({ folder });

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { isLimited, type Limit } from '../../agent/values/limit.js';
-import { createAsker } from '../../ask/api/ask.js';
 import type { AskRun } from '../../ask/api/asker-types.js';
+import { createAsker } from '../../ask/api/create-asker.js';
 import { fileAskJournals } from '../../ask/journal/ask-journal.js';
 import type { AskSettings, AskTypes } from '../../ask/ports.js';
 import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '../../ask/runtime/inputs.js';

@@ -11,7 +11,7 @@ const faultOf = async (
 ): Promise<string | null> => {
   const [{ expandVariables }, { findServerProgram }] = await Promise.all([
     import('../../mcp/expand-variables.js'),
-    import('../../mcp/server-program.js'),
+    import('../../mcp/find-server-program.js'),
   ]);
   const expanded = expandVariables(server, environment);
   if (expanded.kind === 'missing') return `${expanded.names.join(', ')} is not set`;

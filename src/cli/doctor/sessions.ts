@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { sessionsFolder } from '../../journal/journal-paths.js';
 import { checkHolder, describeSelf, readHolder } from '../../journal/write/lock-owner.js';
 import { loadAgentsFiles } from '../../prompt/agents-files.js';

@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { closestTo } from '../../base/nearest-word.js';
+import { showValue } from '../../config/check-setting-value.js';
 import { refusedOf } from '../../config/resolve.js';
 import { settings } from '../../config/setting-table.js';
-import { showValue } from '../../config/value.js';
 import { foreignFolder, repositoryFolders } from '../../files/repository-folders.js';
 import { providers } from '../../providers/provider-table.js';
 import { attempt } from '../../runtime/attempt.js';

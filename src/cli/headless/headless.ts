@@ -16,7 +16,7 @@ import {
 } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer.js';
-import { attachPictures, picturesNamed } from '../interactive/input/pictures.js';
+import { attachPictures, picturesNamed } from '../interactive/input/mentioned-pictures.js';
 import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { tornText } from '../sessions/show/torn-journal-text.js';

@@ -1,4 +1,4 @@
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import type { HookDeclaration } from '../../config/user-hooks.js';
 import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { plural } from '../../base/plural.js';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { InspectedSessions } from '../../inspector/server/inspected-sessions.js';
-import { pageWith } from '../../inspector/server/page-text.js';
+import { pageWith } from '../../inspector/server/page-html.js';
 import { codeOf } from '../../journal/journal-error.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { type Inspector, startInspector } from '../../inspector/server/inspector-server.js';
 import { createRedactor, type Redactor } from '../../secrets/redactor.js';
 import { secretsOf } from '../../secrets/secret-variables.js';

@@ -18,11 +18,11 @@ import { Transcript } from '../../terminal/transcript/transcript.js';
 import { indentWords } from '../../terminal/width.js';
 import type { RecentTurns } from '../sessions/open-for-resume.js';
 import { readTypedInput } from '../slash/slash-commands.js';
+import { ServerForms } from './mcp-server-forms.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
-import { scopedAnswer } from './read-answer.js';
-import { refusalText } from './refused-command.js';
+import { scopedAnswer } from './read-approval-answer.js';
+import { refusalText } from './refusal-text.js';
 import { renderRecentTurns } from './resumed-transcript.js';
-import { ServerForms } from './server-forms.js';
 import type { ViewHandlers } from './view-handlers.js';
 
 export type ViewParts = {

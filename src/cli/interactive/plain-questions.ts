@@ -4,7 +4,7 @@ import { letterOf, questionRows } from '../../terminal/questions/question-rows.j
 import type { Questions } from '../../terminal/questions/questions.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { indentWords } from '../../terminal/width.js';
-import { readAnswer } from './read-answer.js';
+import { readAnswer } from './read-approval-answer.js';
 
 /** Questions in a plain terminal (`--plain`): printed in full, answered by a typed line. */
 

@@ -15,10 +15,10 @@ import { storedBlobs } from '../sessions/stored-sessions.js';
 import type { CommandContext, NextSession } from '../slash/command-context.js';
 import { ShellOutputs } from './attach-shell-output.js';
 import type { EventBuffer } from './event-buffer.js';
-import { attachPictures, picturesNamed } from './input/pictures.js';
+import { attachPictures, picturesNamed } from './input/mentioned-pictures.js';
 import type { TerminalSession } from './interactive-terminal.js';
 import { InteractiveView } from './interactive-view.js';
-import { startUserCommand, type UserCommand } from './user-command.js';
+import { startUserCommand, type UserCommand } from './user-shell-command.js';
 import type { ViewHandlers } from './view-handlers.js';
 import { banner, lastSessionNote, resumedNotes } from './welcome.js';
 
@@ -149,7 +149,7 @@ const createViewHandlers = (
   const send = (input: Input): void => {
     session.send(input).catch(() => undefined); // `session.ended` rejects with the same error and is awaited
   };
-  const commands = () => import('../slash/run-command.js');
+  const commands = () => import('../slash/run-slash-command.js');
   return {
     say(text, mode) {
       terminal.history.add(text);
@@ -179,8 +179,9 @@ const createViewHandlers = (
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     editLast() {
-      void Promise.all([commands(), import('../slash/sessions.js')]).then(([{ attemptFor }, { editLast }]) =>
-        attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
+      void Promise.all([commands(), import('../slash/change-session.js')]).then(
+        ([{ attemptFor }, { editLast }]) =>
+          attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
       );
     },
     suspend: () => terminal.suspend(),

@@ -6,7 +6,7 @@ import { wrapWords } from '../../terminal/width.js';
 import type { Opened } from '../sessions/open-session.js';
 import { tornText } from '../sessions/show/torn-journal-text.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
-import { grantText } from './read-answer.js';
+import { grantText } from './read-approval-answer.js';
 
 /** Dimmed, and wrapped between words. */
 const dimWords = (look: Look, text: Safe): Safe =>

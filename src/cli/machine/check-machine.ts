@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
+import { type Bounds, defaultBounds } from '../../agent/exploration/configurations/configuration.js';
 import {
   type CheckResult,
   combineResults,
   excusedArrows,
   isSound,
-} from '../../agent/exploration/check-result.js';
-import { type Bounds, defaultBounds } from '../../agent/exploration/configurations/configuration.js';
+} from '../../agent/exploration/exploration-result.js';
 import { agent } from '../../agent/machine.js';
 import { projections } from '../../agent/projections/all-projections.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';

@@ -1,4 +1,4 @@
-import type { CheckResult, Coverage } from '../../agent/exploration/check-result.js';
+import type { CheckResult, Coverage } from '../../agent/exploration/exploration-result.js';
 import { groupDigits } from '../../base/group-digits.js';
 
 /** Text output of `pawl machine --check`. */

@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
-import type { ExplorationResult } from '../../agent/exploration/check-result.js';
 import { configurationsOf } from '../../agent/exploration/configurations/all-configurations.js';
 import type { Bounds, Configuration } from '../../agent/exploration/configurations/configuration.js';
+import type { ExplorationResult } from '../../agent/exploration/exploration-result.js';
 import { exploreOne } from '../../agent/exploration/explore-one.js';
 import { agent } from '../../agent/machine.js';
 import { projections } from '../../agent/projections/all-projections.js';

@@ -12,7 +12,7 @@ import { chooseNewSession } from '../sessions/prepare-session.js';
 import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
 import { connectModel, connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
-import { flagsToGoOn, wishedFlags } from './client-wishes.js';
+import { flagsToGoOn, wishedFlags } from './client-session-flags.js';
 
 /** The agent of a node on an engine, from flags and configuration: settings of new sessions, and what they work with here. */
 

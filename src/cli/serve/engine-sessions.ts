@@ -11,7 +11,7 @@ import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace, type Warn } from '../settings/connect-model.js';
-import { blamingClient } from './client-wishes.js';
+import { blamingClient } from './client-session-flags.js';
 import { nodeAgent } from './engine-agent.js';
 import { loadEnginePackage } from './engine-package.js';
 import type { NodeSessions } from './node-sessions.js';

@@ -1,5 +1,5 @@
 import { basename, join, resolve } from 'node:path';
-import { dataFolder } from '../../base/state-folder.js';
+import { dataFolder } from '../../base/user-folders.js';
 import { attempt } from '../../runtime/attempt.js';
 import { isLoopback } from '../../serve/http/admission.js';
 import { type ServingNode, startNode } from '../../serve/start-node.js';

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 
 /** Makes the state folder if it is missing, private to the user. Throws a `Stop` if it can't be written. */

@@ -7,7 +7,7 @@ import { openHooks } from '../hooks/open-hooks.js';
 import { type Configured, keysIn } from '../settings/apply-config.js';
 import { mcpJsonFiles } from '../trust/mcp-json-files.js';
 import type { AllowedServers } from '../trust/project-servers.js';
-import type { Place } from './place-defaults.js';
+import type { Place } from './defaults-by-frontend.js';
 
 type Surroundings = {
   readonly model: Model;

@@ -23,7 +23,7 @@ import {
 } from '../settings/connect-model.js';
 import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
-import { defaultLimits, defaultPreset, onAskAt, type Place } from './place-defaults.js';
+import { defaultLimits, defaultPreset, onAskAt, type Place } from './defaults-by-frontend.js';
 
 /** The model and the settings of a session, from flags, configuration and its earlier settings. */
 

@@ -1,5 +1,5 @@
 import type { Settings } from '../../agent/settings.js';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { fileBlobs } from '../../journal/blobs.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/journal-paths.js';

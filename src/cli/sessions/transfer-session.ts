@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { plural } from '../../base/plural.js';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { exportSession } from '../../journal/transfer/export-session.js';
 import { importSession } from '../../journal/transfer/import-session.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';

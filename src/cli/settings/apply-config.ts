@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { WrittenRule } from '../../agent/policy/preset-rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
+import { showValue } from '../../config/check-setting-value.js';
 import { attributeOf, flagName } from '../../config/flag-names.js';
 import { type Loaded, loadConfig, type PlacedFault, type ProjectHook } from '../../config/load.js';
 import type { McpServer } from '../../config/mcp-servers.js';
@@ -10,7 +11,6 @@ import { type Given, type Layers, type Resolved, refusedOf, resolve } from '../.
 import type { Setting, Value } from '../../config/setting.js';
 import { settings } from '../../config/setting-table.js';
 import type { HookDeclaration } from '../../config/user-hooks.js';
-import { showValue } from '../../config/value.js';
 import { readRegularSync } from '../../files/regular-file.js';
 import { DEFAULT_MODEL, keyVariables, providers } from '../../providers/provider-table.js';
 import { exitCodes, Stop } from '../exit-codes.js';

@@ -1,7 +1,7 @@
 import { describeRule } from '../../agent/policy/user-rules.js';
+import { showValue } from '../../config/check-setting-value.js';
 import type { Origin, Overruled, Resolved } from '../../config/resolve.js';
 import type { Setting } from '../../config/setting.js';
-import { showValue } from '../../config/value.js';
 import { DEFAULT_MODEL } from '../../providers/provider-table.js';
 import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';

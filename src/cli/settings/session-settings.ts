@@ -1,7 +1,7 @@
 import { allowHosts, type Preset, presetRules } from '../../agent/policy/preset-rules.js';
 import type { Limits, Settings } from '../../agent/settings.js';
 import { afterToolsOf, allowedHostsOf, effortOf, type RunFlags } from '../flags.js';
-import { type Place, queueOnCancelAt } from '../sessions/place-defaults.js';
+import { type Place, queueOnCancelAt } from '../sessions/defaults-by-frontend.js';
 import type { Configured } from './apply-config.js';
 import { patience } from './connect-model.js';
 

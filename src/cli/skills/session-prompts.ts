@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { configFolder } from '../../base/state-folder.js';
+import { configFolder } from '../../base/user-folders.js';
 import type { Tool } from '../../ports/tool.js';
 import type { PromptFault, PromptFiles } from '../../skills/prompt-file.js';
 import { type PromptSources, promptPlaces } from '../../skills/prompt-places.js';

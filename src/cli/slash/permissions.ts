@@ -3,7 +3,7 @@ import { describeRule } from '../../agent/policy/user-rules.js';
 import type { Grant, Settings } from '../../agent/settings.js';
 import { joinSafe, makeSafe, safe } from '../../terminal/safe-text.js';
 import { wrapWords } from '../../terminal/width.js';
-import { grantText } from '../interactive/read-answer.js';
+import { grantText } from '../interactive/read-approval-answer.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/permissions`: lists the rules and the user's own grants, and revokes grants. */

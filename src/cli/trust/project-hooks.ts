@@ -5,7 +5,7 @@ import { repositoryFolders } from '../../files/repository-folders.js';
 import { type Executable, TRUSTED_CHARACTERS_MAX, type TrustStore } from '../../trust/trust-store.js';
 import type { CommandHook } from '../../user-hooks/session-hooks.js';
 import { notRunText } from './ask-trust.js';
-import { namedFiles } from './named-files.js';
+import { namedFiles } from './files-named-by-command.js';
 import { settleExecutables } from './project-executables.js';
 
 /** The hooks that a project has in `.pawl/config.toml`. None runs before the user has allowed exactly this hook. */

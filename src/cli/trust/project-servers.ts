@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { COMMAND_LEVELS } from '../../agent/policy/call-sandbox-level.js';
 import { parseBounded } from '../../base/bounded-json.js';
-import { isTable } from '../../base/parsed-table.js';
+import { isTable } from '../../base/parsed-object.js';
 import { plural } from '../../base/plural.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
@@ -11,8 +11,8 @@ import { expandVariables } from '../../mcp/expand-variables.js';
 import { keyVariables } from '../../providers/provider-table.js';
 import { type Executable, TRUSTED_CHARACTERS_MAX, type TrustStore } from '../../trust/trust-store.js';
 import { notRunText } from './ask-trust.js';
+import { namedFiles, type ProjectPlace } from './files-named-by-command.js';
 import { mcpJsonFiles } from './mcp-json-files.js';
-import { namedFiles, type ProjectPlace } from './named-files.js';
 import { settleExecutables } from './project-executables.js';
 
 /** The MCP servers that a project names in `.mcp.json`. None runs before the user has allowed exactly this server. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { COMMAND_LEVELS, type CommandLevel } from '../../agent/policy/call-sandbox-level.js';
-import { stateFolder } from '../../base/state-folder.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { loadConfig, userFile } from '../../config/load.js';
 import { formatWhen, lookOf, oneLine } from '../../terminal/paint-text.js';
 import { contentRows } from '../../terminal/questions/question-rows.js';

@@ -4,7 +4,7 @@ import { FigureCollector } from '../../figures/collect-figures.js';
 import type { SessionFigures } from '../../figures/session-figures.js';
 import { type JournalStep, stepEntry } from '../../journal/read/steps.js';
 import type { Entry, Header } from '../../ports/journal.js';
-import { type Marker, markersOf } from './markers.js';
+import { type Marker, markersOf } from './jump-markers.js';
 
 /**
  * A session as the page knows it: every step from the first entry on, folded by the same machine that ran it. States share

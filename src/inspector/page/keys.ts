@@ -1,4 +1,4 @@
-import type { PanelName } from './reader.js';
+import type { PanelName } from './page-state.js';
 
 /** The keys of the page. */
 

@@ -1,6 +1,6 @@
 import type { Entry } from '../../ports/journal.js';
-import type { ExportedSession, FeedPiece, InspectedSession } from '../wire.js';
-import type { Reader } from './reader.js';
+import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data.js';
+import type { Reader } from './page-state.js';
 
 /** Where the page gets a session from: the file that it is in, or the server that it came from. */
 

@@ -1,4 +1,4 @@
-import type { InspectedSession } from '../wire.js';
+import type { InspectedSession } from '../page-data.js';
 import { make } from './dom.js';
 import {
   exportedSession,
@@ -7,7 +7,7 @@ import {
   readExported,
   sessionInAddress,
 } from './load-session.js';
-import { Reader } from './reader.js';
+import { Reader } from './page-state.js';
 import { SessionPage } from './session-page.js';
 import { showSessions } from './sessions-page.js';
 

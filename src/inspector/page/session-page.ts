@@ -1,6 +1,8 @@
 import { button, make } from './dom.js';
+import { moneyText, plural, shortCount } from './format-numbers.js';
 import { actionOf, KEY_WORDS, type KeyCommand } from './keys.js';
 import { addressOf, sessionInAddress } from './load-session.js';
+import { PANELS, type Panel, type PanelName, type Reader } from './page-state.js';
 import { changesPanel } from './panels/changes-panel.js';
 import { conversationPanel } from './panels/conversation-panel.js';
 import { eventsPanel } from './panels/events-panel.js';
@@ -9,9 +11,7 @@ import { requestPanel } from './panels/request-panel.js';
 import { statePanel } from './panels/state-panel.js';
 import { stepPanel } from './panels/step-panel.js';
 import { timePanel } from './panels/time-panel.js';
-import { PANELS, type Panel, type PanelName, type Reader } from './reader.js';
 import { TimeTravel } from './timeline.js';
-import { moneyText, plural, shortCount } from './words.js';
 
 /** The page of one session: the machine at the left, the panels at the right, the timeline below. */
 

@@ -1,8 +1,8 @@
 import type { SessionInfo } from '../../ports/journal.js';
-import type { SessionList, SessionSummary } from '../wire.js';
+import type { SessionList, SessionSummary } from '../page-data.js';
 import { make } from './dom.js';
+import { dayText, durationText, moneyText, plural } from './format-numbers.js';
 import { addressOf, fetchJson } from './load-session.js';
-import { dayText, durationText, moneyText, plural } from './words.js';
 
 /** The list of sessions. What takes a fold of the journal is filled in row by row. */
 

@@ -1,8 +1,8 @@
 import { groupDigits } from '../../base/group-digits.js';
-import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/markers.js';
+import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/jump-markers.js';
 import { button, draw, make } from './dom.js';
-import type { Panel, Reader } from './reader.js';
-import { clockText } from './words.js';
+import { clockText } from './format-numbers.js';
+import type { Panel, Reader } from './page-state.js';
 
 /** The strip of all events with its slider, and the buttons that go from place to place. */
 

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { isSameSecret } from '../../base/same-secret.js';
-import { foreignHeader, loopbackHosts } from '../../net/own-address.js';
+import { isSameSecret } from '../../base/compare-secrets.js';
+import { foreignHeader, loopbackHosts } from '../../net/check-host-and-origin.js';
 
 /**
  * Who may read from the inspector's server: the browser to which the user gave the address with its token.
  *
- * 1. Host and Origin must be ours (net/own-address.ts).
+ * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
  * 2. The path begins with the token.
  */
 

@@ -5,9 +5,15 @@ import type { InspectableStore } from '../../journal/read/read-without-lock.js';
 import { agentMachine } from '../../journal/read/replay.js';
 import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { Redactor } from '../../secrets/redactor.js';
-import type { ExportedSession, FeedPiece, InspectedSession, SessionList, SessionSummary } from '../wire.js';
-import { cleanJson } from './clean-json.js';
+import type {
+  ExportedSession,
+  FeedPiece,
+  InspectedSession,
+  SessionList,
+  SessionSummary,
+} from '../page-data.js';
 import { followJournal } from './follow-journal.js';
+import { cleanJson } from './redact-json.js';
 
 export type InspectorPlace = {
   /** The state folder. */

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isSessionId } from '../../journal/journal-paths.js';
 import { admit } from './admission.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
-import { policyOf } from './page-text.js';
+import { policyOf } from './page-html.js';
 
 /**
  * The server behind the inspector's page: on this computer only, for reading only.

@@ -1,5 +1,5 @@
+import { collectPastFiles } from '../../agent/collect-past-files.js';
 import { agent, initialState } from '../../agent/machine.js';
-import { collectPastFiles } from '../../agent/past-files.js';
 import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';

@@ -1,6 +1,6 @@
 import type { Diagnostic, Edge, MachineDescription } from '../kernel/step.js';
 import type { EventOf, HasType } from '../kernel/table.js';
-import type { BuildReport } from './coverage-report.js';
+import type { BuildReport } from './build-report.js';
 
 /** The types of machines that are built by calls. build-machine.ts makes them. */
 

@@ -1,8 +1,8 @@
 import { type CompiledTable, compileTable } from '../kernel/compile-table.js';
 import type { Edge } from '../kernel/step.js';
 import type { HasType, MoveResult } from '../kernel/table.js';
+import { reportOf } from './build-report.js';
 import type { From, StateOptions } from './builder-types.js';
-import { reportOf } from './coverage-report.js';
 
 /** Compiles the registrations of a builder into a table for the stepper. */
 

@@ -8,8 +8,8 @@ import type {
 } from '@modelcontextprotocol/client';
 import { parseBounded } from '../../base/bounded-json.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
-import { writePrivate } from '../../files/private-file.js';
 import { readRegularSync } from '../../files/regular-file.js';
+import { writePrivate } from '../../files/write-private-file.js';
 
 /**
  * The logins at MCP servers: `mcp/oauth/NAME-HASH.json` in the state folder, readable by the user alone.

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isSameSecret } from '../../base/same-secret.js';
+import { isSameSecret } from '../../base/compare-secrets.js';
 
 /**
  * Waits on 127.0.0.1 for the redirect of a login.

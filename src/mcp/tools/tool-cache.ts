@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { parseBounded } from '../../base/bounded-json.js';
 import type { McpServer } from '../../config/mcp-servers.js';
-import { writePrivate } from '../../files/private-file.js';
 import { readRegularSync } from '../../files/regular-file.js';
+import { writePrivate } from '../../files/write-private-file.js';
 import { isOffers, NO_OFFERS, type ServerOffers } from '../offers/offered-prompts.js';
 import type { OfferedTool } from './declared-tools.js';
 

@@ -1,9 +1,9 @@
 import { VERSION } from '../../base/version.js';
 import { pageWords, shorten } from './error-page-text.js';
-import { watchLines } from './event-lines.js';
 import { LeanReadable } from './lean-streams.js';
 import type { LeanFetch, LeanResponse } from './node-fetch.js';
 import { type Exchange, exchangeOf } from './request-side-channel.js';
+import { watchLines } from './skipped-event-lines.js';
 
 /**
  * The `fetch` that the providers' packages get.
@@ -19,7 +19,7 @@ const USER_AGENT = `pawl/${VERSION}`;
 
 /** Characters of an unexpected body that are read. */
 const ODD_BYTES_MAX = 65_536;
-/** An answer that is no reply; error-kinds.ts reads its `type`. */
+/** An answer that is no reply; error-kind-rules.ts reads its `type`. */
 const oddAnswer = (message: string): Error => Object.assign(new Error(message), { type: 'odd_answer' });
 
 const failureOf = (text: string): Error => {

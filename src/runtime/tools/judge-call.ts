@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import type { CallFacts, CallTraits, JudgedCall } from '../../agent/call.js';
 import type { JsonObject } from '../../agent/message.js';
-import { markSensitivePaths } from '../../agent/policy/paths/sensitive-paths.js';
+import { markSensitivePaths } from '../../agent/policy/paths/mark-sensitive-paths.js';
 import { shortTitle } from '../../agent/values/call-title.js';
 import { type JsonLimits, parseBounded } from '../../base/bounded-json.js';
 import type { RawCall } from '../../ports/model.js';

@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, type Stats } from 'node:fs';
 import path from 'node:path';
 import { realPathOf, statusOf } from '../../files/entry-status.js';
+import { isOwnOrSystem } from '../../files/file-ownership.js';
 import { isWithin } from '../../files/is-within.js';
-import { isOwnOrSystem } from '../../files/ownership.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.

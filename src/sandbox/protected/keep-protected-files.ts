@@ -9,7 +9,7 @@ import {
   isHarmlessWorktree,
 } from './harmless-repository.js';
 import { createProtectedScan, type ProtectedPath, type Scan } from './protected-scan.js';
-import { setAside, writeBack } from './set-aside.js';
+import { setAside, writeBack } from './set-file-aside.js';
 
 /**
  * Keeps the protected paths of a workspace as they are while fenced commands run.

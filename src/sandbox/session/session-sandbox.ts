@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
-import { configFolder, stateFolder } from '../../base/state-folder.js';
+import { configFolder, stateFolder } from '../../base/user-folders.js';
+import type { CommandSandbox, CommandSandboxOptions } from '../command-sandbox-types.js';
 import type { SandboxProbe } from '../sandbox-probe.js';
-import type { CommandSandbox, CommandSandboxOptions } from '../sandboxed-command.js';
 import type { EarlierCommands } from './find-earlier-commands.js';
 import { recordSession } from './session-record.js';
 

@@ -8,8 +8,8 @@ import { keptGitSettings } from '../host/git-settings.js';
 import { type HomeView, homeOf, SECRET_FOLDERS, viewHome } from '../host/home-folders.js';
 import { type HostView, viewHost as viewHostNow } from '../host/host-folders.js';
 import { commandFilter } from '../system-calls/command-system-calls.js';
+import { removeStale } from './remove-stale-folders.js';
 import { makeFolders, type SessionFolders } from './session-folders.js';
-import { removeStale } from './stale-folders.js';
 
 /** The parts of the machine that the commands of one session see, inspected with the first command. */
 

@@ -15,7 +15,7 @@ import {
   onCall,
   unless,
   when,
-} from './filter-program.js';
+} from './assemble-filter.js';
 
 /**
  * The system calls that fenced commands may not make.

@@ -14,7 +14,7 @@ import {
   NOT_PERMITTED,
   onCall,
   when,
-} from './filter-program.js';
+} from './assemble-filter.js';
 
 /**
  * The system calls that a sandboxed program of `pawl ask` may not make, as a seccomp filter.

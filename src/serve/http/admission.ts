@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { foreignHeader, loopbackHosts } from '../../net/own-address.js';
+import { foreignHeader, loopbackHosts } from '../../net/check-host-and-origin.js';
 import { ApiFault } from './api-fault.js';
 import type { KeyUse } from './key-usage.js';
 import { findKey, type ServeKey } from './keys.js';
@@ -7,7 +7,7 @@ import { findKey, type ServeKey } from './keys.js';
 /**
  * Who may use the node.
  *
- * 1. Host and Origin must be ours (net/own-address.ts).
+ * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
  * 2. Every request but /health needs the token of a key.
  */
 

@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { writePrivate } from '../../files/private-file.js';
 import { readTextOrEmpty } from '../../files/regular-file.js';
+import { writePrivate } from '../../files/write-private-file.js';
 
 /** What a node remembers of its sessions besides their journals: whose they are, and where they work. */
 

@@ -2,7 +2,7 @@ import type { CallPreview } from '../../agent/call.js';
 import type { FileHashes, PreviewContext, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { replaceFile } from './atomic-write.js';
 import { hashLoaded, hashOf, type LoadedFile, loadFile } from './file-text.js';
-import { findAllowed, showPath } from './paths.js';
+import { findAllowed, showPath } from './resolve-paths.js';
 
 /** Shared code of the tools that change files. */
 

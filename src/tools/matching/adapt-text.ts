@@ -1,6 +1,6 @@
 import { type FoundPart, indentPairsOf, type LinePair } from './find-places.js';
 import { type IndentPair, reindent } from './indentation.js';
-import { foldTypography, indentOf, keyOf, linesOf, plainOf, trimEndBlanks } from './lines.js';
+import { foldTypography, indentOf, keyOf, linesOf, plainOf, trimEndBlanks } from './text-lines.js';
 
 /**
  * Adapts the new text to the file if the old text matched only with tolerated differences.

@@ -1,9 +1,9 @@
+import { textOccurrences } from './find-occurrences.js';
 import type { Span } from './find-places.js';
 import { firstDifference } from './first-difference.js';
-import { linesOf } from './lines.js';
 import { nearestLines } from './nearest-lines.js';
-import { textOccurrences } from './occurrences.js';
 import type { SearchedFile } from './searched-file.js';
+import { linesOf } from './text-lines.js';
 
 /** Messages for refused edits. They let the model correct the edit without reading the file again. */
 

@@ -1,7 +1,7 @@
+import { numberOccurrences, textOccurrences } from './find-occurrences.js';
 import { type IndentPair, isConsistent } from './indentation.js';
-import { type Comparison, foldTypography, indentOf, keyOf, linesOf, trimEndBlanks } from './lines.js';
-import { numberOccurrences, textOccurrences } from './occurrences.js';
 import type { SearchedFile, ViewKind } from './searched-file.js';
+import { type Comparison, foldTypography, indentOf, keyOf, linesOf, trimEndBlanks } from './text-lines.js';
 
 /**
  * Finds a text in a file, in steps from strict to tolerant.

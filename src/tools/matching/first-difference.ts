@@ -1,4 +1,4 @@
-import { foldTypography, indentOf, type TextLine, trimEndBlanks } from './lines.js';
+import { foldTypography, indentOf, type TextLine, trimEndBlanks } from './text-lines.js';
 
 /** Describes the first difference between a text and the nearest lines of the file. */
 

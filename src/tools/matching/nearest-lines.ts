@@ -1,5 +1,5 @@
-import { keyOf, linesOf } from './lines.js';
 import type { SearchedFile } from './searched-file.js';
+import { keyOf, linesOf } from './text-lines.js';
 
 /**
  * Finds the lines that a missing text most likely meant. For messages only, never for a change.

@@ -1,4 +1,4 @@
-import { linesOf } from './lines.js';
+import { linesOf } from './text-lines.js';
 
 /** Markers for omitted lines: `// ... existing code ...`. */
 

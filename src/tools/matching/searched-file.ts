@@ -1,4 +1,11 @@
-import { type Comparison, foldTypography, keyOf, linesOf, type TextLine, trimEndBlanks } from './lines.js';
+import {
+  type Comparison,
+  foldTypography,
+  keyOf,
+  linesOf,
+  type TextLine,
+  trimEndBlanks,
+} from './text-lines.js';
 
 /** A file's text with indexes that searches share. Each index is built on first use. */
 

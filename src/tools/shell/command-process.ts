@@ -5,7 +5,7 @@ import type { LaunchedEnd } from '../../launcher/parked-command.js';
 import { guardOf, PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';
-import type { PreparedCommand, WaitingCommand } from '../../sandbox/sandboxed-command.js';
+import type { PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox-types.js';
 import type { CommandOutput } from './command-output.js';
 
 /** The process of a command, started directly or by the launcher. */

@@ -4,8 +4,8 @@ import { statusOf } from '../../files/entry-status.js';
 import type { CommandRecord } from '../../launcher/command-record.js';
 import { reportingLeftovers } from '../../launcher/fenced-shell.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
+import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox-types.js';
 import { SandboxRefusal } from '../../sandbox/sandbox-refusal.js';
-import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/sandboxed-command.js';
 
 /** From a request for a shell command to one that can be started. */
 

@@ -3,7 +3,7 @@ import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
 import type { LaunchedEnd } from '../../launcher/parked-command.js';
 import { statOf } from '../../programs/process-identity.js';
-import type { WaitingCommand } from '../../sandbox/sandboxed-command.js';
+import type { WaitingCommand } from '../../sandbox/command-sandbox-types.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';
 import {
   type CommandProcess,

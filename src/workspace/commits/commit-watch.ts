@@ -5,7 +5,7 @@ import type { AgentChanges } from '../agent-changes.js';
 import type { GitPlace } from '../git/git.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
 
-/** Observes what the agent's calls do to the repository; one per session (new-commits.ts). */
+/** Observes what the agent's calls do to the repository; one per session (create-commit-watch.ts). */
 export type CommitWatch = {
   /** Observes the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
   before(call: JudgedCall, settings: Settings): Promise<void>;

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { SYSTEM_SHELL } from '../../programs/start-program.js';
-import type { CommandSandbox, PreparedCommand } from '../../sandbox/sandboxed-command.js';
+import type { CommandSandbox, PreparedCommand } from '../../sandbox/command-sandbox-types.js';
 import { type ProgramEnd, ProgramFailure, runProgram } from '../run-program.js';
 import type { ChosenFormatter } from './formatter-choice.js';
 import type { FormatTarget } from './formatter-table.js';

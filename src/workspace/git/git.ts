@@ -6,6 +6,10 @@ import { repositoryFolders } from '../../files/repository-folders.js';
 import { atExit } from '../../programs/at-exit.js';
 import { searchPrograms } from '../../programs/find-program.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from '../run-program.js';
+import { findWaitingFile } from './check-git-files.js';
+import { checkOwnRepository } from './check-own-repository.js';
+import { moveRef, type RefMove, type RefOutcome, type RefWatcher } from './ref-transaction.js';
+import type { KnownRepository, LocatedRepository, RepositoryLocation } from './repository-cache.js';
 import {
   authorVariables,
   cleanEnvironment,
@@ -13,11 +17,7 @@ import {
   type GitConfig,
   HARDENING,
   parseConfig,
-} from './git-config.js';
-import { findWaitingFile } from './git-files.js';
-import type { KnownRepository, LocatedRepository, RepositoryLocation } from './known-repository.js';
-import { checkOwnRepository } from './own-repository.js';
-import { moveRef, type RefMove, type RefOutcome, type RefWatcher } from './ref-transaction.js';
+} from './safe-git-config.js';
 import { makeScratch } from './scratch-folder.js';
 
 /**
@@ -32,7 +32,7 @@ import { makeScratch } from './scratch-folder.js';
  *    run hooks, and those are turned off.
  * 3. Configuration is never written. Submodules are ignored.
  * 4. Without a `.git` in or above the workspace, or below another user's, no process is started.
- * 5. A git folder outside the working tree is used only if it names the working tree in return (own-repository.ts).
+ * 5. A git folder outside the working tree is used only if it names the working tree in return (check-own-repository.ts).
  * 6. HEAD and branches are read from their files (refs.ts). Git is asked only if these have an unusual form.
  */
 

@@ -2,8 +2,8 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { readSmall } from '../../sandbox/protected/git-folders.js';
 import { fingerprintOf, isSettled } from '../file-fingerprint.js';
-import type { LocatedRepository } from './known-repository.js';
 import { readPackedRefs } from './packed-refs.js';
+import type { LocatedRepository } from './repository-cache.js';
 
 /**
  * Reads HEAD, the branches and the stash of a repository from git's files, without starting a process.

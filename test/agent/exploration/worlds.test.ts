@@ -9,7 +9,7 @@ import {
 } from '../../../src/agent/exploration/configurations/configuration.js';
 import { modelOf, settingsOf } from '../../../src/agent/exploration/exploration-model.js';
 import type { ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
-import { eventLine } from '../../../src/agent/exploration/trace.js';
+import { eventLine } from '../../../src/agent/exploration/write-trace.js';
 import { agent } from '../../../src/agent/machine.js';
 import { projections } from '../../../src/agent/projections/all-projections.js';
 import { defaultSettings, type Settings } from '../../../src/agent/settings.js';

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { createAsker } from '../../../src/ask/api/ask.js';
 import type { AskerOptions, AskOptions, AskRun } from '../../../src/ask/api/asker-types.js';
+import { createAsker } from '../../../src/ask/api/create-asker.js';
 import { python } from '../../../src/ask/environments/python.js';
 import { quickjs } from '../../../src/ask/environments/quickjs/quickjs.js';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeModeInstructions, subcallInstructions } from '../../../src/ask/prompt/code-mode.js';
+import { codeModeInstructions, subcallInstructions } from '../../../src/ask/prompt/code-mode-instructions.js';
 import type { TreeEvent } from '../../../src/ask/run/event.js';
 import type { Model, ModelPiece } from '../../../src/ports/model.js';
 import { answers, askAbout, askedOf, journaled, notingModel, program, stepOf } from './ask-stage.js';

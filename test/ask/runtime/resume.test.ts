@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAsker } from '../../../src/ask/api/ask.js';
+import { createAsker } from '../../../src/ask/api/create-asker.js';
 import type { TreeEvent } from '../../../src/ask/run/event.js';
 import type { Script } from '../../../src/models/scripted/script.js';
 import { fakeClock } from '../../../src/testing/clock.js';

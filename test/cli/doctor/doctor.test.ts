@@ -260,7 +260,7 @@ test('a disk without room is found', async (context) => {
   const disk = path.join(folder, 'disk');
   mkdirSync(disk);
   const code = `
-    import { placeChecks } from './src/cli/doctor/place-checks.ts';
+    import { placeChecks } from './src/cli/doctor/folder-checks.ts';
     const check = placeChecks.find(({ name }) => name === 'diskFull');
     const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
     console.log(found.what);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configFolder } from '../../../src/base/state-folder.js';
+import { configFolder } from '../../../src/base/user-folders.js';
 import { afterTurn, forgetSessions, newestSession, run, storedIds, turn, turnMore } from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
@@ -266,7 +266,7 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'show --time', covers: FIGURES, show: afterTurn('show', 'ID', '--time') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
   { name: 'serve', covers: ['src/cli/serve/serve-command.ts'], commands: ['serve'], show: serve },
-  { name: 'diff', covers: ['src/cli/diff/diff-sessions.ts'], commands: ['diff'], show: diff },
+  { name: 'diff', covers: ['src/cli/diff/diff-command.ts'], commands: ['diff'], show: diff },
   {
     name: 'verify',
     covers: ['src/cli/sessions/verify-session.ts'],

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { InteractiveView } from '../../../src/cli/interactive/interactive-view.js';
 import { banner, lastSessionNote, resumedNotes } from '../../../src/cli/interactive/welcome.js';
 import { openFromFlags } from '../../../src/cli/sessions/open-session.js';
-import { runCommand } from '../../../src/cli/slash/run-command.js';
+import { runCommand } from '../../../src/cli/slash/run-slash-command.js';
 import { commandChoices, readTypedInput } from '../../../src/cli/slash/slash-commands.js';
 import { Composer } from '../../../src/terminal/input/composer.js';
 import { createLiveArea } from '../../../src/terminal/live-area.js';

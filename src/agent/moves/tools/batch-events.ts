@@ -8,7 +8,7 @@ import { grantOf } from '../../policy/grants.js';
 import { decide } from '../../policy/policy.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../values/hook-verdict.js';
 import { countToolUsage } from '../common/count-usage.js';
-import { showHooks } from '../common/show-hooks.js';
+import { showHooks } from '../common/hook-notices.js';
 import { admit, policyOf } from './admit-call.js';
 import { endRunning, neverRan, outcomeText, refusedText } from './result-texts.js';
 import { startReadyCalls } from './start-calls.js';

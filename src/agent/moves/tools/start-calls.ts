@@ -19,7 +19,7 @@ import {
   policyOf,
   whyUnpaid,
 } from './admit-call.js';
-import { copyCalls } from './call-positions.js';
+import { copyCalls } from './calls-by-id.js';
 import {
   displayResult,
   isAsked,

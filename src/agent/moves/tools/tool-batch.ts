@@ -3,7 +3,7 @@ import type { Call, CallOutcome } from '../../call.js';
 import { changeBatch } from '../../change-state.js';
 import type { In } from '../../state.js';
 import type { CancelCause } from '../../values/stop-cause.js';
-import { callWithId, withCalls } from './call-positions.js';
+import { callWithId, withCalls } from './calls-by-id.js';
 import type { EndedCall } from './result-texts.js';
 
 /** The batch of calls of one reply, and the actions about its calls. */

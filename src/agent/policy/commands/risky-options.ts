@@ -1,6 +1,6 @@
 import type { ParsedCommand } from '../../call.js';
 import { programName } from './command-patterns.js';
-import { isRiskyInSed } from './sed-script.js';
+import { isRiskyInSed } from './risky-sed-script.js';
 
 /**
  * Words with which a program that seems read-only runs other programs or writes files. A rule that allows the program

@@ -1,6 +1,6 @@
 import type { CellReport } from '../../run/cell.js';
 import { collectOutput, cutOutput, type Output, wellFormed } from '../cell-output.js';
-import { redeclare } from '../redeclare.js';
+import { redeclare } from '../rewrite-declarations.js';
 import type { Realm, RealmCellEnd, RealmEnding, Thrown } from './quickjs-realm.js';
 
 /** Runs one cell in a QuickJS realm and makes its report. */

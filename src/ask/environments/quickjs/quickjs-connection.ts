@@ -1,6 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { EnvironmentOptions } from '../../ports.js';
-import { programFile } from '../find-program-file.js';
+import { programFile } from '../bundled-program-file.js';
 import {
   BELL,
   CONTROL_BYTES,

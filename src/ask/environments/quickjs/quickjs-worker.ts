@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { programFile } from '../bundled-program-file.js';
 import { wellFormed } from '../cell-output.js';
-import { programFile } from '../find-program-file.js';
 import { type CellWatch, newOutputs, type Outputs, runCell, startWatch } from './quickjs-cell.js';
 import {
   BELL,

@@ -8,7 +8,12 @@ import type {
 } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
 import { startCountdown } from '../pausable-timer.js';
-import { type CellEnd, createEnvironment, type EnvironmentProcess, textsOf } from '../restartable.js';
+import {
+  type CellEnd,
+  createEnvironment,
+  type EnvironmentProcess,
+  textsOf,
+} from '../restartable-environment.js';
 import { type LiveWorker, startWorker } from './quickjs-connection.js';
 
 /**

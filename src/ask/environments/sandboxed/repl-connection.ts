@@ -4,7 +4,7 @@ import {
   type SandboxedProgram,
   startSandboxed,
   whyNotStarted,
-} from '../../../sandbox/bubblewrap.js';
+} from '../../../sandbox/bubblewrap-program.js';
 import { type FromProgram, type Inputs, lineFor, readLine, type ToProgram } from './repl-protocol.js';
 
 /**

@@ -1,8 +1,8 @@
-import type { SandboxedProgram } from '../../../sandbox/bubblewrap.js';
+import type { SandboxedProgram } from '../../../sandbox/bubblewrap-program.js';
 import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
 import { startCountdown } from '../pausable-timer.js';
-import { type CellEnd, type EnvironmentProcess, textsOf } from '../restartable.js';
+import { type CellEnd, type EnvironmentProcess, textsOf } from '../restartable-environment.js';
 import { CHANNEL_MISUSED, type LiveRepl, startLive } from './repl-connection.js';
 import type { FromProgram, Inputs } from './repl-protocol.js';
 

@@ -8,7 +8,7 @@ import { amountAt } from '../settings.js';
 import type { CallTurn, Run, RunIn } from '../state.js';
 import { budgetWords, judge, type StopFacts, type StopVerdict } from '../stop-policies.js';
 import { cutOutputs, tell } from '../text/conversation.js';
-import { closingWords } from '../text/texts.js';
+import { closingWords } from '../text/texts-for-model.js';
 import { endRun } from './end-run.js';
 
 /** One model call: stop policies, the user's policy, the request, retries. Shared by all states that call a model. */

@@ -4,7 +4,7 @@ import { go, ignore, nextId } from '../move-result.js';
 import type { Outcome, Reply, Run, RunIn } from '../state.js';
 import { hear, storable, textOf } from '../text/conversation.js';
 import { parseReply } from '../text/parse-reply.js';
-import { CUT_REPLY, noVariable } from '../text/texts.js';
+import { CUT_REPLY, noVariable } from '../text/texts-for-model.js';
 import { endRun } from './end-run.js';
 
 /** Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts. */

@@ -5,7 +5,7 @@ import type { RunEventOf } from '../event.js';
 import type { Same } from '../move-result.js';
 import { go, ignore, withRun } from '../move-result.js';
 import type { CodeState, Living, Run } from '../state.js';
-import { CHANGED_VARIABLES, LOST_VARIABLES } from '../text/texts.js';
+import { CHANGED_VARIABLES, LOST_VARIABLES } from '../text/texts-for-model.js';
 import { factsOf, sendAgain } from './model-call.js';
 import { runCell } from './run-cells.js';
 import { startEnvironment, timeLimitMs } from './start-run.js';

@@ -8,7 +8,7 @@ import type { FinishedCell, Outcome, Run, RunIn, RunningCell } from '../state.js
 import { countRepeat, noRepeat } from '../stop-policies.js';
 import { hear, tell } from '../text/conversation.js';
 import { digestOf } from '../text/text-hash.js';
-import { EMPTY_REPLY, iterationOver } from '../text/texts.js';
+import { EMPTY_REPLY, iterationOver } from '../text/texts-for-model.js';
 import { endRun } from './end-run.js';
 import { decide } from './model-call.js';
 import { answerOfReply, isReady, NO_REPLY, wholeReply } from './read-reply.js';

@@ -8,7 +8,7 @@ import type { CodeSettings } from '../settings.js';
 import type { Run, RunIn, Task } from '../state.js';
 import { noRepeat } from '../stop-policies.js';
 import { tell } from '../text/conversation.js';
-import { plainWords, taskWords } from '../text/texts.js';
+import { plainWords, taskWords } from '../text/texts-for-model.js';
 import { decide } from './model-call.js';
 
 /** Starts a run: checks the depth, then starts the environment and the first call in parallel. */

@@ -2,7 +2,7 @@ import { addReply, addTexts, type Conversation } from '../../../agent/conversati
 import type { AssistantMessage, Message, TextOrigin } from '../../../agent/message.js';
 import { AppendList } from '../../../machine-kit/kernel/append-list.js';
 import type { Reply, Run } from '../state.js';
-import { cutCharacters } from './texts.js';
+import { cutCharacters } from './texts-for-model.js';
 
 /** The conversation of a run. User messages and replies alternate, as every provider accepts it. */
 

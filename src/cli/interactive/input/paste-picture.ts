@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { Session } from '../../../api/create-agent.js';
-import { stateFolder } from '../../../base/state-folder.js';
+import { stateFolder } from '../../../base/user-folders.js';
 import { makeFolder, pastedFolder, writeWhole } from '../../../journal/journal-paths.js';
 import { attempt } from '../../../runtime/attempt.js';
 import type { Composer } from '../../../terminal/input/composer.js';
@@ -10,7 +10,7 @@ import { makeSafe, safe } from '../../../terminal/safe-text.js';
 import { indentWords } from '../../../terminal/width.js';
 import type { CommandContext } from '../../slash/command-context.js';
 import { readClipboard } from './clipboard-picture.js';
-import { mentionOf } from './pictures.js';
+import { mentionOf } from './mentioned-pictures.js';
 
 /** Characters of the hash in a picture's file name. */
 const NAME_DIGITS = 12;

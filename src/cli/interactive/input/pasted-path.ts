@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { attemptNow } from '../../../runtime/attempt.js';
 import type { NamePaste } from '../../../terminal/input/composer.js';
 import { readTypedInput } from '../../slash/slash-commands.js';
-import { mentionOf } from './pictures.js';
+import { mentionOf } from './mentioned-pictures.js';
 
 /** A file that is dragged into the window arrives as a pasted path. Each terminal quotes it differently. */
 

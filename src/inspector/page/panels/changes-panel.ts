@@ -1,7 +1,7 @@
 import { type ValueDifference, valueDifferences } from '../../model/value-differences.js';
 import { button, make, seqLink } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { plural } from '../words.js';
+import { plural } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** What differs between two states: the selected one and the one before it, or a pinned one. */
 

@@ -2,8 +2,8 @@ import { messagesOf } from '../../../agent/conversation.js';
 import type { Message } from '../../../agent/message.js';
 import { groupDigits } from '../../../base/group-digits.js';
 import { arrange, button, make } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { plural } from '../words.js';
+import { plural } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** The conversation after the selected entry. The last messages are drawn at once, earlier ones on demand. */
 

@@ -1,7 +1,7 @@
 import { type FoundEntry, findEntries } from '../../model/find-entries.js';
 import { make } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { plural } from '../words.js';
+import { plural } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** Search, and the list of events. Only the rows in view are drawn: a session may have many thousands. */
 

@@ -3,11 +3,11 @@ import { projections } from '../../../agent/projections/all-projections.js';
 import type { Chart, ChartName } from '../../charts/chart.js';
 import charts from '../../charts/charts.json' with { type: 'json' };
 import { type Hop, keyOfHop } from '../../model/chart-trace.js';
-import { type Explanation, explainArrow, explainState } from '../../model/explain.js';
+import { type Explanation, explainArrow, explainState } from '../../model/explain-chart.js';
 import { type DrawnChart, drawChart, type Pointed, straightArrow } from '../chart-drawing.js';
 import { button, make } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { plural } from '../words.js';
+import { plural } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** The statechart: where the machine is, the arrows that were taken and how often, and what each of them means. */
 

@@ -1,8 +1,8 @@
 import { groupDigits } from '../../../base/group-digits.js';
 import { type RequestPart, requestAt, type SharedPrefix, sharedPrefix } from '../../model/sent-request.js';
 import { make, seqLink } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { moneyText, percentText } from '../words.js';
+import { moneyText, percentText } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** The last request to the model up to the selected entry, and how much of it a cache could keep. */
 

@@ -4,9 +4,9 @@ import { titleOf } from '../../../agent/values/call-title.js';
 import { tokensOf } from '../../../agent/values/usage.js';
 import { groupDigits } from '../../../base/group-digits.js';
 import { make } from '../dom.js';
+import { durationText, moneyText, percentText } from '../format-numbers.js';
 import { JsonTree } from '../json-tree.js';
-import type { Panel, Reader } from '../reader.js';
-import { durationText, moneyText, percentText } from '../words.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** The state at the selected entry: queue, budget, calls of the batch, and everything else as a tree. */
 

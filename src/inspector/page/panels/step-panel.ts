@@ -2,9 +2,9 @@ import type { JournalStep } from '../../../journal/read/steps.js';
 import type { Edge } from '../../../machine-kit/kernel/step.js';
 import { copyCommand } from '../copy-command.js';
 import { make } from '../dom.js';
+import { clockText, dayText } from '../format-numbers.js';
 import { JsonTree } from '../json-tree.js';
-import type { Panel, Reader } from '../reader.js';
-import { clockText, dayText } from '../words.js';
+import type { Panel, Reader } from '../page-state.js';
 
 /** One step: the event, the edges that it took and the guards that decided, the actions, commands for the shell. */
 

@@ -8,8 +8,8 @@ import {
 import { type HighlightPart, highlightsOf } from '../../model/highlights.js';
 import { timeAxis } from '../../model/time-axis.js';
 import { make, seqLink } from '../dom.js';
-import type { Panel, Reader } from '../reader.js';
-import { durationText, moneyText, percentText } from '../words.js';
+import { durationText, moneyText, percentText } from '../format-numbers.js';
+import type { Panel, Reader } from '../page-state.js';
 import { drawWaterfall, SPAN_WORDS, type Waterfall } from './waterfall.js';
 
 /** Where time and money went: what stands out, the waterfall, and tables by request, tool and state. */

@@ -1,7 +1,7 @@
 import type { TimeSpan, TimeSpanKind } from '../../../figures/session-figures.js';
 import type { TimeAxis } from '../../model/time-axis.js';
 import { draw } from '../dom.js';
-import { durationText } from '../words.js';
+import { durationText } from '../format-numbers.js';
 
 /** The waterfall as SVG: a lane for each kind of work, more where several go on at once. */
 

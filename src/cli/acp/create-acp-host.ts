@@ -1,0 +1,52 @@
+import type { AcpHost } from '../../acp/host-interface.js';
+import { knownModels } from '../../models/catalogue.js';
+import { keyIn } from '../../models/endpoints.js';
+import { providerOfModel } from '../../providers/provider-table.js';
+import { endingOfError, exitCodes } from '../exit-codes.js';
+import type { RunFlags } from '../flags.js';
+import { packageVersion } from '../package-folder.js';
+import { openFromFlags } from '../sessions/open-session.js';
+import { storedJournals } from '../sessions/stored-sessions.js';
+import { storedSessionFlags } from './acp-flags.js';
+import { editorCommands, runEditorCommand } from './editor-commands.js';
+
+/** Opens sessions for an editor, from flags and configuration. */
+
+/** The known models of providers that there is a key for. */
+const usableModels = (): readonly string[] =>
+  knownModels().filter((id) => {
+    const provider = providerOfModel(id);
+    return provider !== undefined && keyIn(process.env, provider.keyVariables) !== null;
+  });
+
+export const createHost = (flags: RunFlags): AcpHost => ({
+  version: packageVersion(),
+  journals: storedJournals(),
+  commands: editorCommands,
+  models: usableModels,
+  async open({ workspace, resume, servers, watcher, warn }) {
+    const wanted = { ...flags, workspace };
+    if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
+    const { id, visit, accept } = resume;
+    return openFromFlags(wanted, 'editor', {
+      watcher,
+      warn,
+      servers,
+      resume: id,
+      ...(visit === null ? {} : { visit }),
+      async flagsFor(recorded) {
+        await accept(recorded.workspace);
+        return { ...storedSessionFlags(flags, recorded.model), workspace };
+      },
+    });
+  },
+  async trustQuestions(workspace, warn) {
+    const { editorTrustQuestions } = await import('../trust/editor-trust-questions.js');
+    return editorTrustQuestions(workspace, warn);
+  },
+  runCommand: (session, name, words) => runEditorCommand(session, flags, name, words),
+  describeError(error) {
+    const { exit, reason, message } = endingOfError(error);
+    return { kind: exit === exitCodes.configuration ? 'configuration' : 'other', reason, message };
+  },
+});

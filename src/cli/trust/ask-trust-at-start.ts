@@ -1,0 +1,32 @@
+import { stateFolder } from '../../base/user-folders.js';
+import { systemClock } from '../../runtime/clock.js';
+import { lookOf, warningText } from '../../terminal/paint-text.js';
+import { openTrust } from '../../trust/trust-store.js';
+import { readKeyboard, readLines } from '../interactive/input/keyboard.js';
+import type { Screen } from '../interactive/screen.js';
+import { askTrust } from './ask-trust.js';
+import { settleExecutables } from './project-executables.js';
+import { hookSource } from './project-hooks.js';
+import { serverSource } from './project-servers.js';
+
+/** Before a session opens in a terminal: the questions that the project's files raise. */
+export const askAtStart = async (screen: Screen, plain: boolean, workspace: string): Promise<void> => {
+  const { area } = screen;
+  const trust = openTrust(stateFolder(process.env), (text) => area.print(warningText(text)));
+  const { open } = await settleExecutables(trust, workspace, [serverSource, hookSource]);
+  if (open.length === 0) return;
+  screen.take();
+  await askTrust(trust, workspace, open, {
+    area,
+    clock: systemClock,
+    size: () => screen.size(),
+    look: () => {
+      const look = lookOf(process.stdout, process.env);
+      return plain ? { ...look, colour: 'no', plain: 'yes' } : look;
+    },
+    listen: (take) =>
+      plain
+        ? readLines(process.stdin, { take })
+        : readKeyboard(process.stdin, { take, receive: () => undefined }),
+  });
+};

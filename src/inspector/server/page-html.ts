@@ -1,0 +1,27 @@
+import type { ExportedSession } from '../page-data.js';
+
+/** The page as one text: for the server, and as a file with a session inside. */
+
+/** Stands in the built page where a session can be put. Data, not code: it is never executed. */
+const EMPTY = '<script type="application/json" id="exported">null</script>';
+const CONNECTS = "connect-src 'self'";
+
+/** JSON that can stand inside of a script element: no text of a session ends the element. */
+const insideScript = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/** The page with the session inside; it makes no request. Throws if `page` is not the built page. */
+export const pageWith = (page: string, session: ExportedSession): string => {
+  if (!page.includes(EMPTY) || !page.includes(CONNECTS))
+    throw new Error('The page of the inspector is damaged: install Pawl again.');
+  return page
+    .replace(CONNECTS, () => "connect-src 'none'")
+    .replace(EMPTY, () => EMPTY.replace('null', () => insideScript(session)));
+};
+
+/** The policy that the page itself demands, for the header of the server's answer. */
+export const policyOf = (page: string): string =>
+  /<meta http-equiv="Content-Security-Policy" content="([^"]*)">/.exec(page)?.[1] ?? "default-src 'none'";
