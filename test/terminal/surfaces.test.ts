@@ -56,7 +56,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste-picture'],
-      ...['interactive/screen', 'interactive/interactive-terminal', 'next-session'],
+      ...['interactive/screen', 'interactive/interactive-terminal', 'run-terminal-sessions'],
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };
