@@ -10,7 +10,7 @@ const PASSING_ON = new Set([
   'src/mcp/server-process.ts',
   'src/user-hooks/hook-program.ts',
   'src/tools/shell/command-process.ts',
-  'src/workspace/formatters/formatter-run.ts',
+  'src/workspace/formatters/run-formatter.ts',
 ]);
 
 /** `import type …`, or an import in which every name is a type. */

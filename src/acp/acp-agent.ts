@@ -11,11 +11,11 @@ import {
 } from '@agentclientprotocol/sdk';
 import type { AcpSession } from './acp-session.js';
 import { AcpSessions } from './acp-sessions.js';
+import type { Client } from './collect-while-opening.js';
 import { readEditorServers } from './editor-servers.js';
 import type { AcpHost } from './host-interface.js';
 import { answering } from './request-errors.js';
 import { hookAnswers } from './run-after-response.js';
-import type { Client } from './session-opening.js';
 import type { ClientFeatures } from './session-updates.js';
 
 /** The agent's side of the Agent Client Protocol, version 1: its requests, on one connection. */

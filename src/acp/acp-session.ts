@@ -6,6 +6,13 @@ import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
 import { permissionRequest, readAnswer } from './calls/permission-request.js';
+import {
+  type Client,
+  type Collected,
+  collectWhileOpening,
+  createUpdates,
+  type SessionOpening,
+} from './collect-while-opening.js';
 import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
 import type { AcpHost, OpenedSession } from './host-interface.js';
 import type { Outbox } from './outbox.js';
@@ -13,13 +20,6 @@ import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-block
 import { askInEditor } from './questions/ask-server-question.js';
 import { ReopenableSession } from './reopenable-session.js';
 import { commandsUpdate, unknownCommandText } from './session-commands.js';
-import {
-  type Client,
-  type Collected,
-  collectWhileOpening,
-  createUpdates,
-  type SessionOpening,
-} from './session-opening.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
 import { TrustGate } from './trust/trust-gate.js';
 import { answerOf, TurnFailed } from './turn-answer.js';

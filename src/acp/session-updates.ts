@@ -6,7 +6,7 @@ import type { State } from '../agent/state.js';
 import { titleFrom } from '../journal/read/list-sessions.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Stepped } from '../ports/session-input-output.js';
-import { costOf } from '../terminal/cost.js';
+import { costOf } from '../terminal/session-cost.js';
 import { createJudgedCalls, type JudgedCalls, type ToolResult } from '../terminal/transcript/known-calls.js';
 import { resumedNote } from '../terminal/transcript/resumed-note.js';
 import { firstLineOf, madeChange } from './calls/file-diff.js';

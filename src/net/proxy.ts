@@ -2,7 +2,7 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
 import type { ProcessEnvironment } from '../base/process-environment.js';
-import { nodeHttp } from './node-http.js';
+import { nodeHttp } from './load-node-http.js';
 
 const read = (environment: ProcessEnvironment, name: string): string =>
   environment[name.toLowerCase()] || environment[name] || '';

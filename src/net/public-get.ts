@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net';
 import { isPrivateAddress, isPrivateHost } from '../agent/policy/host-patterns.js';
 import type { ProcessEnvironment } from '../base/process-environment.js';
 import { decoderOf } from './content-decoder.js';
-import { nodeHttp } from './node-http.js';
+import { nodeHttp } from './load-node-http.js';
 import { proxyFor, proxyHeaders, tunnelAgent } from './proxy.js';
 
 /**

@@ -8,7 +8,7 @@ import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { readGlob } from './files/glob.js';
 import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
-import { listFiles, type RipgrepEnd, withFolder } from './files/ripgrep.js';
+import { listFiles, type RipgrepEnd, withFolder } from './files/run-ripgrep.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;

@@ -8,7 +8,7 @@ import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { findAllowed, judgePath } from './files/resolve-paths.js';
-import { listFiles, withFolder } from './files/ripgrep.js';
+import { listFiles, withFolder } from './files/run-ripgrep.js';
 
 /** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
 

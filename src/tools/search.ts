@@ -8,7 +8,7 @@ import { failed } from './files/change-file.js';
 import { type CheckedLines, checkLines, type FoundLine, readLine } from './files/check-found-lines.js';
 import { plainNames, readGlob } from './files/glob.js';
 import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
-import { runRipgrep, withFolder } from './files/ripgrep.js';
+import { runRipgrep, withFolder } from './files/run-ripgrep.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;

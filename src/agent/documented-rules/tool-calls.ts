@@ -7,7 +7,7 @@ export const toolCalls = {
     states: ['CheckingForCancellation', 'ExecutingTools'],
     events: ['LlmCompleted'],
     tests: {
-      'test/runtime/judge.test.ts': ['arguments that are no JSON are quoted and never repaired'],
+      'test/runtime/judge-call.test.ts': ['arguments that are no JSON are quoted and never repaired'],
       'test/agent/policy.test.ts': ['a decision says why'],
     },
   },

@@ -5,7 +5,7 @@ import { type ApprovalRequest, describeQuestion } from '../../agent/policy/appro
 import type { State } from '../../agent/state.js';
 import type { Usage } from '../../agent/values/usage.js';
 import type { Stepped } from '../../ports/session-input-output.js';
-import { costOf } from '../../terminal/cost.js';
+import { costOf } from '../../terminal/session-cost.js';
 import type { ExitEnding } from '../exit-codes.js';
 import { walked } from '../sessions/show/step-path.js';
 import type { JsonRecord } from './record-schema.js';

@@ -1,7 +1,12 @@
 import { existsSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { addServer, type EditedConfig, removeServer, type TomlFormat } from '../../config/edit-servers.js';
+import {
+  addServer,
+  type EditedConfig,
+  removeServer,
+  type TomlFormat,
+} from '../../config/edit-mcp-servers.js';
 import { CONFIG_BYTES_MAX, userFile } from '../../config/load.js';
 import { readServers } from '../../config/mcp-servers.js';
 import { secretsOfServer } from '../../mcp/server-secrets.js';

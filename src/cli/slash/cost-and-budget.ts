@@ -3,9 +3,9 @@ import type { State } from '../../agent/state.js';
 import { isLimited, type Limit, readLimit } from '../../agent/values/limit.js';
 import { factsOf } from '../../models/catalogue.js';
 import type { Input } from '../../ports/session-input-output.js';
-import { costOf } from '../../terminal/cost.js';
 import { formatCost, formatTokens } from '../../terminal/paint-text.js';
 import { makeSafe } from '../../terminal/safe-text.js';
+import { costOf } from '../../terminal/session-cost.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */

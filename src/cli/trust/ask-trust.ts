@@ -9,7 +9,7 @@ import {
   ContentQuestion,
   type ContentToRead,
   type YesKey,
-} from '../../terminal/questions/content-question.js';
+} from '../../terminal/questions/must-read-question.js';
 import type { WindowSize } from '../../terminal/questions/reading-window.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import type { Executable, TrustStore } from '../../trust/trust-store.js';

@@ -1,6 +1,6 @@
 import type { TrustChoice, TrustQuestion } from '../../acp/host-interface.js';
 import { stateFolder } from '../../base/user-folders.js';
-import { ALLOW } from '../../terminal/questions/content-question.js';
+import { ALLOW } from '../../terminal/questions/must-read-question.js';
 import { openTrust, type TrustStore } from '../../trust/trust-store.js';
 import { LEVEL_ANSWERS, meaningOf, questionOf, storeAnswer } from './ask-trust.js';
 import { type OpenQuestion, settleExecutables } from './project-executables.js';

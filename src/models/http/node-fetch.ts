@@ -3,7 +3,7 @@ import https from 'node:https';
 import type { Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../../base/process-environment.js';
 import { decoderOf } from '../../net/content-decoder.js';
-import { nodeHttp } from '../../net/node-http.js';
+import { nodeHttp } from '../../net/load-node-http.js';
 import { proxyFor, proxyHeaders, type TunnelSignal, tunnelAgent } from '../../net/proxy.js';
 import { LeanHeaders } from './lean-headers.js';
 import { LeanReadable } from './lean-streams.js';

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type FoundCommand, findCommands } from '../../launcher/found-commands.js';
 import { commandsFolder } from './session-folders.js';
-import { readSession, thisMachine } from './session-record.js';
+import { readSession, thisMachine } from './session-of-folder.js';
 
 /** Finds what earlier processes of a session have started and left, since they were killed. */
 

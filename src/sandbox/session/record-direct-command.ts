@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { type CommandOrder, writeOrder } from '../../launcher/command-record.js';
 import { commandsFolder } from './session-folders.js';
-import { sessionFile } from './session-record.js';
+import { sessionFile } from './session-of-folder.js';
 
 /**
  * Records a command that starts without the launcher: an order without a status. If that can't be written, the record of

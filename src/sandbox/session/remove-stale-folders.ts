@@ -2,7 +2,7 @@ import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { findCommands, isCommandAlive } from '../../launcher/found-commands.js';
 import { commandsFolder, namesIn, removeFolders, removePrivateFolders } from './session-folders.js';
-import { readSession, thisMachine } from './session-record.js';
+import { readSession, thisMachine } from './session-of-folder.js';
 
 /**
  * Removes the folders of killed sessions, when another session runs its first command.

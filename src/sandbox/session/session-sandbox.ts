@@ -5,7 +5,7 @@ import { configFolder, stateFolder } from '../../base/user-folders.js';
 import type { CommandSandbox, CommandSandboxOptions } from '../command-sandbox-types.js';
 import type { SandboxProbe } from '../sandbox-probe.js';
 import type { EarlierCommands } from './find-earlier-commands.js';
-import { recordSession } from './session-record.js';
+import { recordSession } from './session-of-folder.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */

@@ -1,7 +1,7 @@
 import { initialState } from '../../agent/machine.js';
 import { JournalError } from '../../journal/journal-error.js';
 import type { LocalRuntime } from '../../runtime/local-runtime.js';
-import { meetCrash } from './checks/crash.js';
+import { meetCrash } from './checks/crash-situations.js';
 import { checkKept, checkListed, isUnended, SESSION_ID, tornBytes } from './checks/journal.js';
 import { checkDamage, mayBeDamage } from './checks/journal-damage.js';
 import { checkEnd } from './checks/session-end.js';

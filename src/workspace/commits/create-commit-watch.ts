@@ -11,9 +11,9 @@ import { KnownRepository } from '../git/repository-cache.js';
 import { isSameView, type RepositoryView, RepositoryViews, snapshotOf } from '../repository-views.js';
 import { ProgramFailure } from '../run-program.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
+import { RepositoryEvents, unborn } from './changes-since-report.js';
 import { type CommitWatch, QUIET } from './commit-watch.js';
 import { byCalls, describeCommit, type HeadMover, noteOf, warningOf } from './head-movement-notes.js';
-import { RepositoryEvents, unborn } from './repository-events.js';
 
 export type WatchNeeds = {
   /** Pawl's own environment. */

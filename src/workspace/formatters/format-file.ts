@@ -6,7 +6,7 @@ import { endingsOf, withEnding } from '../../tools/files/line-endings.js';
 import { type ContentBefore, FORMATTED_BYTES_MAX } from './content-before-calls.js';
 import type { ChosenFormatter, FormatterChoice } from './formatter-choice.js';
 import type { FileOutcome } from './formatter-report.js';
-import { type FormatterRuntime, formatText, shownTarget } from './formatter-run.js';
+import { type FormatterRuntime, formatText, shownTarget } from './run-formatter.js';
 
 /**
  * Formats one file.

@@ -10,7 +10,7 @@ import { type ContentBefore, EarlierContent } from './content-before-calls.js';
 import { BatchFormatter } from './format-file.js';
 import { FormatterChoice, isForeign, isFormattable } from './formatter-choice.js';
 import { type FileOutcome, reportOf } from './formatter-report.js';
-import type { FormatterRuntime } from './formatter-run.js';
+import type { FormatterRuntime } from './run-formatter.js';
 
 /**
  * The phase RunningAutoformatters: runs the repository's formatters on the files that the batch changed.

@@ -5,9 +5,9 @@ import { systemError } from './disk.js';
 import { type Descriptor, DiskCalls } from './disk-calls.js';
 import { SimulatedHandle } from './file-handle.js';
 import { kernelFile, runProcess } from './kernel-files.js';
-import { namesOf } from './path-names.js';
 import { type AnyFunction, realFile } from './real-files.js';
 import { simulateSockets } from './sockets.js';
+import { namesOf } from './split-path.js';
 
 /**
  * Puts simulated disks below `/@pawl/N/` of Node's own file functions, for as long as simulations run: production code
