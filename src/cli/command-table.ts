@@ -9,8 +9,8 @@ import { withAdvice } from './flag-advice.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
 import { addServe } from './serve/add-serve-command.js';
-import { addReaders, type End } from './sessions/add-reading-commands.js';
-import { addSurroundings } from './settings/add-setup-commands.js';
+import { addReadingCommands, type End } from './sessions/add-reading-commands.js';
+import { addSetupCommands } from './settings/add-setup-commands.js';
 
 /** All commands and flags. A command's modules are loaded only when it runs, to keep the start quick. */
 
@@ -165,8 +165,8 @@ export const buildProgram = (end: End): Command => {
     });
   addRunners(program, end);
   addServe(program, end);
-  addReaders(program, end);
-  addSurroundings(program, end);
+  addReadingCommands(program, end);
+  addSetupCommands(program, end);
   for (const command of program.commands) command.copyInheritedSettings(program);
   return program;
 };

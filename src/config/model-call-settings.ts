@@ -5,7 +5,7 @@ import { row, type Setting, wholeNumber, words } from './setting.js';
 /** Range for a project. A shorter time would repeat calls at the user's cost, a longer one would wait for a dead model. */
 const WAITED_MS = [1_000, 3_600_000] as const;
 
-export const ofCalls: readonly Setting[] = [
+export const modelCallSettings: readonly Setting[] = [
   row({
     key: 'effort',
     kind: words('auto', 'low', 'medium', 'high'),

@@ -1,5 +1,5 @@
 import { DEFAULT_MODEL, providers } from '../providers/provider-table.js';
-import { ofCalls } from './model-call-settings.js';
+import { modelCallSettings } from './model-call-settings.js';
 import { anyNumber, onOrOff, row, type Setting, wholeNumber, words } from './setting.js';
 
 /**
@@ -193,7 +193,7 @@ const common: readonly Setting[] = [
     frozen: false,
     help: 'allow --max-usd with a model whose price is unknown',
   }),
-  ...ofCalls,
+  ...modelCallSettings,
 ];
 
 /** Settings of `pawl ask` only. Its limits and models come from the settings above. */

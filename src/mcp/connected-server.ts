@@ -35,7 +35,7 @@ export type CallOptions = {
   readonly whileAsking?: <T>(asked: Promise<T>) => Promise<T>;
 };
 
-export type LiveServer = {
+export type ConnectedServer = {
   readonly tools: readonly Tool[];
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
   /** Asks for prompts and resources, of which a server may have none. */
@@ -157,7 +157,7 @@ const listOffers = async (client: Client, signal: AbortSignal): Promise<RemoteOf
 };
 
 /** Connects to a server and asks for its tools. Rejects if it can't be started or does not answer. */
-export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<LiveServer> => {
+export const connectServer = async (server: McpServer, options: ConnectOptions): Promise<ConnectedServer> => {
   const client = createClient(server, options);
   const stdio = server.kind === 'stdio' ? stdioTransport(server, options) : null;
   const login = server.kind === 'http' ? sessionLogin(server, options) : null;

@@ -10,7 +10,7 @@ import type { ProcessEnvironment } from '../base/process-environment.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';
-import type { CallOptions, LiveServer, RemoteOffers } from './connected-server.js';
+import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
 import { isLost } from './connection-lost.js';
 import { expandVariables } from './expand-variables.js';
 import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
@@ -85,8 +85,8 @@ class ServerConnection implements Connection {
   readonly server: McpServer;
   readonly #options: ConnectionOptions;
   readonly #redactor: Redactor;
-  #opening: Promise<LiveServer> | null = null;
-  #live: LiveServer | null = null;
+  #opening: Promise<ConnectedServer> | null = null;
+  #live: ConnectedServer | null = null;
   #why: string | null = null;
   #closing = new AbortController();
   readonly #calls = new Set<RunningCall>();
@@ -171,7 +171,7 @@ class ServerConnection implements Connection {
   }
 
   /** `ifGone`: what to do if the server ends before it has answered. */
-  async #ask<T>(ask: (live: LiveServer) => Promise<T>, signal: AbortSignal, ifGone: string): Promise<T> {
+  async #ask<T>(ask: (live: ConnectedServer) => Promise<T>, signal: AbortSignal, ifGone: string): Promise<T> {
     const live = await Promise.race([this.#open(), aborted(signal)]);
     const asked = await attempt(() => ask(live));
     if (asked.kind === 'done') return asked.value;
@@ -186,7 +186,7 @@ class ServerConnection implements Connection {
   }
 
   /** Forgets a connection that broke, so that the next use makes a new one. */
-  #drop(live: LiveServer, why: string): void {
+  #drop(live: ConnectedServer, why: string): void {
     if (this.#live !== live) return;
     this.#live = null;
     this.#why = why;
@@ -194,7 +194,7 @@ class ServerConnection implements Connection {
   }
 
   /** Learns the prompts and resources. A session does not depend on them, so faults are ignored. */
-  async #learnOffers(live: LiveServer): Promise<void> {
+  async #learnOffers(live: ConnectedServer): Promise<void> {
     const { onOffers } = this.#options;
     if (onOffers === undefined) return;
     const signal = AbortSignal.any([AbortSignal.timeout(OFFERS_MS), this.#closing.signal]);
@@ -202,7 +202,7 @@ class ServerConnection implements Connection {
     if (listed.kind === 'done') onOffers(listed.value);
   }
 
-  #open(): Promise<LiveServer> {
+  #open(): Promise<ConnectedServer> {
     if (this.#live !== null) return Promise.resolve(this.#live);
     this.#opening ??= this.#connect().finally(() => {
       this.#opening = null;
@@ -210,7 +210,7 @@ class ServerConnection implements Connection {
     return this.#opening;
   }
 
-  async #connect(): Promise<LiveServer> {
+  async #connect(): Promise<ConnectedServer> {
     const {
       environment,
       workspace,
@@ -233,7 +233,7 @@ class ServerConnection implements Connection {
     const expanded = expandVariables(this.server, environment);
     if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
     const { connectServer } = await import('./connected-server.js');
-    let live: LiveServer | null = null;
+    let live: ConnectedServer | null = null;
     const connected = await attempt(() =>
       connectServer(expanded.server, {
         environment,

@@ -1,7 +1,7 @@
 import type { FiniteModel } from '../../machine-kit/explorer/explore-states.js';
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../broken-rule-text.js';
+import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';
 import { requiredRequestFaults } from '../invariants/required-request-invariants.js';
 import { stateFaults } from '../invariants/state-invariants.js';
@@ -86,7 +86,7 @@ export const modelOf = (
       const again = machine.step(from.state, event);
       return deepEqual(node.state, again.state)
         ? []
-        : [breach('deterministic', 'the same step twice gives two answers')];
+        : [brokenRule('deterministic', 'the same step twice gives two answers')];
     },
     goals: [
       {

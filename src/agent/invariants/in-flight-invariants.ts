@@ -1,6 +1,6 @@
 import type { Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../broken-rule-text.js';
+import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';
 import { isAsked, isRunning } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
@@ -143,8 +143,10 @@ export const flightFaults = (before: State, event: Event, step: Step<State, Acti
   const lost = named.filter((id) => !going.delete(id));
   return [
     ...[...going].map((id) =>
-      breach('in-flight-is-named', `${id} goes on, and ${state.name} does not know it`),
+      brokenRule('in-flight-is-named', `${id} goes on, and ${state.name} does not know it`),
     ),
-    ...lost.map((id) => breach('in-flight-is-named', `${state.name} waits for ${id}, which is not going on`)),
+    ...lost.map((id) =>
+      brokenRule('in-flight-is-named', `${state.name} waits for ${id}, which is not going on`),
+    ),
   ];
 };

@@ -1,6 +1,6 @@
 import type { Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../broken-rule-text.js';
+import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';
 import { sessionLimit } from '../moves/budget.js';
 import type { State } from '../state.js';
@@ -50,5 +50,5 @@ export const requiredRequestFaults = (before: State, event: Event, step: Taken):
   if (reason === null || sessionLimit(state.session) !== null || hasRaisedItself(state)) return [];
   return actions.some(({ type }) => type === 'SendLlmRequest' || type === 'StartCompaction')
     ? []
-    : [breach('never-stuck', `${reason} leads to no request`)];
+    : [brokenRule('never-stuck', `${reason} leads to no request`)];
 };

@@ -1,6 +1,6 @@
 import type { Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../broken-rule-text.js';
+import { brokenRule } from '../broken-rule-text.js';
 import { type Conversation, lengthOf } from '../conversation.js';
 import type { Event } from '../event.js';
 import type { Message, UserMessage } from '../message.js';
@@ -41,25 +41,25 @@ const resultIdsOf = ({ parts }: Message): readonly string[] =>
 /** Faults of a message after `previous`: its results, role and parts. */
 const pairFaults = (previous: Message | undefined, message: Message): readonly string[] => {
   const faults: string[] = [];
-  if (message.parts.length === 0) faults.push(breach('roles-alternate', 'a message is empty'));
+  if (message.parts.length === 0) faults.push(brokenRule('roles-alternate', 'a message is empty'));
   if (
     message.parts.some((part) => part.type === 'text' && message.role === 'user' && part.text.trim() === '')
   ) {
-    faults.push(breach('roles-alternate', 'a user message holds blank text'));
+    faults.push(brokenRule('roles-alternate', 'a user message holds blank text'));
   }
   if (previous === undefined ? message.role !== 'user' : previous.role === message.role) {
     faults.push(
-      breach('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
+      brokenRule('roles-alternate', `roles do not alternate: ${previous?.role ?? 'start'}, ${message.role}`),
     );
   }
   const calls = callIdsOf(previous);
   const results = resultIdsOf(message);
   if (calls.join() !== results.join())
-    faults.push(breach('every-call-answered', `calls [${calls}] are answered by [${results}]`));
+    faults.push(brokenRule('every-call-answered', `calls [${calls}] are answered by [${results}]`));
   const firstText = message.parts.findIndex((part) => part.type === 'text');
   const lastResult = message.parts.map((part) => part.type).lastIndexOf('result');
   if (firstText >= 0 && firstText < lastResult)
-    faults.push(breach('every-call-answered', 'text stands before a result'));
+    faults.push(brokenRule('every-call-answered', 'text stands before a result'));
   return faults;
 };
 
@@ -85,11 +85,11 @@ const conversationFaults = (before: State, { state, actions }: Step<State, Actio
   const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
   const sends = actions.find((action) => action.type === 'SendLlmRequest');
   if ((atRest || sends !== undefined) && callIdsOf(last).length > 0)
-    faults.push(breach('every-call-answered', 'the last calls are not answered'));
+    faults.push(brokenRule('every-call-answered', 'the last calls are not answered'));
   if (sends !== undefined && conversation.open === null)
-    faults.push(breach('roles-alternate', 'a request does not end with the user'));
+    faults.push(brokenRule('roles-alternate', 'a request does not end with the user'));
   if (sends !== undefined && sends.length !== lengthOf(conversation))
-    faults.push(breach('roles-alternate', 'a request is not the whole conversation'));
+    faults.push(brokenRule('roles-alternate', 'a request is not the whole conversation'));
   return faults;
 };
 
@@ -97,12 +97,14 @@ const livenessFaults = (state: State): readonly string[] => {
   switch (state.name) {
     case 'ExecutingTools': {
       if (state.calls.every(isEnded))
-        return [breach('never-stuck', 'a batch whose calls have all ended rests')];
+        return [brokenRule('never-stuck', 'a batch whose calls have all ended rests')];
       const alive = state.calls.some((call) => isRunning(call) || isAsked(call));
-      return alive ? [] : [breach('never-stuck', 'a batch waits for nothing')];
+      return alive ? [] : [brokenRule('never-stuck', 'a batch waits for nothing')];
     }
     case 'PostToolsHook':
-      return state.hookId === '' ? [breach('never-stuck', 'a hook rests without having been started')] : [];
+      return state.hookId === ''
+        ? [brokenRule('never-stuck', 'a hook rests without having been started')]
+        : [];
     case 'Ready':
     case 'WaitingForUserInput':
     case 'CallingLlm':
@@ -111,18 +113,18 @@ const livenessFaults = (state: State): readonly string[] => {
     case 'ShuttingDown':
       return [];
     default:
-      return [breach('never-stuck', `the transient state ${state.name} rests`)];
+      return [brokenRule('never-stuck', `the transient state ${state.name} rests`)];
   }
 };
 
 const requestFaults = ({ state, actions }: Step<State, Action>): readonly string[] => {
   const sends = actions.filter((action) => action.type === 'SendLlmRequest');
-  if (sends.length > 1) return [breach('one-request', 'a step sends two requests')];
+  if (sends.length > 1) return [brokenRule('one-request', 'a step sends two requests')];
   const [sent] = sends;
   if (sent === undefined) return [];
   return state.name === 'CallingLlm' && state.requestId === sent.requestId
     ? []
-    : [breach('one-request', 'a request is not the current one')];
+    : [brokenRule('one-request', 'a request is not the current one')];
 };
 
 /** A scheduled retry takes place. A call that waited for a compaction keeps its attempt number. */
@@ -140,35 +142,35 @@ const boundFaults = (before: State, state: State): readonly string[] => {
     (state.name === 'CallingLlm' || state.name === 'Error') &&
     state.attempt > Math.max(promisedAttempt(before), settings.maxRetries + 1)
   ) {
-    faults.push(breach('bounded-work', `attempt ${state.attempt} of at most ${settings.maxRetries + 1}`));
+    faults.push(brokenRule('bounded-work', `attempt ${state.attempt} of at most ${settings.maxRetries + 1}`));
   }
   if (state.name === 'Error' && before.name !== 'Error' && state.error.kind !== 'empty') {
     if (state.attempt > settings.maxRetries)
       faults.push(
-        breach('bounded-work', `retry ${state.attempt} of at most ${settings.maxRetries} is promised`),
+        brokenRule('bounded-work', `retry ${state.attempt} of at most ${settings.maxRetries} is promised`),
       );
   }
   // The call that asks for the answer at a limit runs no tools.
   const busy = state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
   const { rounds, truncation } = settings.limits;
   if (busy && isReached(rounds, turn.rounds))
-    faults.push(breach('bounded-work', 'a call beyond the limit of rounds'));
+    faults.push(brokenRule('bounded-work', 'a call beyond the limit of rounds'));
   if (busy && isReached(truncation, turn.truncations))
-    faults.push(breach('bounded-work', 'a call beyond the limit of cut replies'));
+    faults.push(brokenRule('bounded-work', 'a call beyond the limit of cut replies'));
   if (state.name === 'ExecutingTools') {
     const running = state.calls.filter(isRunning);
     const ranBefore = before.name === 'ExecutingTools' ? before.calls.filter(isRunning).length : 0;
     if (running.length > Math.max(ranBefore, settings.maxParallel))
-      faults.push(breach('bounded-work', 'more calls run than may run at once'));
+      faults.push(brokenRule('bounded-work', 'more calls run than may run at once'));
     if (running.length > 1 && running.some(({ judged }) => judged.traits.mutating))
-      faults.push(breach('bounded-work', 'a mutating call has company'));
+      faults.push(brokenRule('bounded-work', 'a mutating call has company'));
   }
   return faults;
 };
 
 const shutdownFaults = (event: Event, state: State): readonly string[] =>
   event.type === 'ShutdownRequested' && state.name !== 'ShuttingDown'
-    ? [breach('shutdown', 'shutdown did not end the session')]
+    ? [brokenRule('shutdown', 'shutdown did not end the session')]
     : [];
 
 const textsOf = (message: UserMessage | null): readonly string[] =>
@@ -197,7 +199,7 @@ const lostInputs = (
     const index = had.indexOf(text);
     if (index >= 0) had.splice(index, 1);
   }
-  return had.map((text) => breach('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
+  return had.map((text) => brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
 };
 
 const displayOnly = new Set<Event['type']>(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
@@ -209,11 +211,11 @@ const silence = (
 ): readonly string[] => {
   if (state !== before || actions.length > 0 || diagnostics.length > 0 || displayOnly.has(event.type))
     return [];
-  return [breach('no-silent-event', `${event.type} in ${before.name} changed nothing and said nothing`)];
+  return [brokenRule('no-silent-event', `${event.type} in ${before.name} changed nothing and said nothing`)];
 };
 
 /** Only compaction replaces what was answered: docs/rules.md#append-only. */
 const editedMessages = (before: Conversation, after: Conversation, event: Event): readonly string[] =>
   after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
     ? []
-    : [breach('append-only', 'a message that was answered has been changed')];
+    : [brokenRule('append-only', 'a message that was answered has been changed')];

@@ -1,6 +1,6 @@
 import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
-import { breach } from '../broken-rule-text.js';
+import { brokenRule } from '../broken-rule-text.js';
 import type { Event, StopReason } from '../event.js';
 import { hasSessionLimit, sessionLimit } from '../moves/budget.js';
 import { spendingIn } from '../moves/tools/start-calls.js';
@@ -65,11 +65,11 @@ const staleFaults = (
 ): readonly string[] => {
   if (!isStale(before, event)) return [];
   const faults =
-    diagnostics.length === 0 ? [breach('stale-events', `a stale ${event.type} left no diagnostic`)] : [];
+    diagnostics.length === 0 ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)] : [];
   const changed =
     differs(before, state, ['session']) || differs(before.session, state.session, ['usage', 'unaccounted']);
   return changed || actions.length > 0
-    ? [...faults, breach('stale-events', `a stale ${event.type} changed ${before.name}`)]
+    ? [...faults, brokenRule('stale-events', `a stale ${event.type} changed ${before.name}`)]
     : faults;
 };
 
@@ -107,7 +107,7 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
   return Math.abs(counted - due) < 1e-9 && countedTokens === dueTokens
     ? []
     : [
-        breach(
+        brokenRule(
           'usage-counts-once',
           `${event.type} is to count $${due} and ${dueTokens} tokens, and counted $${counted} and ${countedTokens}`,
         ),
@@ -121,17 +121,17 @@ const restFaults = (before: State, event: Event, step: Taken): readonly string[]
   if (state.name === 'ShuttingDown' && before.name !== 'ShuttingDown')
     return actions.some(({ type }) => type === 'Shutdown')
       ? []
-      : [breach('shutdown', 'the end says no Shutdown')];
+      : [brokenRule('shutdown', 'the end says no Shutdown')];
   const faults = stopFaults(path, actions);
   if (state.name !== 'WaitingForUserInput') return faults;
   const asked = actions.filter(({ type }) => type === 'PromptForInput').length;
   const entered = path.some((edge) => edge.kind === 'go');
   return [
     ...faults,
-    ...(entered && asked !== 1 ? [breach('back-to-the-user', `the user is asked ${asked} times`)] : []),
+    ...(entered && asked !== 1 ? [brokenRule('back-to-the-user', `the user is asked ${asked} times`)] : []),
     ...(state.next === 'rest'
       ? []
-      : [breach('nothing-to-wait-for', `a rest that would go on (${state.next})`)]),
+      : [brokenRule('nothing-to-wait-for', `a rest that would go on (${state.next})`)]),
     ...reasonFaults(before, event, path, state.reason),
   ];
 };
@@ -143,7 +143,7 @@ const TOLD = new Set<Action['type']>(['DisplayNotice', 'DisplayError']);
 const stopFaults = (path: readonly Edge[], actions: readonly Action[]): readonly string[] => {
   const stop = path.find((edge) => STOPS.has(edge.to));
   if (stop === undefined || actions.some(({ type }) => TOLD.has(type))) return [];
-  return [breach('back-to-the-user', `${stop.to} was passed, and the user is not told`)];
+  return [brokenRule('back-to-the-user', `${stop.to} was passed, and the user is not told`)];
 };
 
 /** The reason names what led there. */
@@ -162,7 +162,7 @@ const reasonFaults = (
   const said = 'cause' in reason ? `${reason.kind} ${reason.cause}` : reason.kind;
   return expected === null || said === expected || reason.kind === 'budget'
     ? []
-    : [breach('back-to-the-user', `the reason is ${said} where it should be ${expected}`)];
+    : [brokenRule('back-to-the-user', `the reason is ${said} where it should be ${expected}`)];
 };
 
 const expectedReason = (before: State, event: Event, into: Edge, stop: Edge | undefined): string | null => {
@@ -214,7 +214,7 @@ const orderFaults = ({ state, actions }: Taken): readonly string[] => {
     .slice(first)
     .filter(isRunning)
     .map(({ judged }) =>
-      breach('call-order', `${judged.callId} runs before a call that was asked for first`),
+      brokenRule('call-order', `${judged.callId} runs before a call that was asked for first`),
     );
 };
 
@@ -228,10 +228,10 @@ const heardFaults = (before: State, event: Event, { path }: Taken): readonly str
   if (!goesOn) return [];
   if (before.name === 'ExecutingTools' && before.phase.mode !== 'running') {
     const rule = before.phase.mode === 'stopping' ? 'ask-before-call' : 'grace-period';
-    return [breach(rule, `a batch that is ${before.phase.mode} goes on`)];
+    return [brokenRule(rule, `a batch that is ${before.phase.mode} goes on`)];
   }
   return event.type === 'HookCompleted' && !event.proceed
-    ? [breach('hook-veto', 'the turn goes on against a hook')]
+    ? [brokenRule('hook-veto', 'the turn goes on against a hook')]
     : [];
 };
 
@@ -244,14 +244,14 @@ const budgetFaults = (before: State, { state, actions }: Taken): readonly string
   const faults: string[] = [];
   if (sessionLimit(session) !== null) {
     if (starts('SendLlmRequest'))
-      faults.push(breach('limit-before-request', 'a request is sent at a limit of the session'));
+      faults.push(brokenRule('limit-before-request', 'a request is sent at a limit of the session'));
     if (starts('StartCompaction'))
-      faults.push(breach('limit-before-request', 'a compaction starts at a limit of the session'));
+      faults.push(brokenRule('limit-before-request', 'a compaction starts at a limit of the session'));
     if (starts('ExecuteTools'))
-      faults.push(breach('limit-before-call', 'calls start at a limit of the session'));
+      faults.push(brokenRule('limit-before-call', 'calls start at a limit of the session'));
   }
   const spending = hasSessionLimit(session) && starts('ExecuteTools') ? spendingIn(state) : [];
   if (spending.length > 1 && spendingIn(before).length < spending.length)
-    faults.push(breach('limit-before-call', 'two calls that spend were handed the same budget'));
+    faults.push(brokenRule('limit-before-call', 'two calls that spend were handed the same budget'));
   return faults;
 };

@@ -1,5 +1,5 @@
 /** A timer that can be paused. It calls `ring` once, when its running time has reached the limit. */
-export type Countdown = {
+export type PausableTimer = {
   pause(): void;
   resume(): void;
   /** Runs again, with `leftMs` left. */
@@ -8,7 +8,7 @@ export type Countdown = {
   cancel(): void;
 };
 
-export const startCountdown = (forMs: number, ring: () => void): Countdown => {
+export const startPausableTimer = (forMs: number, ring: () => void): PausableTimer => {
   let leftMs = forMs;
   let startedAtMs = 0;
   let timer: NodeJS.Timeout | 'paused' | 'over' = 'paused';

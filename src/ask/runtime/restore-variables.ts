@@ -32,7 +32,7 @@ const runAgain = async (
  *
  * After `lost` the environment is in an undefined state and must be replaced.
  */
-export const runPast = async (
+export const restoreVariables = async (
   environment: Environment,
   past: readonly PastCell[],
   limits: PastLimits,

@@ -7,7 +7,7 @@ import type { AskSettings, AskTypes, Environment, EnvironmentOptions, Subcall } 
 import type { Material, TreeAction } from '../run/action.js';
 import type { PastCell } from '../run/cell.js';
 import type { AskEquipment } from './dependencies.js';
-import { runPast, type Variables } from './restore-variables.js';
+import { restoreVariables, type Variables } from './restore-variables.js';
 
 /**
  * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall, ReadVariable and
@@ -132,7 +132,10 @@ export class Environments {
     const inputs = await this.#inputsOf(held, material);
     const environment = await this.#open(held, inputs);
     const { signal } = held.closing;
-    const variables = await runPast(environment, past, { deadlineMs: this.#settings.cellDeadlineMs, signal });
+    const variables = await restoreVariables(environment, past, {
+      deadlineMs: this.#settings.cellDeadlineMs,
+      signal,
+    });
     if (variables !== 'lost' || signal.aborted) return variables;
     await environment.close();
     await this.#open(held, inputs);

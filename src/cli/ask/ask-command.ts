@@ -9,7 +9,7 @@ import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
 import { answerOf, endingOfOutcome } from './ask-exit-codes.js';
 import type { AskFlags } from './ask-flags.js';
-import { askSummary, createAskStory } from './ask-printer.js';
+import { askSummary, createAskPrinter } from './ask-printer.js';
 import { askRecordsOf, askResultRecord, runRecord, type TreeStepped } from './ask-records.js';
 import { type OpenedRun, openAsked } from './open-ask.js';
 
@@ -60,7 +60,7 @@ const tellOver = ({ run, resumed }: OpenedRun): void => {
 
 /** Text output. Warnings are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (verbose: boolean): Outlet => {
-  const story = createAskStory(lookOf(process.stderr, process.env));
+  const story = createAskPrinter(lookOf(process.stderr, process.env));
   const watched = process.stderr.isTTY || verbose;
   return {
     begin(opened) {

@@ -21,7 +21,7 @@ import { askCostOf, type TreeStepped } from './ask-records.js';
 
 /** `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings, are always shown. */
 export type AskLine = { readonly text: Safe; readonly detail: Safe; readonly urgent: boolean };
-export type AskStory = (stepped: TreeStepped) => readonly AskLine[];
+export type AskPrinter = (stepped: TreeStepped) => readonly AskLine[];
 
 const DETAIL_LINES = 20;
 
@@ -142,7 +142,7 @@ const variablesText = {
 } as const;
 
 /** A printer for one run: pass it every step in order. */
-export const createAskStory = (look: Look): AskStory => {
+export const createAskPrinter = (look: Look): AskPrinter => {
   const startedAt = new Map<string, number>();
   const costs = createCosts();
 

@@ -65,7 +65,7 @@ const addDiff = (program: Command, end: End): void => {
 };
 
 /** Adds the commands that run nothing: `sessions`, `show`, `replay`, `diff`, `verify`, `inspect`, `export`, `import`, `machine`. */
-export const addReaders = (program: Command, end: End): void => {
+export const addReadingCommands = (program: Command, end: End): void => {
   addList(program, end);
   program
     .command('show <id>')

@@ -108,7 +108,7 @@ const addMcp = (program: Command, end: End): void => {
 };
 
 /** Adds the commands for the setup: `config`, `doctor`, `policy`, `skills`, `mcp`, `trust`, `completion`. */
-export const addSurroundings = (program: Command, end: End): void => {
+export const addSetupCommands = (program: Command, end: End): void => {
   const config = program.command('config').description('print every setting and its source');
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
   config.action(async (own: ConfigFlags, command: Command) =>

@@ -1,6 +1,6 @@
 import type { Entry } from '../../ports/journal.js';
 import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data.js';
-import type { Reader } from './page-state.js';
+import type { PageState } from './page-state.js';
 
 /** Where the page gets a session from: the file that it is in, or the server that it came from. */
 
@@ -22,43 +22,43 @@ export const fetchJson = async <T>(path: string): Promise<T> => {
 
 export const fetchSession = (id: string): Promise<InspectedSession> => fetchJson(`data/${id}/session`);
 
-const take = (reader: Reader, entries: readonly Entry[]): void => {
-  reader.history.add(entries);
-  reader.grown();
+const take = (pageState: PageState, entries: readonly Entry[]): void => {
+  pageState.history.add(entries);
+  pageState.grown();
 };
 
 /** Reads the entries of the session and each one that comes. After a broken connection the browser goes on by itself. */
-export const followSession = (reader: Reader): void => {
-  const feed = new EventSource(addressOf(`data/${reader.id}/feed`));
+export const followSession = (pageState: PageState): void => {
+  const feed = new EventSource(addressOf(`data/${pageState.id}/feed`));
   const end = (trouble: string, connection: 'lost' | 'damaged'): void => {
     feed.close();
-    reader.connection = connection;
-    reader.trouble = trouble;
-    reader.update();
+    pageState.connection = connection;
+    pageState.trouble = trouble;
+    pageState.update();
   };
   feed.addEventListener('open', () => {
-    if (reader.connection === 'lost') reader.connection = 'live';
-    reader.update();
+    if (pageState.connection === 'lost') pageState.connection = 'live';
+    pageState.update();
   });
   feed.addEventListener('error', () => {
-    reader.connection = 'lost';
-    reader.update();
+    pageState.connection = 'lost';
+    pageState.update();
   });
   feed.addEventListener('message', (message: MessageEvent<string>) => {
     const piece = JSON.parse(message.data) as FeedPiece; // Safe: the server of this very program made it.
-    if (piece.kind === 'restart') reader.restart();
+    if (piece.kind === 'restart') pageState.restart();
     else if (piece.kind === 'damaged') end(piece.why, 'damaged');
     else {
-      if (piece.caughtUp) reader.connection = 'live';
-      take(reader, piece.entries);
+      if (piece.caughtUp) pageState.connection = 'live';
+      take(pageState, piece.entries);
       if (piece.caughtUp) document.body.dataset.loaded = 'yes';
     }
   });
 };
 
-export const readExported = (reader: Reader, { entries, damage }: ExportedSession): void => {
-  reader.connection = damage === null ? 'file' : 'damaged';
-  reader.trouble = damage ?? '';
-  take(reader, entries);
+export const readExported = (pageState: PageState, { entries, damage }: ExportedSession): void => {
+  pageState.connection = damage === null ? 'file' : 'damaged';
+  pageState.trouble = damage ?? '';
+  take(pageState, entries);
   document.body.dataset.loaded = 'yes';
 };

@@ -7,7 +7,7 @@ import {
   readExported,
   sessionInAddress,
 } from './load-session.js';
-import { Reader } from './page-state.js';
+import { PageState } from './page-state.js';
 import { SessionPage } from './session-page.js';
 import { showSessions } from './sessions-page.js';
 
@@ -45,45 +45,45 @@ const seqInAddress = (): number | null => {
 };
 
 /** Writes the selected entry into the address, so that it can be copied and survives a reload. */
-const addressWriter = (): ((reader: Reader) => void) => {
+const addressWriter = (): ((pageState: PageState) => void) => {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  return (reader) => {
+  return (pageState) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      const wanted = reader.following ? '' : `#${reader.seq}`;
+      const wanted = pageState.following ? '' : `#${pageState.seq}`;
       if (location.hash !== wanted) history.replaceState(null, '', `${location.pathname}${wanted}`);
     }, ADDRESS_MS);
   };
 };
 
-const openPage = (session: InspectedSession): Reader => {
+const openPage = (session: InspectedSession): PageState => {
   let page: SessionPage | null = null;
   let wanted = seqInAddress();
   const writeAddress = addressWriter();
-  const reader = new Reader(
+  const pageState = new PageState(
     session,
     scheduled(() => {
-      if (wanted !== null && reader.history.seq >= wanted) {
+      if (wanted !== null && pageState.history.seq >= wanted) {
         const seq = wanted;
         wanted = null;
-        reader.go(seq);
+        pageState.go(seq);
       }
       page?.render();
-      if (wanted === null) writeAddress(reader);
+      if (wanted === null) writeAddress(pageState);
     }),
   );
-  page = new SessionPage(reader);
+  page = new SessionPage(pageState);
   document.title = `${session.header.sessionId} · Pawl`;
   document.body.replaceChildren(page.element);
   if (session.foreignMachine)
-    reader.trouble =
+    pageState.trouble =
       'Another version of the machine wrote this session: the states shown may differ from those that were.';
   addEventListener('hashchange', () => {
     const seq = seqInAddress();
-    if (seq !== null && seq !== reader.seq) reader.go(seq);
+    if (seq !== null && seq !== pageState.seq) pageState.go(seq);
   });
-  reader.update();
-  return reader;
+  pageState.update();
+  return pageState;
 };
 
 const start = async (): Promise<void> => {

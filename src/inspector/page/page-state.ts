@@ -6,7 +6,7 @@ import type { MarkerKind } from '../model/jump-markers.js';
 import { SessionHistory } from '../model/session-history.js';
 import type { InspectedSession } from '../page-data.js';
 
-/** What the reader looks at: the session, the selected entry, the open panel. Panels draw from it and change it. */
+/** What the page shows: the session, the selected entry, the open panel. Panels draw from it and change it. */
 
 export type PanelName =
   | 'machine'
@@ -32,7 +32,7 @@ export const PANELS: readonly PanelName[] = [
 /** `loading`: the entries that there are so far have not all come; until then only their number is shown. */
 export type FeedStatus = 'loading' | 'live' | 'file' | 'lost' | 'damaged';
 
-export class Reader {
+export class PageState {
   readonly session: InspectedSession;
   history: SessionHistory;
   /** The selected entry; 0 is before the first. */
@@ -58,7 +58,7 @@ export class Reader {
   }
 
   /** Tells that something was changed from outside. */
-  update(change: Partial<Pick<Reader, 'panel' | 'chart' | 'pinned' | 'jump' | 'query'>> = {}): void {
+  update(change: Partial<Pick<PageState, 'panel' | 'chart' | 'pinned' | 'jump' | 'query'>> = {}): void {
     Object.assign(this, change);
     this.#changed();
   }
@@ -101,5 +101,5 @@ export class Reader {
   }
 }
 
-/** A part of the page. It is drawn again whenever the reader has changed and it is visible. */
+/** A part of the page. It is drawn again whenever the state of the page has changed and it is visible. */
 export type Panel = { readonly element: HTMLElement; render(): void };

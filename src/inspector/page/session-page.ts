@@ -2,7 +2,7 @@ import { button, make } from './dom.js';
 import { moneyText, plural, shortCount } from './format-numbers.js';
 import { actionOf, KEY_WORDS, type KeyCommand } from './keys.js';
 import { addressOf, sessionInAddress } from './load-session.js';
-import { PANELS, type Panel, type PanelName, type Reader } from './page-state.js';
+import { PANELS, type PageState, type Panel, type PanelName } from './page-state.js';
 import { changesPanel } from './panels/changes-panel.js';
 import { conversationPanel } from './panels/conversation-panel.js';
 import { eventsPanel } from './panels/events-panel.js';
@@ -50,23 +50,23 @@ const keyHelp = (): HTMLDialogElement => {
 
 export class SessionPage {
   readonly element: HTMLElement;
-  readonly #reader: Reader;
+  readonly #pageState: PageState;
   readonly #panels: Readonly<Record<PanelName, Panel>>;
   readonly #tabs = new Map<PanelName, HTMLButtonElement>();
   readonly #machine: ReturnType<typeof machinePanel>;
   readonly #events: ReturnType<typeof eventsPanel>;
   readonly #timeline: TimeTravel;
   readonly #commands: Readonly<Record<KeyCommand, () => void>> = {
-    first: () => this.#reader.go(0),
-    last: () => this.#reader.go(this.#reader.history.seq),
+    first: () => this.#pageState.go(0),
+    last: () => this.#pageState.go(this.#pageState.history.seq),
     next: () => this.#timeline.jump('forward'),
     previous: () => this.#timeline.jump('back'),
     pin: () => {
-      const { pinned, seq } = this.#reader;
-      this.#reader.update({ pinned: pinned === seq ? null : seq, panel: 'changes' });
+      const { pinned, seq } = this.#pageState;
+      this.#pageState.update({ pinned: pinned === seq ? null : seq, panel: 'changes' });
     },
     search: () => {
-      this.#reader.update({ panel: 'events' });
+      this.#pageState.update({ panel: 'events' });
       this.render();
       this.#events.focusSearch();
     },
@@ -84,19 +84,19 @@ export class SessionPage {
   readonly #side = make('div', { class: 'side' });
   readonly #body = make('div', { class: 'body', role: 'tabpanel', tabindex: 0 });
 
-  constructor(reader: Reader) {
-    this.#reader = reader;
-    this.#machine = machinePanel(reader);
-    this.#events = eventsPanel(reader);
-    this.#timeline = new TimeTravel(reader);
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    this.#machine = machinePanel(pageState);
+    this.#events = eventsPanel(pageState);
+    this.#timeline = new TimeTravel(pageState);
     this.#panels = {
       machine: this.#machine,
-      conversation: conversationPanel(reader),
-      step: stepPanel(reader),
-      state: statePanel(reader),
-      changes: changesPanel(reader),
-      request: requestPanel(reader),
-      time: timePanel(reader),
+      conversation: conversationPanel(pageState),
+      step: stepPanel(pageState),
+      state: statePanel(pageState),
+      changes: changesPanel(pageState),
+      request: requestPanel(pageState),
+      time: timePanel(pageState),
       events: this.#events,
     };
     this.element = make(
@@ -108,12 +108,12 @@ export class SessionPage {
       this.#timeline.element,
       this.#help,
     );
-    WIDE.addEventListener('change', () => this.#reader.update());
+    WIDE.addEventListener('change', () => this.#pageState.update());
     document.addEventListener('keydown', (event) => this.#press(event));
   }
 
   #header(): HTMLElement {
-    const { header } = this.#reader.session;
+    const { header } = this.#pageState.session;
     const back = make('a', { href: addressOf(''), class: 'home', title: 'All sessions' }, 'Pawl');
     const home = sessionInAddress === '' ? make('span', { class: 'home' }, 'Pawl') : back;
     return make(
@@ -137,7 +137,7 @@ export class SessionPage {
         { type: 'button', role: 'tab', id: `tab-${name}`, 'data-tab': name },
         TITLES[name],
       );
-      tab.addEventListener('click', () => this.#reader.update({ panel: name }));
+      tab.addEventListener('click', () => this.#pageState.update({ panel: name }));
       tab.addEventListener('keydown', (event) => this.#pressTab(event));
       this.#tabs.set(name, tab);
       list.append(tab);
@@ -153,10 +153,10 @@ export class SessionPage {
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (by === 0) return;
     const names = this.#shownTabs;
-    const next = names[(names.indexOf(this.#reader.panel) + by + names.length) % names.length];
+    const next = names[(names.indexOf(this.#pageState.panel) + by + names.length) % names.length];
     if (next === undefined) return;
     event.preventDefault();
-    this.#reader.update({ panel: next });
+    this.#pageState.update({ panel: next });
     this.#tabs.get(next)?.focus();
   }
 
@@ -164,19 +164,19 @@ export class SessionPage {
     const action = this.#help.open ? null : actionOf(event);
     if (action === null) return;
     event.preventDefault();
-    const reader = this.#reader;
-    if (action.kind === 'step') reader.go(reader.seq + action.by);
-    else if (action.kind === 'panel') reader.update({ panel: action.name });
+    const pageState = this.#pageState;
+    if (action.kind === 'step') pageState.go(pageState.seq + action.by);
+    else if (action.kind === 'panel') pageState.update({ panel: action.name });
     else this.#commands[action.kind]();
   }
 
   render(): void {
-    const reader = this.#reader;
+    const pageState = this.#pageState;
     const wide = WIDE.matches;
     this.#renderConnection();
     // To draw thousands of entries again and again while they come would take longer than they do.
-    if (reader.connection === 'loading') return;
-    const name = wide && reader.panel === 'machine' ? 'conversation' : reader.panel;
+    if (pageState.connection === 'loading') return;
+    const name = wide && pageState.panel === 'machine' ? 'conversation' : pageState.panel;
     const machine = this.#panels.machine.element;
     if (wide && machine.parentElement !== this.#side) this.#side.replaceChildren(machine);
     const shown = this.#panels[name].element;
@@ -204,7 +204,7 @@ export class SessionPage {
   }
 
   #renderConnection(): void {
-    const { history, connection, trouble } = this.#reader;
+    const { history, connection, trouble } = this.#pageState;
     const count = connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
     this.#connection.textContent = `${CONNECTIONS[connection]}${count}`;
     this.#connection.className = `connection ${connection}`;
@@ -213,7 +213,7 @@ export class SessionPage {
   }
 
   #renderHeader(): void {
-    const { history, seq, following } = this.#reader;
+    const { history, seq, following } = this.#pageState;
     const { name, session } = history.stateAt(seq);
     const { usage } = session;
     this.#state.textContent = name;

@@ -2,7 +2,7 @@ import { groupDigits } from '../../base/group-digits.js';
 import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/jump-markers.js';
 import { button, draw, make } from './dom.js';
 import { clockText } from './format-numbers.js';
-import type { Panel, Reader } from './page-state.js';
+import type { PageState, Panel } from './page-state.js';
 
 /** The strip of all events with its slider, and the buttons that go from place to place. */
 
@@ -10,8 +10,8 @@ const BINS_MAX = 400;
 const STRIP_PIXELS = 26;
 
 /** The states of the strip, a bar for a run of equal ones. In a long session a bar stands for several events. */
-const stripBars = (reader: Reader): readonly SVGElement[] => {
-  const { history } = reader;
+const stripBars = (pageState: PageState): readonly SVGElement[] => {
+  const { history } = pageState;
   const count = history.seq;
   const bins = Math.min(BINS_MAX, count);
   const bars: SVGElement[] = [];
@@ -35,8 +35,8 @@ const stripBars = (reader: Reader): readonly SVGElement[] => {
 };
 
 /** Marks for what can be jumped to, at most one for each kind in a bin. */
-const stripMarks = (reader: Reader): readonly SVGElement[] => {
-  const { history } = reader;
+const stripMarks = (pageState: PageState): readonly SVGElement[] => {
+  const { history } = pageState;
   const seen = new Set<string>();
   return history.markers.flatMap(({ seq, kind }) => {
     const x = Math.round(((seq - 0.5) / history.seq) * 1_000);
@@ -57,7 +57,7 @@ const stripMarks = (reader: Reader): readonly SVGElement[] => {
 
 export class TimeTravel implements Panel {
   readonly element: HTMLElement;
-  readonly #reader: Reader;
+  readonly #pageState: PageState;
   readonly #strip = draw('svg', {
     class: 'strip',
     viewBox: `0 0 1000 ${STRIP_PIXELS}`,
@@ -79,15 +79,15 @@ export class TimeTravel implements Panel {
   #drawnSeq = -1;
   #jumpKey = '';
 
-  constructor(reader: Reader) {
-    this.#reader = reader;
-    const step = (by: number) => () => reader.go(reader.seq + by);
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    const step = (by: number) => () => pageState.go(pageState.seq + by);
     this.#live = button('Latest', { title: 'Go to the last event and follow (End)' }, () =>
-      reader.go(reader.history.seq),
+      pageState.go(pageState.history.seq),
     );
-    this.#slider.addEventListener('input', () => reader.go(Number(this.#slider.value)));
+    this.#slider.addEventListener('input', () => pageState.go(Number(this.#slider.value)));
     this.#jump.addEventListener('change', () =>
-      reader.update({ jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null }),
+      pageState.update({ jump: MARKER_KINDS.find((kind) => kind === this.#jump.value) ?? null }),
     );
     this.element = make(
       'nav',
@@ -96,7 +96,7 @@ export class TimeTravel implements Panel {
       make(
         'div',
         { class: 'bar' },
-        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () => reader.go(0)),
+        button('|◀', { 'aria-label': 'First event', title: 'First event (Home)' }, () => pageState.go(0)),
         button('◀', { 'aria-label': 'Previous event', title: 'Previous event (←)' }, step(-1)),
         button('▶', { 'aria-label': 'Next event', title: 'Next event (→)' }, step(1)),
         this.#live,
@@ -111,16 +111,16 @@ export class TimeTravel implements Panel {
 
   /** Goes to the next error, retry, approval… */
   jump(direction: 'forward' | 'back'): void {
-    const { history, jump, seq } = this.#reader;
+    const { history, jump, seq } = this.#pageState;
     const marker = nextMarker(history.markers, jump, seq, direction);
-    if (marker !== null) this.#reader.go(marker.seq);
+    if (marker !== null) this.#pageState.go(marker.seq);
   }
 
   render(): void {
-    const { history, seq, following, connection } = this.#reader;
+    const { history, seq, following, connection } = this.#pageState;
     if (this.#drawnSeq !== history.seq) {
       this.#drawnSeq = history.seq;
-      this.#strip.replaceChildren(...stripBars(this.#reader), ...stripMarks(this.#reader));
+      this.#strip.replaceChildren(...stripBars(this.#pageState), ...stripMarks(this.#pageState));
       this.#slider.max = String(history.seq);
       this.#fillJump();
     }
@@ -140,16 +140,16 @@ export class TimeTravel implements Panel {
     );
     this.#live.classList.toggle('on', following && connection === 'live');
     this.#live.setAttribute('aria-pressed', String(following));
-    this.#jump.value = this.#reader.jump ?? '';
+    this.#jump.value = this.#pageState.jump ?? '';
   }
 
   #fillJump(): void {
     const counts = new Map<MarkerKind, number>();
-    for (const { kind } of this.#reader.history.markers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    for (const { kind } of this.#pageState.history.markers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const key = [...counts].join();
     if (key === this.#jumpKey) return;
     this.#jumpKey = key;
-    const all = this.#reader.history.markers.length;
+    const all = this.#pageState.history.markers.length;
     this.#jump.replaceChildren(
       make('option', { value: '' }, `anything (${groupDigits(all)})`),
       ...MARKER_KINDS.map((kind) =>

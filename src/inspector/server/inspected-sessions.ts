@@ -13,7 +13,7 @@ import type {
   SessionSummary,
 } from '../page-data.js';
 import { followJournal } from './follow-journal.js';
-import { cleanJson } from './redact-json.js';
+import { redactJson } from './redact-json.js';
 
 export type InspectorPlace = {
   /** The state folder. */
@@ -104,6 +104,6 @@ export class InspectedSessions {
   }
 
   #clean<T>(value: T): T {
-    return cleanJson(this.#place.redactor, value);
+    return redactJson(this.#place.redactor, value);
   }
 }

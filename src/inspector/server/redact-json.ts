@@ -4,7 +4,7 @@ import type { Redactor } from '../../secrets/redactor.js';
  * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they are, so the result
  * has the type of what was given.
  */
-export const cleanJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
+export const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): T =>
   // Safe: only texts change, and they stay texts.
   redactor.isIdle ? value : (cleanValue(redactor, value) as T);
 

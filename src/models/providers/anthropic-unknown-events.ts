@@ -39,7 +39,7 @@ const isNews = (event: Loose): boolean => {
 };
 
 /** Returns a function that takes the parts of one stream in order, and is true for those to skip. */
-export const passOverNews = (): ((part: LanguageModelV3StreamPart) => boolean) => {
+export const skipUnknownEvents = (): ((part: LanguageModelV3StreamPart) => boolean) => {
   let event: Loose = {};
   const newBlocks = new Set<unknown>();
   return (part) => {

@@ -2,7 +2,7 @@ import type { JSONObject } from '@ai-sdk/provider';
 import type { StopReason } from '../../agent/event.js';
 import type { Model, ModelRequest, TokenUsage } from '../../ports/model.js';
 import { asCount, type Loose, objectIn } from '../untyped-json.js';
-import { passOverNews } from './anthropic-unknown-events.js';
+import { skipUnknownEvents } from './anthropic-unknown-events.js';
 import {
   type AdapterOptions,
   errorSourceOf,
@@ -78,7 +78,7 @@ export const anthropicModel = (options: AdapterOptions): Model => {
     },
     stopReason: ({ raw }) => (raw === undefined ? null : (stopReasons[raw] ?? 'other')),
     fromEvent,
-    passOver: passOverNews,
+    passOver: skipUnknownEvents,
   };
   return wireModel(wire, options);
 };

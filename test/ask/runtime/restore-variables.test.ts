@@ -4,7 +4,7 @@ import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
 import type { Subcall } from '../../../src/ask/ports.js';
 import type { CellReport, PastCell } from '../../../src/ask/run/cell.js';
 import { digestOf } from '../../../src/ask/run/text/text-hash.js';
-import { runPast } from '../../../src/ask/runtime/restore-variables.js';
+import { restoreVariables } from '../../../src/ask/runtime/restore-variables.js';
 
 /** An environment built again from its cells: what is the same, what is noticed. */
 
@@ -59,7 +59,7 @@ test('variables are kept, calls answered from the record, and a cell that failed
     'let c = a + b; throw new Error("on purpose");',
   ]);
   const environment = await start(context);
-  assert.equal(await runPast(environment, past, limits), 'kept');
+  assert.equal(await restoreVariables(environment, past, limits), 'kept');
   assert.equal(await environment.read('c'), '<one><two>,<three>');
 });
 
@@ -76,7 +76,7 @@ for (const [what, change, then] of rows) {
     const past = await runAll(context, ['print(1); a = llm_query("one");', 'b = 2;']);
     const environment = await start(context);
     assert.equal(
-      await runPast(
+      await restoreVariables(
         environment,
         past.map((cell, index) => (index === 0 ? change(cell) : cell)),
         limits,
@@ -91,9 +91,9 @@ test('a later difference is noticed too, and an earlier one is not forgotten', a
   const [one, two, three] = past;
   assert.ok(one && two && three);
   const other = { ...one, printed: '' };
-  assert.equal(await runPast(await start(context), [other, two, three], limits), 'changed');
+  assert.equal(await restoreVariables(await start(context), [other, two, three], limits), 'changed');
   assert.equal(
-    await runPast(await start(context), [other, two, { ...three, status: 'raised' }], limits),
+    await restoreVariables(await start(context), [other, two, { ...three, status: 'raised' }], limits),
     'lost',
   );
 });

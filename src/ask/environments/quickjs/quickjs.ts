@@ -7,7 +7,7 @@ import type {
   SubcallAnswerer,
 } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
-import { startCountdown } from '../pausable-timer.js';
+import { startPausableTimer } from '../pausable-timer.js';
 import {
   type CellEnd,
   createEnvironment,
@@ -40,7 +40,7 @@ const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnsw
   new Promise((resolve) => {
     const { signal } = cell;
     const printed = { stdout: '', stderr: '' };
-    const countdown = startCountdown(cell.deadlineMs + GRACE_MS, () => {
+    const countdown = startPausableTimer(cell.deadlineMs + GRACE_MS, () => {
       void live.kill('the cell could not be interrupted');
     });
     const stop = (): void => {
@@ -74,7 +74,7 @@ const runIn = (live: LiveWorker, number: number, cell: Cell, answer: SubcallAnsw
 
 const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
   new Promise((resolve) => {
-    const countdown = startCountdown(READ_MS, () => void live.kill('a variable could not be read'));
+    const countdown = startPausableTimer(READ_MS, () => void live.kill('a variable could not be read'));
     const end = (text: string | null): void => {
       countdown.cancel();
       live.listen(null);

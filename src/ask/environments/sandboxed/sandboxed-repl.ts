@@ -1,7 +1,7 @@
 import type { SandboxedProgram } from '../../../sandbox/bubblewrap-program.js';
 import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../../ports.js';
 import type { CellReport } from '../../run/cell.js';
-import { startCountdown } from '../pausable-timer.js';
+import { startPausableTimer } from '../pausable-timer.js';
 import { type CellEnd, type EnvironmentProcess, textsOf } from '../restartable-environment.js';
 import { CHANNEL_MISUSED, type LiveRepl, startLive } from './repl-connection.js';
 import type { FromProgram, Inputs } from './repl-protocol.js';
@@ -106,7 +106,7 @@ const runIn = (live: LiveRepl, order: CellOrder, answer: SubcallAnswerer): Promi
       calls.stop();
       release = interruptUntil(live);
     };
-    const countdown = startCountdown(deadlineMs, stop);
+    const countdown = startPausableTimer(deadlineMs, stop);
     const finish = (end: CellEnd): void => {
       countdown.cancel();
       release();
@@ -143,7 +143,7 @@ const runNothing = async (live: LiveRepl, order: CellOrder): Promise<CellEnd> =>
 
 const readIn = (live: LiveRepl, name: string): Promise<string | null> =>
   new Promise((resolve) => {
-    const countdown = startCountdown(READ_MS, () => live.kill('a variable could not be read'));
+    const countdown = startPausableTimer(READ_MS, () => live.kill('a variable could not be read'));
     const finish = (text: string | null): void => {
       countdown.cancel();
       live.listen(null);

@@ -1,7 +1,7 @@
 import { type ValueDifference, valueDifferences } from '../../model/value-differences.js';
 import { button, make, seqLink } from '../dom.js';
 import { plural } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** What differs between two states: the selected one and the one before it, or a pinned one. */
 
@@ -39,27 +39,27 @@ const tableOf = (differences: readonly ValueDifference[], left: string, right: s
     ),
   );
 
-export const changesPanel = (reader: Reader): Panel => {
+export const changesPanel = (pageState: PageState): Panel => {
   const element = make('section', { class: 'changes', 'aria-label': 'Changes' });
   return {
     element,
     render() {
-      const { history, pinned, seq } = reader;
+      const { history, pinned, seq } = pageState;
       const from = pinned ?? Math.max(0, seq - 1);
       const differences = valueDifferences(history.stateAt(from), history.stateAt(seq));
       const rest = differences.length - ROWS_MAX;
       const pin =
         pinned === null
-          ? button(`Compare later states with #${seq}`, {}, () => reader.update({ pinned: seq }))
-          : button('Compare with the entry before', {}, () => reader.update({ pinned: null }));
+          ? button(`Compare later states with #${seq}`, {}, () => pageState.update({ pinned: seq }))
+          : button('Compare with the entry before', {}, () => pageState.update({ pinned: null }));
       element.replaceChildren(
         make(
           'h2',
           {},
           'From ',
-          seqLink(from, (to) => reader.go(to)),
+          seqLink(from, (to) => pageState.go(to)),
           ' to ',
-          seqLink(seq, (to) => reader.go(to)),
+          seqLink(seq, (to) => pageState.go(to)),
         ),
         make('p', {}, pin),
         make(

@@ -3,7 +3,7 @@ import type { Message } from '../../../agent/message.js';
 import { groupDigits } from '../../../base/group-digits.js';
 import { arrange, button, make } from '../dom.js';
 import { plural } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** The conversation after the selected entry. The last messages are drawn at once, earlier ones on demand. */
 
@@ -84,7 +84,7 @@ const messageView = (message: Message): HTMLElement => {
   );
 };
 
-export const conversationPanel = (reader: Reader): Panel => {
+export const conversationPanel = (pageState: PageState): Panel => {
   const list = make('div', { class: 'messages' });
   const element = make('section', { class: 'conversation', 'aria-label': 'Conversation' }, list);
   const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
@@ -115,7 +115,7 @@ export const conversationPanel = (reader: Reader): Panel => {
   return {
     element,
     render() {
-      const messages = messagesOf(reader.history.stateAt(reader.seq).session.conversation);
+      const messages = messagesOf(pageState.history.stateAt(pageState.seq).session.conversation);
       const isSame = messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
       if (isSame && messages.length > 0) return;
       from = Math.max(0, messages.length - MESSAGES_AT_ONCE);

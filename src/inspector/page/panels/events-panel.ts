@@ -1,19 +1,23 @@
 import { type FoundEntry, findEntries } from '../../model/find-entries.js';
 import { make } from '../dom.js';
 import { plural } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** Search, and the list of events. Only the rows in view are drawn: a session may have many thousands. */
 
 const ROW_PIXELS = 30;
 const ROWS_AROUND = 8;
 
-const rowOf = ({ seq, type, before, hit, after }: FoundEntry, index: number, reader: Reader): HTMLElement => {
+const rowOf = (
+  { seq, type, before, hit, after }: FoundEntry,
+  index: number,
+  pageState: PageState,
+): HTMLElement => {
   const row = make(
     'button',
     {
       type: 'button',
-      class: `event-row${seq === reader.seq ? ' selected' : ''}`,
+      class: `event-row${seq === pageState.seq ? ' selected' : ''}`,
       'data-row': seq,
       tabindex: -1,
     },
@@ -22,13 +26,13 @@ const rowOf = ({ seq, type, before, hit, after }: FoundEntry, index: number, rea
     make('span', { class: 'about' }, before, ...(hit === '' ? [] : [make('mark', {}, hit)]), after),
   );
   row.style.top = `${index * ROW_PIXELS}px`;
-  row.addEventListener('click', () => reader.go(seq));
+  row.addEventListener('click', () => pageState.go(seq));
   return row;
 };
 
 class EventsPanel implements Panel {
   readonly element: HTMLElement;
-  readonly #reader: Reader;
+  readonly #pageState: PageState;
   readonly #field = make('input', {
     type: 'search',
     id: 'search',
@@ -48,15 +52,15 @@ class EventsPanel implements Panel {
   #foundFor = '';
   #shownSeq = -1;
 
-  constructor(reader: Reader) {
-    this.#reader = reader;
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
     this.element = make(
       'section',
       { class: 'events', 'aria-label': 'Events' },
       make('div', { class: 'bar' }, this.#field, this.#count),
       this.#list,
     );
-    this.#field.addEventListener('input', () => reader.update({ query: this.#field.value }));
+    this.#field.addEventListener('input', () => pageState.update({ query: this.#field.value }));
     this.#field.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.#goToNext(event.shiftKey ? 'back' : 'forward');
     });
@@ -69,15 +73,15 @@ class EventsPanel implements Panel {
   }
 
   render(): void {
-    const { query } = this.#reader;
+    const { query } = this.#pageState;
     if (this.#field.value !== query) this.#field.value = query;
     this.#find();
-    if (this.#shownSeq !== this.#reader.seq) this.#scrollTo(this.#reader.seq);
+    if (this.#shownSeq !== this.#pageState.seq) this.#scrollTo(this.#pageState.seq);
     this.#fill();
   }
 
   #find(): void {
-    const { history, query } = this.#reader;
+    const { history, query } = this.#pageState;
     const key = `${history.seq} ${query}`;
     if (key === this.#foundFor) return;
     this.#found = findEntries(history.steps, query);
@@ -92,12 +96,12 @@ class EventsPanel implements Panel {
   /** Enter may be pressed before the page has drawn what was typed. */
   #goToNext(direction: 'forward' | 'back'): void {
     this.#find();
-    const { seq } = this.#reader;
+    const { seq } = this.#pageState;
     const hit =
       direction === 'forward'
         ? (this.#found.find((one) => one.seq > seq) ?? this.#found[0])
         : (this.#found.findLast((one) => one.seq < seq) ?? this.#found.at(-1));
-    if (hit !== undefined) this.#reader.go(hit.seq);
+    if (hit !== undefined) this.#pageState.go(hit.seq);
   }
 
   #scrollTo(seq: number): void {
@@ -114,8 +118,9 @@ class EventsPanel implements Panel {
     const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
     const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
     const shown = this.#found.slice(first, last);
-    this.#rows.replaceChildren(...shown.map((one, index) => rowOf(one, first + index, this.#reader)));
+    this.#rows.replaceChildren(...shown.map((one, index) => rowOf(one, first + index, this.#pageState)));
   }
 }
 
-export const eventsPanel = (reader: Reader): Panel & { focusSearch(): void } => new EventsPanel(reader);
+export const eventsPanel = (pageState: PageState): Panel & { focusSearch(): void } =>
+  new EventsPanel(pageState);

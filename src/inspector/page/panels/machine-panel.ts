@@ -7,7 +7,7 @@ import { type Explanation, explainArrow, explainState } from '../../model/explai
 import { type DrawnChart, drawChart, type Pointed, straightArrow } from '../chart-drawing.js';
 import { button, make } from '../dom.js';
 import { plural } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** The statechart: where the machine is, the arrows that were taken and how often, and what each of them means. */
 
@@ -52,7 +52,7 @@ const explanationView = ({ title, about, branches, rules }: Explanation, more: s
 
 class MachinePanel implements Panel {
   readonly element: HTMLElement;
-  readonly #reader: Reader;
+  readonly #pageState: PageState;
   readonly #place = make('div', {
     class: 'chart-place fit',
     tabindex: 0,
@@ -73,15 +73,15 @@ class MachinePanel implements Panel {
   #zoom = 0;
   #revealed: SVGGElement | null = null;
 
-  constructor(reader: Reader) {
-    this.#reader = reader;
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
     this.#choice = make(
       'select',
       { id: 'chart-choice', 'aria-label': 'Chart' },
       ...CHOICES.map(([value, text]) => make('option', { value }, text)),
     );
     this.#choice.addEventListener('change', () =>
-      reader.update({ chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole' }),
+      pageState.update({ chart: CHOICES.find(([name]) => name === this.#choice.value)?.[0] ?? 'whole' }),
     );
     this.element = make(
       'section',
@@ -106,7 +106,7 @@ class MachinePanel implements Panel {
   }
 
   render(): void {
-    const { chart } = this.#reader;
+    const { chart } = this.#pageState;
     if (this.#drawnName !== chart) this.#draw(chart);
     this.#choice.value = chart;
     this.#mark();
@@ -126,7 +126,7 @@ class MachinePanel implements Panel {
 
   /** Scrolls the chart so that the current state is in view. */
   #reveal(): void {
-    const { trace, seq } = this.#reader;
+    const { trace, seq } = this.#pageState;
     const current = this.#drawn?.states.get(trace.stateAt(seq));
     if (current === undefined || current === this.#revealed) return;
     this.#revealed = current;
@@ -150,7 +150,7 @@ class MachinePanel implements Panel {
   }
 
   #mark(): void {
-    const { trace, seq } = this.#reader;
+    const { trace, seq } = this.#pageState;
     const counts = trace.countsAt(seq);
     const last = new Set(trace.hopsAt(seq).map(keyOfHop));
     const passed = new Set(trace.hopsAt(seq).flatMap(({ from, to }) => [from, to]));
@@ -183,7 +183,7 @@ class MachinePanel implements Panel {
     known: ReadonlySet<string>,
     last: ReadonlySet<string>,
   ): void {
-    const chart = allCharts[this.#reader.chart];
+    const chart = allCharts[this.#pageState.chart];
     const hops = [...counts].filter(([key]) => !known.has(key));
     const arrows = hops.map(([key, times]) => {
       const [from = '', to = ''] = key.split(' ');
@@ -193,13 +193,13 @@ class MachinePanel implements Panel {
   }
 
   #timesOf({ from, to }: Hop): string {
-    const { trace, seq } = this.#reader;
+    const { trace, seq } = this.#pageState;
     const times = trace.countsAt(seq).get(keyOfHop({ from, to })) ?? 0;
     return times === 0 ? 'Not taken so far.' : `Taken ${plural(times, 'time')} so far.`;
   }
 
   #explain(): void {
-    const { projection, trace, seq } = this.#reader;
+    const { projection, trace, seq } = this.#pageState;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
     const more = pointed.kind === 'state' ? '' : this.#timesOf(pointed);
     const key = JSON.stringify([this.#drawnName, pointed, more]);
@@ -213,4 +213,5 @@ class MachinePanel implements Panel {
   }
 }
 
-export const machinePanel = (reader: Reader): Panel & { zoom(by: 1 | -1): void } => new MachinePanel(reader);
+export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
+  new MachinePanel(pageState);

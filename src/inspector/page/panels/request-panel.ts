@@ -2,7 +2,7 @@ import { groupDigits } from '../../../base/group-digits.js';
 import { type RequestPart, requestAt, type SharedPrefix, sharedPrefix } from '../../model/sent-request.js';
 import { make, seqLink } from '../dom.js';
 import { moneyText, percentText } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** The last request to the model up to the selected entry, and how much of it a cache could keep. */
 
@@ -36,13 +36,13 @@ const partView = (
   );
 };
 
-export const requestPanel = (reader: Reader): Panel => {
+export const requestPanel = (pageState: PageState): Panel => {
   const element = make('section', { class: 'request', 'aria-label': 'Request' });
   let drawn = -1;
   return {
     element,
     render() {
-      const { history, session, seq } = reader;
+      const { history, session, seq } = pageState;
       const request = requestAt(history, session.prompt, seq);
       if (request === null) {
         drawn = -1;
@@ -71,7 +71,7 @@ export const requestPanel = (reader: Reader): Panel => {
           'h2',
           {},
           `Request ${request.requestId} to ${request.model}, after `,
-          seqLink(request.seq, (to) => reader.go(to)),
+          seqLink(request.seq, (to) => pageState.go(to)),
         ),
         make(
           'p',
@@ -83,7 +83,7 @@ export const requestPanel = (reader: Reader): Panel => {
               make(
                 'p',
                 { class: 'faint' },
-                `The first ${hidden} parts are not shown here; pawl show ${reader.id} --at ${request.seq} --request prints all.`,
+                `The first ${hidden} parts are not shown here; pawl show ${pageState.id} --at ${request.seq} --request prints all.`,
               ),
             ]
           : []),

@@ -6,7 +6,7 @@ import { groupDigits } from '../../../base/group-digits.js';
 import { make } from '../dom.js';
 import { durationText, moneyText, percentText } from '../format-numbers.js';
 import { JsonTree } from '../json-tree.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** The state at the selected entry: queue, budget, calls of the batch, and everything else as a tree. */
 
@@ -120,13 +120,13 @@ const reasonOf = (state: State): string => {
   return state.name === 'Compacting' ? state.mode.kind : '';
 };
 
-export const statePanel = (reader: Reader): Panel => {
+export const statePanel = (pageState: PageState): Panel => {
   const element = make('section', { class: 'state-panel', 'aria-label': 'State' });
   const tree = new JsonTree();
   return {
     element,
     render() {
-      const state = reader.history.stateAt(reader.seq);
+      const state = pageState.history.stateAt(pageState.seq);
       const { session, ...own } = state;
       const { usage } = session;
       const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;

@@ -4,7 +4,7 @@ import { copyCommand } from '../copy-command.js';
 import { make } from '../dom.js';
 import { clockText, dayText } from '../format-numbers.js';
 import { JsonTree } from '../json-tree.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 
 /** One step: the event, the edges that it took and the guards that decided, the actions, commands for the shell. */
 
@@ -47,16 +47,16 @@ const commandsFor = (id: string, seq: number): HTMLElement =>
     copyCommand(`pawl replay ${id} --at ${seq}`, 'compute and check it again'),
   );
 
-export const stepPanel = (reader: Reader): Panel => {
+export const stepPanel = (pageState: PageState): Panel => {
   const element = make('section', { class: 'step', 'aria-label': 'Step' });
   const tree = new JsonTree(['event']);
   return {
     element,
     render() {
-      const step = reader.history.stepAt(reader.seq);
-      const { id, seq } = reader;
+      const step = pageState.history.stepAt(pageState.seq);
+      const { id, seq } = pageState;
       if (step === null) {
-        const { createdAt, workspace, parent } = reader.session.header;
+        const { createdAt, workspace, parent } = pageState.session.header;
         const fork = parent === null ? '' : ` It is a fork of ${parent.sessionId} at ${parent.seq}.`;
         element.replaceChildren(
           make('h2', {}, 'Before the first event'),

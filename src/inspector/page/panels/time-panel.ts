@@ -9,7 +9,7 @@ import { type HighlightPart, highlightsOf } from '../../model/highlights.js';
 import { timeAxis } from '../../model/time-axis.js';
 import { make, seqLink } from '../dom.js';
 import { durationText, moneyText, percentText } from '../format-numbers.js';
-import type { Panel, Reader } from '../page-state.js';
+import type { PageState, Panel } from '../page-state.js';
 import { drawWaterfall, SPAN_WORDS, type Waterfall } from './waterfall.js';
 
 /** Where time and money went: what stands out, the waterfall, and tables by request, tool and state. */
@@ -71,32 +71,32 @@ const endingText = ({ ending, why }: RequestFigures): string => {
 
 class TimePanel implements Panel {
   readonly element = make('section', { class: 'time', 'aria-label': 'Time and money' });
-  readonly #reader: Reader;
+  readonly #pageState: PageState;
   #order: Order = 'in order';
   #scale: 'real' | 'shortened' = 'shortened';
   #drawn: { readonly figures: SessionFigures; readonly waterfall: Waterfall } | null = null;
 
-  constructor(reader: Reader) {
-    this.#reader = reader;
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
   }
 
   render(): void {
-    const { figures } = this.#reader.history;
+    const { figures } = this.#pageState.history;
     if (this.#drawn?.figures !== figures) this.#draw(figures);
-    const step = this.#reader.history.stepAt(this.#reader.seq);
+    const step = this.#pageState.history.stepAt(this.#pageState.seq);
     const at = step === null ? 0 : this.#timeOf(figures.spans);
     this.#drawn?.waterfall.place(at);
   }
 
   /** The place of the selected entry on the axis: where the span begins or ends that it began or ended. */
   #timeOf(spans: readonly TimeSpan[]): number {
-    const { seq } = this.#reader;
+    const { seq } = this.#pageState;
     const ended = spans.findLast(({ endSeq }) => endSeq !== null && endSeq <= seq);
     const begun = spans.findLast(({ startSeq }) => startSeq <= seq);
     return Math.max(ended?.endMs ?? 0, begun?.startMs ?? 0);
   }
 
-  #go = (seq: number): void => this.#reader.go(seq);
+  #go = (seq: number): void => this.#pageState.go(seq);
 
   #redraw(): void {
     this.#drawn = null;
@@ -251,4 +251,4 @@ class TimePanel implements Panel {
   }
 }
 
-export const timePanel = (reader: Reader): Panel => new TimePanel(reader);
+export const timePanel = (pageState: PageState): Panel => new TimePanel(pageState);
