@@ -43,10 +43,21 @@ const earlierFaults: readonly PlantedFault[] = [
         if (wall() < due) return void wait(due - wall(), ring);`,
     ],
   ),
-  fault('a clock that was set back makes a retry longer after a resume', 'agent/moves/common/timers.ts', [
-    'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
-    'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
+  fault('a clock that was set back makes a retry longer after a resume', 'agent/moves/resume.ts', [
+    '  const left = remainingTimer(state, event.at, event.stoppedAt);\n',
+    `  const { at, stoppedAt = at } = event;
+  const delayMs = Math.max(0, state.dueAt - stoppedAt);
+  const left = { timerId: state.timerId, dueAt: at + delayMs, delayMs };
+`,
   ]),
+  fault(
+    'a clock that was set back makes a time limit longer after a resume',
+    'agent/moves/common/timers.ts',
+    [
+      'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
+      'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
+    ],
+  ),
   fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
     "if (ended === 'yes') return this.#damaged(why);",
     "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",

@@ -7,6 +7,7 @@ import type { Job, Jobs } from '../../ports/tool.js';
 import { createRuntime, type LocalRuntime } from '../../runtime/local-runtime.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
 import { recordUnacknowledged } from './checks/steps.js';
+import { disturbClock } from './disturbances/disturb-clock.js';
 import { simulatedHooks } from './parts/after-tool-hooks.js';
 import { SUMMARISE, simulatedModel } from './parts/model.js';
 import { simulatedTools } from './parts/tools.js';
@@ -40,6 +41,7 @@ const watchedJournal = (life: Life, journal: Journal): Journal => ({
   },
   append: async (drafts) => {
     life.isAppending = true;
+    disturbClock(life, drafts.at(-1)?.state ?? null); // the events have their times, and no timer of theirs is set yet
     try {
       await journal.append(drafts);
       if ((journal.full ?? null) === null) return;

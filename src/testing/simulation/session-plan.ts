@@ -35,6 +35,8 @@ export type SessionPlan = {
   readonly slowDisk: boolean;
   /** Whether another program changes the journal while the session is open. */
   readonly journalChange: boolean;
+  /** Whether much comes together while it waits to retry: inputs, crashes, and a clock that is set. */
+  readonly isAboutRetries: boolean;
 };
 
 const settingsFor = (choices: Choices): Settings => {
@@ -73,7 +75,7 @@ const diskFaultFor = (choices: Choices): DiskFault => ({
   isAtSync: choices.chance(0.5),
 });
 
-export const planFor = (choices: Choices): SessionPlan => ({
+const anyPlan = (choices: Choices): SessionPlan => ({
   settings: settingsFor(choices),
   crashes: choices.pick(0, 1, 1, 2, 3),
   acts: choices.between(1, 5),
@@ -86,4 +88,19 @@ export const planFor = (choices: Choices): SessionPlan => ({
   clockJumps: choices.chance(0.3),
   slowDisk: choices.chance(0.15),
   journalChange: choices.chance(0.1),
+  isAboutRetries: false,
 });
+
+const aboutRetries: Partial<SessionPlan> = {
+  isAboutRetries: true,
+  crashes: 3,
+  acts: 6,
+  diskFault: null,
+  clockJumps: true,
+  journalChange: false,
+};
+
+export const planFor = (choices: Choices): SessionPlan => {
+  const plan = anyPlan(choices);
+  return choices.chance(0.02) ? { ...plan, ...aboutRetries } : plan;
+};

@@ -109,7 +109,7 @@ export class SimulatedSession {
       return true;
     }
     this.#life.point('a moment');
-    disturbClock(this.#life);
+    disturbClock(this.#life, this.#life.state);
     return this.#mayMeetRival() ? this.#meetRival().then(() => this.#goOn()) : this.#goOn();
   }
 

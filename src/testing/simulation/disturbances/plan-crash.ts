@@ -13,16 +13,17 @@ export type CrashPlan = {
 };
 
 /**
- * When the next process crashes. Two moments are rare and tell much, so they are planned more often: the creation of the
- * session, and the first syncs of a process that finds a journal that a killed one has left unsynced.
+ * When the next process crashes. Three moments are rare and tell much, so they are planned more often: the creation of the
+ * session, the first syncs of a process that finds a journal that a killed one has left unsynced, and waiting to retry.
  */
 export const planCrash = (world: World): CrashPlan => {
-  const { choices, isCreated, lives } = world;
+  const { choices, isCreated, lives, plan } = world;
   if (!isCreated && choices.chance(0.15)) return { from: 'naming', points: choices.between(1, 8) };
   if (lives > 1 && isJournalUnsynced(world) && choices.chance(0.7)) {
     const from = choices.pick('syncing', 'naming', 'syncing', 'opening');
     return { from, points: choices.between(1, from === 'opening' ? 60 : 4) };
   }
+  if (plan.isAboutRetries) return { from: 'Error', points: choices.between(1, 20) };
   const from = choices.pick(
     'running',
     'opening',

@@ -48,7 +48,9 @@ type End =
 
 const endFor = ({ world }: Life): End => {
   const { choices, plan, isHealed } = world;
-  if (isHealed || !choices.chance(plan.modelFaults)) return { kind: 'reply' };
+  if (isHealed) return { kind: 'reply' };
+  if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
+  if (!choices.chance(plan.modelFaults)) return { kind: 'reply' };
   const kind = choices.pick(
     'failed',
     'failed',

@@ -122,7 +122,10 @@ export class User {
     const { world } = this.#life;
     if (world.isHealed) this.#help();
     if (world.isHealed || world.acts >= world.plan.acts) return;
-    this.#life.after(world.choices.pick(300, 5, 4_000, 40_000), () => {
+    const pauseMs = world.plan.isAboutRetries
+      ? world.choices.pick(300, 1_000)
+      : world.choices.pick(300, 5, 4_000, 40_000);
+    this.#life.after(pauseMs, () => {
       world.acts += 1;
       const { state } = this.#life;
       if (state !== null) this.#send(nextAct(world, state));
