@@ -104,6 +104,8 @@ export const engineUnderTest = async (scope: TestScope): Promise<EngineUnderTest
         model: () => world.model,
         tools: world.tools,
         hooks: world.hooks,
+        userHooks: world.userHooks ?? null,
+        stoppingPolicy: world.stoppingPolicy ?? null,
         files: createFileMemory(),
         jobs: createJobs(),
         compactionInstructions: () => 'Summarise.',

@@ -157,11 +157,6 @@ test('what is missing or wrong is refused in words', async (t) => {
     ...place,
     environment: { ...place.environment, NODE_PATH: path.join(place.folder, 'packages') },
   };
-  const guarded = makePlace(t, place.environment);
-  const config = path.join(guarded.home, '.config', 'pawl');
-  mkdirSync(config, { recursive: true });
-  writeFileSync(path.join(config, 'config.toml'), '[hook.guard]\non = "before-tool"\ncommand = "false"\n');
-  const withHook = { ...guarded, environment: { ...guarded.environment, HOME: guarded.home } };
   const cases: readonly (readonly [Place, string, readonly string[], number, RegExp])[] = [
     [
       place,
@@ -195,7 +190,6 @@ test('what is missing or wrong is refused in words', async (t) => {
     ],
     [place, program, [...engineWords(), '--node-address', '192.0.2.1'], 2, /--engine-key publickeyv1_/],
     [place, program, [...engineWords(), '--peer', 'http://n2:9412'], 2, /PAWL_NODE_TOKEN/],
-    [withHook, program, engineWords(), 78, /hooks do not run in sessions on an engine/],
     [
       place,
       program,

@@ -77,6 +77,7 @@ test('work that waits for the engine while its session counts as idle is begun o
     action: { type: 'StartCompaction', compactionId: 'c1' } as Work['action'], // only its id counts: its process has died
     workId: 'c1',
     node: 'n1',
+    isBound: false,
     isRecovered: true,
   };
   const ask = async () => (await workers.of(sessionId, 0, 'n1')).run('inv-1', work, true);

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import type { Settings } from '../agent/settings.js';
 import type { NewSession } from '../ports/runtime.js';
+import type { StoppingPolicy } from '../ports/session-input-output.js';
 import { checkModel, checkTool } from '../runtime/check-outside-values.js';
 import { systemClock } from '../runtime/clock.js';
 import type { SessionDependencies } from '../runtime/dependencies.js';
@@ -13,9 +14,14 @@ import { prepareSession } from './prepare-session.js';
 import { equip } from './session-dependencies.js';
 import { missingText } from './session-sandbox-level.js';
 
-/** The agent for sessions that an engine keeps. Hooks of the user and tasks don't run there yet. */
+/** The agent for sessions that an engine keeps. It has no tool `task`: an engine's sessions start no others. */
 
-export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'hooks' | 'tasks'>;
+export type EngineAgentOptions = Omit<AgentOptions, 'journals' | 'tasks'> & {
+  /** Asked before every model call of each session that is prepared here. All nodes must have it. */
+  readonly stoppingPolicy?: StoppingPolicy;
+  /** Whether `moreTools` work only where they are connected, as those of MCP servers do. */
+  readonly isBound?: boolean;
+};
 
 export type EngineAgent = {
   /** The settings and instructions of a new session. Call it where the workspace is: it reads its files. */
@@ -39,7 +45,11 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
     moreTools = [],
     moreInstructions = '',
     passEnvironment = [],
+    hooks = [],
+    stoppingPolicy,
+    isBound = false,
   } = options;
+  const stopping = stoppingPolicy === undefined ? {} : { stoppingPolicy };
   checkModel(model);
   for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
   const report = reportThrough(options.report ?? ((fault) => process.emitWarning(fault)));
@@ -49,23 +59,24 @@ export const agentOnEngine = (options: EngineAgentOptions): EngineAgent => {
     async prepare(session) {
       const workspace = await realpath(session.workspace);
       const parts = { model, clock, redactor, moreInstructions, report };
-      const { prepared, fenced } = await prepareSession(parts, workspace, session);
+      const { prepared, fenced } = await prepareSession(parts, workspace, { ...session, ...stopping });
       const text = missingText(prepared.settings.sandbox, fenced);
       if (text !== null) report(new Error(text));
       return prepared;
     },
     async equip({ settings: { workspace, model: modelId }, sessionId, startedBy }) {
       if (modelId !== model.id) await models.connect(modelId);
-      return equip(models, {
+      const needs = await equip(models, {
         tools,
         moreTools,
         passEnvironment,
         redactor,
         sessionId,
         workspace,
-        hooks: [],
+        hooks,
         startedBy: startedBy === undefined ? 'user' : 'task',
       });
+      return { ...needs, ...stopping, ...(isBound ? { isBound } : {}) };
     },
   };
 };

@@ -80,7 +80,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /** Starts the hooks about the session's start. */
   begin(source: SessionBegin): void {
-    this.#performers.userHooks?.begin(source, this.state.session.settings.model);
+    void this.#performers.userHooks?.begin(source, this.state.session.settings.model);
   }
 
   protected prepare(action: Action, state: State): readonly string[] {

@@ -19,11 +19,13 @@ export type PerformedSession = {
   /** The current state; called on each use. */
   state(): State;
   readonly post: Post;
+  /** The user's hooks, if they are shared with other performers of the session. Absent: these make their own. */
+  readonly userHooks?: UserHookRuns | null;
   shutDown(): void;
 };
 
 /** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
-const hooksOf = (
+export const createUserHookRuns = (
   { userHooks = null, redactor }: Equipment,
   { name, session }: State,
   post: Post,
@@ -37,10 +39,10 @@ const hooksOf = (
 /** What performs the actions of one session: all of its results are posted. */
 export const createPerformers = (
   equipment: Equipment,
-  { journal, opened, state, post, shutDown }: PerformedSession,
+  { journal, opened, state, post, shutDown, userHooks: shared }: PerformedSession,
 ): Performers => {
   const session = (): State['session'] => state().session;
-  const userHooks = hooksOf(equipment, opened, post);
+  const userHooks = shared === undefined ? createUserHookRuns(equipment, opened, post) : shared;
   const tools = new ToolRuns(equipment, journal.blobs, { session, post, hooks: userHooks });
   const remember = (): Promise<void> => tools.remember();
   return {

@@ -19,6 +19,10 @@ export type SessionDependencies = {
   readonly hooks: Hooks | null;
   /** The user's hooks. Absent or null: there are none. */
   readonly userHooks?: UserHooks | null;
+  /** Asked before every model call, unless the session was opened with a policy of its own. Absent: there is none. */
+  readonly stoppingPolicy?: StoppingPolicy | null;
+  /** Whether tools work only where they are connected, so that models are called there too. Absent: no. */
+  readonly isBound?: boolean;
   /** Replaces secrets in what tools return. Absent: nothing is secret. */
   readonly redactor?: Redactor;
   /**

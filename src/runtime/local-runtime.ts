@@ -171,7 +171,7 @@ class OpenSessions implements LocalRuntime {
   #gather(
     needs: SessionDependencies,
     frozen: FrozenPrompt,
-    stoppingPolicy: StoppingPolicy | null = null,
+    stoppingPolicy: StoppingPolicy | null = needs.stoppingPolicy ?? null,
   ): Equipment {
     const { clock, random } = this.#needs;
     return gatherEquipment(needs, frozen, { clock, random, stoppingPolicy });

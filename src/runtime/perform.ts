@@ -76,7 +76,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       break;
     case 'RequestApproval': // this and all that follow are for watchers
     case 'PromptForInput':
-      performers.userHooks?.asked(action, state);
+      void performers.userHooks?.asked(action, state);
       break;
     case 'DisplayText':
     case 'DisplayToolResult':

@@ -10,6 +10,8 @@ export type SessionToEquip = {
   readonly sessionId: string;
   readonly startedBy?: StartedBy;
   readonly isNew: boolean;
+  /** Whether the session's workspace is on this node; if not, only models are called here. */
+  readonly isHere: boolean;
 };
 
 export type EngineNodeOptions = {

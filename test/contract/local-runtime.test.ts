@@ -18,7 +18,7 @@ import { sessionChecks, withRuntime } from './session-checks.js';
 
 const makeLocal =
   (folder: string): MakeRuntime =>
-  async ({ model, tools, hooks }) => {
+  async ({ model, tools, hooks, userHooks = null, stoppingPolicy = null }) => {
     const faults: Error[] = [];
     const runtime = createRuntime({
       journals: fileJournals({ folder }),
@@ -31,6 +31,8 @@ const makeLocal =
         jobs: createJobs(),
         compactionInstructions: () => 'Summarise.',
         hooks,
+        userHooks,
+        stoppingPolicy,
       }),
       newSessionId: () => newSessionId(systemClock),
       random: Math.random,

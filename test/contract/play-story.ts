@@ -110,10 +110,11 @@ export type Played = {
 
 /** Plays the story in a session of its own, closes it, and returns what its journal holds. */
 export const playStory = async (story: Story, make: MakeRuntime, workspace: string): Promise<Played> => {
-  const { replies, facts, hooks = null, settings } = story;
+  const { replies, facts, hooks = null, settings, stoppingPolicy = null } = story;
+  const userHooks = story.userHooks?.() ?? null;
   const script = { replies, ...(facts === undefined ? {} : { facts }) };
   const model = scriptedModel(script, { id: MODEL_ID });
-  const { runtime, stop } = await make({ model, tools: contractTools, hooks });
+  const { runtime, stop } = await make({ model, tools: contractTools, hooks, userHooks, stoppingPolicy });
   try {
     const created = { settings: storySettings(workspace, settings), instructions: 'Be brief.' };
     const id = await runtime.create(created);

@@ -1,7 +1,9 @@
 import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Model } from '../../src/ports/model.js';
 import type { Runtime } from '../../src/ports/runtime.js';
+import type { StoppingPolicy } from '../../src/ports/session-input-output.js';
 import type { Tool } from '../../src/ports/tool.js';
+import type { UserHooks } from '../../src/ports/user-hooks.js';
 
 /** What the contract needs of a runtime. Each runtime of the project has a file that makes one. */
 
@@ -10,6 +12,9 @@ export type ContractWorld = {
   readonly model: Model;
   readonly tools: readonly Tool[];
   readonly hooks: Hooks | null;
+  /** Absent: there are none. */
+  readonly userHooks?: UserHooks | null;
+  readonly stoppingPolicy?: StoppingPolicy | null;
 };
 
 export type RuntimeUnderTest = {

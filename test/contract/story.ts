@@ -4,7 +4,8 @@ import type { Script } from '../../src/models/scripted/script.js';
 import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Entry } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
-import type { Input, Stepped } from '../../src/ports/session-input-output.js';
+import type { Input, Stepped, StoppingPolicy } from '../../src/ports/session-input-output.js';
+import type { UserHooks } from '../../src/ports/user-hooks.js';
 
 /** A story of the contract: what one user does in one session, and what the model answers. */
 
@@ -31,6 +32,9 @@ export type Story = {
   readonly facts?: Script['facts'];
   readonly settings?: Partial<Settings>;
   readonly hooks?: Hooks;
+  /** Called once for each play. */
+  readonly userHooks?: () => UserHooks;
+  readonly stoppingPolicy?: StoppingPolicy;
   play(session: StorySession): Promise<void>;
 };
 
@@ -51,7 +55,7 @@ export const oneTurn = (
   name: string,
   replies: Story['replies'],
   settings: Partial<Settings> = {},
-  rest: Pick<Story, 'facts' | 'hooks'> = {},
+  rest: Pick<Story, 'facts' | 'hooks' | 'userHooks' | 'stoppingPolicy'> = {},
 ): Story => ({
   name,
   replies,

@@ -13,6 +13,7 @@ import {
   type Watcher,
 } from 'pawl/engine';
 import type { LiveChannel } from '../live/live-channel.js';
+import type { BegunSession } from '../session/session-records.js';
 import { SessionStates } from '../session/session-states.js';
 import { SessionStore } from '../session/session-store.js';
 import { allShards } from '../session/shards.js';
@@ -46,6 +47,9 @@ export type RestateRuntime = Runtime & {
 /** How long the state of a session that nobody asks for stays in memory. */
 const IDLE_MS = 60_000;
 
+/** How long the hooks about the end of a session are waited for, also if its node is away. */
+const END_MS = 60_000;
+
 class EngineSessions implements RestateRuntime {
   readonly #options: RestateRuntimeOptions;
   readonly #store: SessionStore;
@@ -65,16 +69,16 @@ class EngineSessions implements RestateRuntime {
     checkSettings(session.settings);
     const sessionId = newSessionId(systemClock);
     const node = this.#options.placeOn(session);
-    const header = await this.#store.call<Header>({
+    const begun = await this.#store.call<BegunSession>({
       service: `Tools-${node}`,
       handler: 'begin',
       parameter: { ...session, sessionId },
     });
     await this.#store.call(
-      { service: 'Session', handler: 'create', key: sessionId, parameter: { header, node, title: null } },
+      { service: 'Session', handler: 'create', key: sessionId, parameter: { ...begun, node, title: null } },
       true,
     );
-    this.#created.set(sessionId, header);
+    this.#created.set(sessionId, begun.header);
     return sessionId;
   }
 
@@ -107,7 +111,7 @@ class EngineSessions implements RestateRuntime {
     const follower = over ? null : this.#follow(sessionId);
     const unread = follower?.read((entry) => {
       live.push(entry);
-      if (entry.event.type === 'ShutdownRequested') live.end(null);
+      if (entry.event.type === 'ShutdownRequested') void this.#endReader(sessionId, live);
     });
     if (over) live.end(null);
     try {
@@ -117,8 +121,8 @@ class EngineSessions implements RestateRuntime {
         last = entry.seq;
         yield entry;
         if (entry.event.type === 'ShutdownRequested' && follower !== null) {
-          const { seq } = await this.#store.session(sessionId);
-          if (seq === entry.seq) return;
+          const { seq, ending } = await this.#store.session(sessionId);
+          if (seq === entry.seq && !ending) return;
         }
       }
       for await (const entry of live) if (entry.seq > last) yield entry;
@@ -126,6 +130,16 @@ class EngineSessions implements RestateRuntime {
       unread?.();
       this.#forget(sessionId);
     }
+  }
+
+  /** What the last hooks say is read, too. */
+  async #endReader(sessionId: string, live: AsyncQueue<Entry>): Promise<void> {
+    try {
+      await this.#followers.get(sessionId)?.catchUp(await this.#whenEnded(sessionId));
+    } catch {
+      // the node or the engine is away: the reader ends without them
+    }
+    live.end(null);
   }
 
   watch(sessionId: string, watcher: Watcher): () => void {
@@ -157,6 +171,21 @@ class EngineSessions implements RestateRuntime {
   async close(sessionId: string): Promise<void> {
     const { over } = await this.#store.session(sessionId);
     if (!over) await this.send(sessionId, { type: 'ShutdownRequested' });
+    await this.#whenEnded(sessionId);
+  }
+
+  /** Resolves with the last entry's number when the hooks about the end of a closed session have ended. */
+  async #whenEnded(sessionId: string): Promise<number> {
+    const until = performance.now() + END_MS;
+    for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 500)) {
+      const { seq, ending } = await this.#store.session(sessionId);
+      if (!ending) return seq;
+      if (performance.now() > until)
+        throw new Error(
+          `session ${sessionId} is closed, but its node has not said that its last hooks ended`,
+        );
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
   }
 
   async open(sessionId: string): Promise<void> {

@@ -16,7 +16,7 @@ import { endedWork } from '../session/work-of-action.js';
 import { runningCallsOf } from './closing.js';
 import { chunkOf } from './entries-object.js';
 import { indexOf, titleIn } from './index-object.js';
-import { startWork, stopAllWork } from './start-work.js';
+import { startHooks, startWork, stopAllWork } from './start-work.js';
 
 /**
  * Applies the events that arrive at a session together. Each answer of the engine that this waits for costs a millisecond
@@ -61,6 +61,10 @@ const resumption = (head: Head, state: State): Posted => ({
   ...(turnRuns(state) ? { stoppedAt: head.lastAt } : {}),
 });
 
+/** The hooks of the end begin with it, and say themselves when they have ended. */
+const isEnding = ({ over, ending = false, bound }: Head): boolean =>
+  over ? ending : bound !== undefined && bound.moments.length > 0;
+
 const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownText | null): Head => {
   const kept = shown === null ? head.kept : { requestId: shown.requestId, length: shown.text.length };
   const still = state.name === 'CallingLlm' && kept?.requestId === state.requestId;
@@ -70,6 +74,7 @@ const nextHead = (head: Head, { entries, state }: AppliedEvents, shown: ShownTex
     lastAt: entries.at(-1)?.event.at ?? head.lastAt,
     kept: still ? kept : null,
     over: state.name === 'ShuttingDown',
+    ending: state.name === 'ShuttingDown' && isEnding(head),
     isFork: false,
     titled: head.titled || titleIn(entries) !== null,
   };
@@ -108,21 +113,23 @@ const tellList = (
 
 export type Arrived = { readonly head: Head; readonly results: readonly AppliedEvent[] };
 
-/** `head`: as the engine has it now; each question for it is a round trip. */
+/**
+ * `head`: as the engine has it now; each question for it is a round trip. A session that is over goes on with the events,
+ * unless they are about its `end`.
+ */
 export const arrive = async (
   ctx: Context,
   parts: ArrivalParts,
   head: Head,
   arrival: Arrival,
+  end: 'end' | null = null,
 ): Promise<Arrived> => {
   const { states, live } = parts;
   const { header, state: before } = await states.exact(ctx.key, head.seq, head.tail);
   const shown = await shownBefore(ctx, arrival, before, live);
   const text = lackingText(shown, head.kept);
-  const first = [
-    ...(head.isFork || head.over ? [resumption(head, before)] : []),
-    ...(text === null ? [] : [text]),
-  ];
+  const goesOn = head.isFork || (head.over && end === null);
+  const first = [...(goesOn ? [resumption(head, before)] : []), ...(text === null ? [] : [text])];
   const events = stampTimes([...first, ...arrival.posted], arrival.at, head.lastAt);
   const applied = applyEvents(head.seq, before, events);
   const { entries, state, actions, results } = applied;
@@ -132,12 +139,13 @@ export const arrive = async (
     const ended = endedWork(event);
     if (ended !== null) ctx.clear(LIVE + ended);
   }
-  const recovered = head.isFork || head.over ? runningCallsOf(before, state) : [];
+  if (goesOn) startHooks(ctx, next, { moment: 'session-start', source: 'resume' });
+  const recovered = goesOn ? runningCallsOf(before, state) : [];
   const hasAnswered = await startWork(ctx, next, [...recovered, ...actions], recovered.length);
   // Rule 3: any answer of the engine to what came after the entries proves that it has them.
   if (listed !== null) await listed;
   else if (entries.length > 0 && !hasAnswered) await ctx.run('stored', () => null);
-  if (state.name === 'ShuttingDown') await stopAllWork(ctx, next);
+  if (state.name === 'ShuttingDown' && end === null) await stopAllWork(ctx, next);
   states.advance(ctx.key, entries, state);
   live.publish(ctx.key, { kind: 'entries', entries });
   return { head: next, results: results.slice(first.length) };

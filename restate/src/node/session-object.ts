@@ -5,6 +5,8 @@ import type { AppliedEvent } from '../session/apply-events.js';
 import { json } from '../session/json.js';
 import {
   type Arrival,
+  type BegunSession,
+  type Bound,
   type EntriesPage,
   HEAD,
   HEADER,
@@ -18,6 +20,7 @@ import { stoppedBy } from './closing.js';
 import { type PageOrder, pageOf } from './entries-object.js';
 import { indexOf } from './index-object.js';
 import { RETRYING } from './retrying.js';
+import { startHooks } from './start-work.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -33,8 +36,7 @@ export type SessionObjectParts = ArrivalParts & {
   prices(sessionId: string, modelId: string): Promise<Header['prices']>;
 };
 
-export type CreateOrder = {
-  readonly header: Header;
+export type CreateOrder = BegunSession & {
   readonly node: string;
   /** What a fork has from its parent. */
   readonly title: StoredTitle | null;
@@ -62,7 +64,7 @@ const entriesPage = async (ctx: SharedContext, { from }: { readonly from: number
   return { entries: next === first ? [...entries, ...tail] : entries, seq, over };
 };
 
-const create = async (ctx: Context, { header, node, title }: CreateOrder): Promise<void> => {
+const create = async (ctx: Context, { header, bound, node, title }: CreateOrder): Promise<void> => {
   if ((await ctx.get<Header>(HEADER)) !== null) refuse(409, `session ${ctx.key} exists already`);
   const { parent, createdAt } = header;
   ctx.set(HEADER, header);
@@ -75,9 +77,11 @@ const create = async (ctx: Context, { header, node, title }: CreateOrder): Promi
     over: false,
     isFork: parent !== null,
     titled: title !== null,
+    ...(bound === undefined ? {} : { bound }),
   };
   ctx.set(HEAD, head);
   if (title !== null) ctx.set(TITLE, title);
+  if (parent === null) startHooks(ctx, head, { moment: 'session-start', source: 'startup' });
   await ctx.genericCall<unknown, unknown>(indexOf(header, head, title));
 };
 
@@ -94,7 +98,12 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
     key: newSessionId,
     inputSerde: json(),
     outputSerde: json(),
-    parameter: { header: forkHeader(header, seq, newSessionId, at), node: head.node, title },
+    parameter: {
+      header: forkHeader(header, seq, newSessionId, at),
+      node: head.node,
+      title,
+      ...(head.bound === undefined ? {} : { bound: head.bound }),
+    },
   });
   return newSessionId;
 };
@@ -160,6 +169,26 @@ const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: In
   return results;
 };
 
+const event = async (
+  ctx: Context,
+  parts: SessionObjectParts,
+  arrival: Arrival,
+): Promise<readonly AppliedEvent[]> => {
+  const head = await headOf(ctx);
+  if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
+  // While a session ends, its hooks are the only ones that are still heard.
+  const posted = head.ending === true ? arrival.posted.filter(({ type }) => type === 'UserHooksRan') : [];
+  if (posted.length === 0) return [];
+  return (await arrive(ctx, parts, head, { posted, at: arrival.at }, 'end')).results;
+};
+
+/** The hooks about the end of the session have ended. It may have been opened again meanwhile. */
+const ended = async (ctx: Context, parts: SessionObjectParts, arrival: Arrival): Promise<void> => {
+  await event(ctx, parts, arrival);
+  const head = await headOf(ctx);
+  if (head.over) ctx.set(HEAD, { ...head, ending: false });
+};
+
 /** Names and options of the engine: docs/many-machines.md says why each is as it is. */
 export const sessionObject = (parts: SessionObjectParts) =>
   restate.object({
@@ -175,10 +204,8 @@ export const sessionObject = (parts: SessionObjectParts) =>
       create,
       fork,
       input: (ctx: Context, order: InputOrder) => input(ctx, parts, order),
-      event: async (ctx: Context, arrival: Arrival): Promise<readonly AppliedEvent[]> => {
-        const head = await headOf(ctx);
-        return head.over ? [] : (await arrive(ctx, parts, head, arrival)).results;
-      },
+      event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
+      ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
         const head = await headOf(ctx);
         const at = await ctx.date.now();
@@ -188,13 +215,18 @@ export const sessionObject = (parts: SessionObjectParts) =>
         const head = await headOf(ctx);
         if (head.over || head.isFork) await arrive(ctx, parts, head, { posted: [], at });
       },
+      /** The session has hooks or servers since it was created. */
+      bind: async (ctx: Context, bound: Bound) => {
+        ctx.set(HEAD, { ...(await headOf(ctx)), bound });
+      },
       move: async (ctx: Context, { node }: { readonly node: string }) => {
         ctx.set(HEAD, { ...(await headOf(ctx)), node });
       },
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
-        const { seq, over, node } = await headOf(ctx);
+        const { seq, over, node, ending = false } = await headOf(ctx);
         const header = await ctx.get<Header>(HEADER);
-        return header === null ? refuse(404, `there is no session ${ctx.key}`) : { header, seq, over, node };
+        if (header === null) return refuse(404, `there is no session ${ctx.key}`);
+        return { header, seq, over, node, ending };
       }),
       entries: restate.handlers.object.shared(entriesPage),
     },

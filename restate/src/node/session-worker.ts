@@ -10,15 +10,17 @@ import {
   type Posted,
   recoverCalls,
   type SessionDependencies,
+  type State,
   type StoppedCall,
   systemClock,
-  type Tool,
 } from 'pawl/engine';
 import type { LiveChannel } from '../live/live-channel.js';
 import type { Work } from '../session/session-records.js';
 import type { SessionStates } from '../session/session-states.js';
 import type { SessionStore } from '../session/session-store.js';
-import { WorkRun } from './work-run.js';
+import { judgedThere } from './judged-there.js';
+import { SessionHooks } from './session-hooks.js';
+import { type WorkNeeds, WorkRun } from './work-run.js';
 
 /** The dependencies of one session in this process, and its work here. Made again from the journal whenever it is needed. */
 
@@ -26,6 +28,8 @@ import { WorkRun } from './work-run.js';
 export type EquippedSession = Pick<Header, 'settings' | 'sessionId' | 'startedBy'> & {
   /** A new session declares the tools that it is equipped with; one that goes on may have declared any of them. */
   readonly isNew: boolean;
+  /** Whether the session's workspace is on this node; if not, only models are called here. */
+  readonly isHere: boolean;
 };
 
 export type WorkerWorld = {
@@ -42,6 +46,13 @@ export type WorkerWorld = {
 export const RESULT_KEPT_MS = 600_000;
 /** Entries among which those of the last batch are. */
 const BATCH_ENTRIES = 200;
+
+type OpenedWorker = {
+  readonly equipment: Equipment;
+  readonly taken: Promise<void>;
+  /** The state when the session was equipped, or a later one. */
+  readonly state: State;
+};
 
 const lostReply = (requestId: string): Posted => ({
   type: 'LlmFailed',
@@ -72,13 +83,19 @@ export class SessionWorker {
   readonly #beginning = new Map<string, Promise<WorkRun>>();
   /** Nothing is done before what earlier processes have left running is taken over. */
   readonly #taken: Promise<void>;
+  readonly #hooks: SessionHooks;
   usedAt = Date.now();
 
-  private constructor(sessionId: string, world: WorkerWorld, equipment: Equipment, taken: Promise<void>) {
+  private constructor(sessionId: string, world: WorkerWorld, { equipment, taken, state }: OpenedWorker) {
     this.sessionId = sessionId;
     this.#world = world;
     this.#equipment = equipment;
     this.#taken = taken;
+    this.#hooks = new SessionHooks(equipment, state, {
+      postNow: (event) => this.#postNow(event, 0),
+      stateAfter: async (seq) => (await world.states.atLeast(sessionId, seq)).state,
+      report: (fault) => world.report(fault),
+    });
   }
 
   /** Equips the session as its header says. `seq`: the journal is read up to there at least. */
@@ -88,26 +105,18 @@ export class SessionWorker {
     node: string,
     world: WorkerWorld,
   ): Promise<SessionWorker> {
-    const { header, past } = await world.states.atLeast(sessionId, seq);
-    const needs = await world.equip({ ...header, isNew: false });
+    const { header, past, state } = await world.states.atLeast(sessionId, seq);
+    const isHere = node === world.node;
+    const needs = await world.equip({ ...header, isNew: false, isHere });
     const [instructions = null, tools = null] = await Promise.all([
       world.blobs.get(header.instructions),
       world.blobs.get(header.tools),
     ]);
     if (instructions === null || tools === null)
       throw new Error(`the instructions of session ${sessionId} are not in the blob store of this node`);
-    if ((needs.userHooks ?? null) !== null)
-      world.report(new Error('hooks of the user do not run in sessions on an engine yet'));
-    const isHere = node === world.node;
-    const gathered = gatherEquipment(
-      { ...needs, userHooks: null },
-      { instructions, tools },
-      {
-        clock: systemClock,
-        random: Math.random,
-        stoppingPolicy: null,
-      },
-    );
+    const { stoppingPolicy = null } = needs;
+    const runtimeParts = { clock: systemClock, random: Math.random, stoppingPolicy };
+    const gathered = gatherEquipment(needs, { instructions, tools }, runtimeParts);
     const equipment = isHere
       ? gathered
       : { ...gathered, tools: judgedThere(gathered.tools, sessionId, node, world.store) };
@@ -116,7 +125,7 @@ export class SessionWorker {
     const quiet = taken.then((took) => {
       if (took?.kind === 'fault') world.report(took.fault);
     });
-    return new SessionWorker(sessionId, world, equipment, quiet);
+    return new SessionWorker(sessionId, world, { equipment, taken: quiet, state });
   }
 
   get equipment(): Equipment {
@@ -125,7 +134,8 @@ export class SessionWorker {
 
   /** Nothing runs here, and the engine has all results. */
   get isIdle(): boolean {
-    return this.#runs.size + this.#beginning.size === 0 && this.#equipment.jobs.list().length === 0;
+    const works = this.#runs.size + this.#beginning.size > 0 || !this.#hooks.isIdle;
+    return !works && this.#equipment.jobs.list().length === 0;
   }
 
   /** The run of an invocation: the one that goes on here, or a new one. `isAgain`: it was begun by another process. */
@@ -147,12 +157,12 @@ export class SessionWorker {
     const run = new WorkRun(work, {
       equipment: this.#equipment,
       journal: { read: () => this.#lastEntries(work.seq), blobs: this.#world.blobs },
+      userHooks: this.#hooks.runs,
       state: () => current,
       postNow: async (event) => {
-        const [applied] = await this.#world.store.post(this.sessionId, [event]);
-        const seq = applied !== undefined && 'seq' in applied ? applied.seq : work.seq;
-        current = (await this.#world.states.atLeast(this.sessionId, seq)).state;
-        return { applied, state: current };
+        const posted = await this.#postNow(event, work.seq);
+        current = posted.state;
+        return posted;
       },
       show: (event: Event) => this.#world.live.publish(this.sessionId, { kind: 'delta', event }),
       report: (fault) => this.#world.report(fault),
@@ -163,8 +173,21 @@ export class SessionWorker {
     return run;
   }
 
+  async #postNow(event: Posted, before: number): ReturnType<WorkNeeds['postNow']> {
+    const [applied] = await this.#world.store.post(this.sessionId, [event]);
+    const seq = applied !== undefined && 'seq' in applied ? applied.seq : before;
+    return { applied, state: (await this.#world.states.atLeast(this.sessionId, seq)).state };
+  }
+
+  /** Runs hooks that are no part of other work. Resolves with what they say. */
+  runHooks(...order: Parameters<SessionHooks['run']>): ReturnType<SessionHooks['run']> {
+    this.usedAt = Date.now();
+    return this.#hooks.run(...order);
+  }
+
   /** The engine has the result of the work and all that came after it. */
   forget(invocationId: string): void {
+    this.usedAt = Date.now(); // what follows from the result comes next
     this.#runs.delete(invocationId);
   }
 
@@ -187,14 +210,28 @@ export class SessionWorker {
     return stopped.flat();
   }
 
-  /** Ends the session here: background commands are killed. */
-  async end(): Promise<void> {
+  /** Ends the session here, then runs the hooks about its end. Resolves with what they say. */
+  async end(): Promise<readonly Posted[]> {
+    await this.#stopAll();
+    await this.#hooks.runs?.end();
+    await this.close();
+    return this.#hooks.take();
+  }
+
+  /** Ends all work here; the session goes on elsewhere, or later. */
+  async stop(): Promise<void> {
+    await this.#stopAll();
+    await this.close();
+  }
+
+  /** Background commands are killed. */
+  async #stopAll(): Promise<void> {
     for (const run of this.#runs.values()) run.stop(true);
+    await this.#hooks.stopAll();
     for (const job of this.#equipment.jobs.list()) {
       const killed = await attempt(() => job.kill());
       if (killed.kind === 'fault') this.#world.report(killed.fault);
     }
-    await this.close();
   }
 
   /** Lets go of the session's resources. */
@@ -247,23 +284,4 @@ export class SessionWorker {
     const begun = running.map((call) => ({ batchId, call }));
     recoverCalls(begun, journal, run.performers.tools, { known: past, takingOver: this.#taken });
   }
-}
-
-/** Tools whose inputs are judged where the workspace is: paths mean something only there. */
-function judgedThere(
-  tools: Equipment['tools'],
-  sessionId: string,
-  node: string,
-  store: SessionStore,
-): Equipment['tools'] {
-  const judged = [...tools].map(([name, tool]): [string, Tool] => {
-    const judge: Tool['judge'] = (input, workspace) =>
-      store.call({
-        service: `Tools-${node}`,
-        handler: 'judge',
-        parameter: { sessionId, tool: name, input, workspace },
-      });
-    return [name, { ...tool, judge }];
-  });
-  return new Map(judged);
 }

@@ -1,7 +1,7 @@
 import * as restate from '@restatedev/restate-sdk';
 import type { Action } from 'pawl/engine';
 import { json } from '../session/json.js';
-import { type Head, LIVE, type Work } from '../session/session-records.js';
+import { type Head, type HooksOrder, LIVE, type Work } from '../session/session-records.js';
 import { type StartedWork, workOf } from '../session/work-of-action.js';
 
 /** Starts and stops the work of a session: calls of services that nobody waits for. */
@@ -18,8 +18,9 @@ const asJson = { inputSerde: json() } as const;
 
 const send = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
   const { seq, node } = head;
-  const parameter: Work = { sessionId: ctx.key, seq, action, workId, node, isRecovered };
-  const service = place === 'model' ? 'Model' : toolsService(node);
+  const isBound = head.bound !== undefined;
+  const parameter: Work = { sessionId: ctx.key, seq, action, workId, node, isBound, isRecovered };
+  const service = place === 'model' && !isBound ? 'Model' : toolsService(node);
   return ctx.genericSend({ service, method: 'perform', parameter, ...asJson });
 };
 
@@ -41,6 +42,15 @@ const schedule = (
   });
 };
 
+/** Starts hooks of the user, if there are any for the moment. Nobody waits for them here. */
+export const startHooks = (ctx: Context, { seq, node, bound }: Head, about: HooksOrder['about']): void => {
+  if (bound?.moments.includes(about.moment) !== true && about.moment !== 'session-end') return;
+  const parameter: HooksOrder = { sessionId: ctx.key, seq, node, about };
+  ctx.genericSend({ service: toolsService(node), method: 'hooks', parameter, ...asJson });
+};
+
+const asksUser = ({ type }: Action): boolean => type === 'RequestApproval' || type === 'PromptForInput';
+
 const isForced = (action: Action): boolean => action.type === 'CancelTools' && action.force;
 
 /**
@@ -56,6 +66,7 @@ export const startWork = async (
   const started = new Map<string, Promise<string>>();
   for (const [index, action] of actions.entries()) {
     if (action.type === 'ScheduleTimer') schedule(ctx, action);
+    if (asksUser(action)) startHooks(ctx, head, { moment: 'ask-user', action });
     for (const work of workOf(action)) {
       if (work.kind === 'start') {
         started.set(work.workId, send(ctx, head, work, index < recovered).invocationId);
@@ -72,13 +83,14 @@ export const startWork = async (
 };
 
 /** The session is over: nothing of it may go on. */
-export const stopAllWork = async (ctx: Context, { node }: Head): Promise<void> => {
+export const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
   for (const name of await ctx.stateKeys()) {
     if (!name.startsWith(LIVE)) continue;
     const id = await ctx.get<string>(name);
     if (id !== null) for (const one of [STOP, FORCE]) signal(ctx, id, one);
     ctx.clear(name);
   }
+  if (head.ending === true) return startHooks(ctx, head, { moment: 'session-end' });
   const parameter = { sessionId: ctx.key };
-  ctx.genericSend({ service: toolsService(node), method: 'end', parameter, ...asJson });
+  ctx.genericSend({ service: toolsService(head.node), method: 'end', parameter, ...asJson });
 };

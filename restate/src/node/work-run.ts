@@ -11,6 +11,7 @@ import {
   type State,
   type StoppedCall,
   type Told,
+  type UserHookRuns,
 } from 'pawl/engine';
 import type { AppliedEvent } from '../session/apply-events.js';
 import type { ShownText, Work } from '../session/session-records.js';
@@ -29,6 +30,8 @@ export type WorkResult = {
 export type WorkNeeds = {
   readonly equipment: Equipment;
   readonly journal: PerformedSession['journal'];
+  /** Of the session: they remember more than one piece of work. Null: there are none. */
+  readonly userHooks: UserHookRuns | null;
   state(): State;
   /** Sends an event to the session at once and waits until it is durable. */
   postNow(event: Posted): Promise<{ readonly applied: AppliedEvent | undefined; readonly state: State }>;
@@ -72,6 +75,7 @@ export class WorkRun {
     this.result = ended.then(() => this.#take());
     this.#performers = createPerformers(needs.equipment, {
       journal: needs.journal,
+      userHooks: needs.userHooks,
       opened: needs.state(),
       state: needs.state,
       post: (event, told) => this.#post(event, told),

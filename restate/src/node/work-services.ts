@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import * as restate from '@restatedev/restate-sdk';
 import {
   agentMachine,
@@ -6,16 +5,18 @@ import {
   beginHeader,
   checkSettings,
   freezePrompt,
-  type Header,
   type Judgement,
   type NewSession,
   type Posted,
+  type SessionDependencies,
   type StoppedCall,
 } from 'pawl/engine';
 import { json } from '../session/json.js';
-import type { Arrival, Work } from '../session/session-records.js';
+import type { Arrival, BegunSession, Bound, HooksOrder, Work } from '../session/session-records.js';
+import { performHooks } from './hooks-service.js';
+import { isBegunElsewhere } from './process-birth.js';
 import { RETRYING } from './retrying.js';
-import { RESULT_KEPT_MS, type WorkerWorld } from './session-worker.js';
+import type { WorkerWorld } from './session-worker.js';
 import { FORCE, STOP, toolsService } from './start-work.js';
 import type { WorkResult } from './work-run.js';
 import type { Workers } from './workers.js';
@@ -29,9 +30,6 @@ import type { Workers } from './workers.js';
  * 3. If only the connection to the engine broke, the work goes on here, and the repeated call joins it. A result that
  *    the engine has not taken is kept; once it is dropped, the work counts as interrupted.
  */
-
-/** This process. */
-const PROCESS_ID = randomUUID();
 
 export type ServiceParts = { readonly workers: Workers; readonly world: WorkerWorld };
 
@@ -71,6 +69,28 @@ const failureOf = ({ action }: Work, why: string): readonly Posted[] => {
   }
 };
 
+/** What must run where the workspace is. Undefined: nothing that would keep models from being called anywhere. */
+const boundOf = ({
+  userHooks = null,
+  isBound = false,
+}: Pick<SessionDependencies, 'userHooks' | 'isBound'>): Bound | undefined => {
+  if (userHooks === null) return isBound ? { moments: [] } : undefined;
+  const moments = (['session-start', 'ask-user', 'session-end'] as const).filter((moment) =>
+    userHooks.wants(moment),
+  );
+  return { moments };
+};
+
+/** The failure of a request that must be made again where the session's hooks run; null: the work is there already. */
+const againOnItsNode = ({ action, node }: Work): readonly Posted[] | null => {
+  const message = `the session has hooks or servers since it was created. Its models are called on its node ${node} from now on`;
+  if (action.type === 'StartCompaction')
+    return [{ type: 'CompactionFailed', compactionId: action.compactionId, message, usage: null }];
+  if (action.type !== 'SendLlmRequest') return null;
+  const error = { kind: 'unreachable', message, retryable: true, retryAfterMs: null } as const;
+  return [{ type: 'LlmFailed', requestId: action.requestId, error, usage: null, jitter: 0 }];
+};
+
 const doWork = async (
   { workers, world }: ServiceParts,
   id: string,
@@ -79,6 +99,12 @@ const doWork = async (
 ): Promise<WorkResult> => {
   const done = await attempt(async () => {
     const worker = await workers.of(work.sessionId, work.seq, work.node);
+    const bound = boundOf(worker.equipment);
+    if (!work.isBound && bound !== undefined) {
+      await world.store.call({ service: 'Session', handler: 'bind', key: work.sessionId, parameter: bound });
+      const posted = againOnItsNode(work);
+      if (posted !== null) return { posted, at: Date.now(), isOpen: false };
+    }
     return (await worker.run(id, work, isAgain)).result;
   });
   if (done.kind === 'done') return done.value;
@@ -102,9 +128,7 @@ type Signal = { readonly signalled: string };
 const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): Promise<void> => {
   const { id } = ctx.request();
   const { sessionId } = work;
-  const born = await ctx.run('born in', () => ({ processId: PROCESS_ID, at: performance.now() }));
-  const isKnownHere = born.processId === PROCESS_ID && performance.now() - born.at < RESULT_KEPT_MS;
-  const isAgain = !isKnownHere || work.isRecovered;
+  const isAgain = (await isBegunElsewhere(ctx)) || work.isRecovered;
   const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
   const signals = [STOP, FORCE].map((name) =>
     ctx.signal<unknown>(name).map((): Signal => ({ signalled: name })),
@@ -158,10 +182,10 @@ export type JudgeOrder = {
 const begin = async (
   { world }: ServiceParts,
   { settings, instructions, startedBy, sessionId }: BeginOrder,
-): Promise<Header> => {
+): Promise<BegunSession> => {
   checkSettings(settings);
   const started = startedBy === undefined ? {} : { startedBy };
-  const needs = await world.equip({ settings, sessionId, isNew: true, ...started });
+  const needs = await world.equip({ settings, sessionId, isNew: true, isHere: true, ...started });
   const session = {
     sessionId,
     createdAt: Date.now(),
@@ -172,7 +196,8 @@ const begin = async (
   };
   const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
   await needs.close?.(false);
-  return header;
+  const bound = boundOf(needs);
+  return { header, ...(bound === undefined ? {} : { bound }) };
 };
 
 const judge = async (
@@ -209,7 +234,9 @@ export const toolsServiceOf = (parts: ServiceParts) =>
           async (): Promise<readonly StoppedCall[]> =>
             (await parts.workers.known(sessionId)?.stopCalls()) ?? [],
         ),
-      end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
-        parts.workers.end(sessionId),
+      hooks: (ctx: restate.Context, order: HooksOrder) => performHooks(ctx, parts, order),
+      end: async (_ctx: restate.Context, { sessionId }: { readonly sessionId: string }) => {
+        await parts.workers.end(sessionId);
+      },
     },
   });

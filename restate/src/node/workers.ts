@@ -1,4 +1,4 @@
-import { attempt } from 'pawl/engine';
+import { attempt, type Posted } from 'pawl/engine';
 import type { ShownText } from '../session/session-records.js';
 import { SessionWorker, type WorkerWorld } from './session-worker.js';
 
@@ -44,16 +44,19 @@ export class Workers {
     return this.#open.get(sessionId)?.shownOf(requestId) ?? null;
   }
 
-  /** Ends a session here. */
-  async end(sessionId: string): Promise<void> {
+  /** Ends a session here. Resolves with what its last hooks say. */
+  async end(sessionId: string): Promise<readonly Posted[]> {
     const worker = this.#open.get(sessionId);
     this.#forget(sessionId);
-    await worker?.end();
+    return (await worker?.end()) ?? [];
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#sweeping);
-    await Promise.all([...this.#open.keys()].map((sessionId) => this.end(sessionId)));
+    const workers = [...this.#open.values()];
+    this.#open.clear();
+    this.#workers.clear();
+    await Promise.all(workers.map((worker) => worker.stop()));
   }
 
   #forget(sessionId: string): void {

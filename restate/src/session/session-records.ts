@@ -1,4 +1,4 @@
-import type { Action, Entry, Header, Posted } from 'pawl/engine';
+import type { Action, Entry, Header, HookMoment, Posted, SessionBegin } from 'pawl/engine';
 
 /** What the engine keeps of a session, and what its nodes send each other. All of it is plain JSON. */
 
@@ -26,6 +26,30 @@ export type Head = {
   readonly isFork: boolean;
   /** Whether the list of sessions has the title. */
   readonly titled: boolean;
+  /** Absent: models are called on any node, and no hook of the user runs. */
+  readonly bound?: Bound;
+  /** Whether hooks of the user still run about the end of the session. */
+  readonly ending?: boolean;
+};
+
+/** The parts of a session that work only on the node with its workspace, so that its models are called there too. */
+export type Bound = {
+  /** The moments of hooks that are no part of other work. */
+  readonly moments: readonly HookMoment[];
+};
+
+export type BegunSession = { readonly header: Header; readonly bound?: Bound };
+
+/** Hooks of the user that are no part of other work. */
+export type HooksOrder = {
+  readonly sessionId: string;
+  /** The journal up to this entry holds all that the hooks are told. */
+  readonly seq: number;
+  readonly node: string;
+  readonly about:
+    | { readonly moment: 'session-start'; readonly source: SessionBegin }
+    | { readonly moment: 'ask-user'; readonly action: Action }
+    | { readonly moment: 'session-end' };
 };
 
 export const chunkName = (seq: number): string => `${CHUNK}${String(seq).padStart(9, '0')}`;
@@ -73,6 +97,8 @@ export type Work = {
   readonly workId: string;
   /** The node with the session's workspace. */
   readonly node: string;
+  /** Whether the session is bound to its node, as `Head.bound` says. */
+  readonly isBound: boolean;
   /** The work was begun before an interruption: it must be found, not repeated. */
   readonly isRecovered: boolean;
 };
@@ -89,4 +115,5 @@ export type StoredSession = {
   readonly seq: number;
   readonly over: boolean;
   readonly node: string;
+  readonly ending: boolean;
 };

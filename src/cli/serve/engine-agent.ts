@@ -1,13 +1,14 @@
 import { statSync } from 'node:fs';
 import { agentOnEngine, type EngineAgent } from '../../api/agent-on-engine.js';
+import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { NewSession } from '../../ports/runtime.js';
-import type { Tool } from '../../ports/tool.js';
 import type { SessionDependencies } from '../../runtime/dependencies.js';
 import type { SessionToEquip } from '../../serve/engine-node.js';
 import type { NodeSessionWish } from '../../serve/node-runtime.js';
 import type { RunFlags } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
+import { type OptionalTools, optionalTools } from '../sessions/optional-tools.js';
 import { chooseNewSession } from '../sessions/prepare-session.js';
 import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
 import { connectModel, connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
@@ -40,38 +41,56 @@ const once = (tell: Warn): Warn => {
   };
 };
 
+const NO_TOOLS: AgentParts['tools'] = { options: { moreTools: [], tasks: false, hooks: [] }, secrets: {} };
+
 type AgentParts = {
   readonly model: Model;
   readonly settled: SettledFlags;
   readonly prompts: SessionPrompts;
-  readonly tools: readonly Tool[];
+  readonly tools: Pick<OptionalTools, 'options' | 'secrets'>;
+  /** Whether the session works only on this node. */
+  readonly isBound: boolean;
   readonly warn: Warn;
 };
 
-const agentOf = ({ model, settled, prompts, tools, warn }: AgentParts): EngineAgent =>
+const agentOf = ({ model, settled, prompts, tools, isBound, warn }: AgentParts): EngineAgent =>
   agentOnEngine({
     model,
     connect: connectOthers(model, settled, process.cwd(), warn),
-    moreTools: [...tools, ...prompts.tools],
+    moreTools: [...tools.options.moreTools, ...prompts.tools],
+    hooks: tools.options.hooks,
+    isBound,
     moreInstructions: prompts.section,
-    secrets: keysIn(settled.variables ?? {}),
+    secrets: { ...keysIn(settled.variables ?? {}), ...tools.secrets },
     passEnvironment: settled.passEnv?.split(',') ?? [],
     report: (fault) => warn(fault.message),
   });
 
-const exploreTools = async (model: Model, { variables = {} }: SettledFlags): Promise<readonly Tool[]> => {
+/** The tools of a session of which only models are called here: another node runs them, and its hooks and servers. */
+const modelTools = async (
+  model: Model,
+  { variables = {} }: SettledFlags,
+): Promise<AgentParts['tools'] & Pick<OptionalTools, 'servers'>> => {
   const { exploreTool } = await import('../ask/explore-tool.js');
-  return [exploreTool(model, openStateFolder(process.env), keysIn(variables))];
+  const explore = exploreTool(model, openStateFolder(process.env), keysIn(variables));
+  return { options: { ...NO_TOOLS.options, moreTools: [explore] }, secrets: {}, servers: null };
 };
+
+/** Ends the servers of a session when it rests. */
+const withServers = (needs: SessionDependencies, servers: SessionServers): SessionDependencies => ({
+  ...needs,
+  async close(isFailed) {
+    await servers.close();
+    await needs.close?.(isFailed);
+  },
+});
 
 const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): Promise<NewSession> => {
   const workspace = realWorkspace(wish.workspace);
   const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
   const { model, flags: settled, preset, sandbox, settings } = chosen;
-  if ((settled.projectHooks ?? []).length > 0)
-    warn(`${workspace}: the hooks of the project do not run in sessions on an engine.`);
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
-  return agentOf({ model, settled, prompts, tools: [], warn }).prepare({
+  return agentOf({ model, settled, prompts, tools: NO_TOOLS, isBound: false, warn }).prepare({
     workspace,
     settings,
     ...(preset === null ? {} : { preset }),
@@ -84,7 +103,7 @@ const equipWith = async (
   session: SessionToEquip,
   warn: Warn,
 ): Promise<SessionDependencies> => {
-  const { settings, isNew } = session;
+  const { settings, isNew, isHere, sessionId } = session;
   const workspace = folderOn(settings.workspace);
   const ignore = (): void => undefined; // `prepare` has said it
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
@@ -96,9 +115,23 @@ const equipWith = async (
     isResumed: !isNew,
     warn: ignore,
   });
-  // A session that goes on may have declared the tool.
-  const tools = isNew && settled.explore !== true ? [] : await exploreTools(model, settled);
-  return agentOf({ model, settled, prompts, tools, warn }).equip(session);
+  const tools = isHere
+    ? await optionalTools(settled, {
+        model,
+        stateFolder: openStateFolder(process.env),
+        workspace,
+        resume: isNew ? null : sessionId,
+        place: 'node',
+        warn,
+      })
+    : await modelTools(model, settled);
+  const { servers } = tools;
+  const { userHooks = [], projectHooks = [] } = settled;
+  const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
+  const needs = await agentOf({ model, settled, prompts, tools, isBound, warn }).equip(session);
+  if (servers === null) return needs;
+  if (!isNew) setImmediate(() => servers.connect());
+  return withServers(needs, servers);
 };
 
 export const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {

@@ -100,20 +100,11 @@ const wishesOf = (
 };
 
 /** Hooks may forbid what the rules allow, so they are not left out in silence. */
-const refuseHooks = async (flags: RunFlags, warn: Warn): Promise<void> => {
+const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
   const ignore = (): void => undefined; // it was said when the surroundings were checked
   const folder = realWorkspace(process.cwd());
   const settled = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
-  const { userHooks = [], mcpServers = [], tasks } = settled;
-  if (userHooks.length > 0)
-    throw new Stop(
-      exitCodes.configuration,
-      'configuration',
-      'Your configuration has hooks, and hooks do not run in sessions on an engine. Start the node with a configuration without them.',
-    );
-  if (mcpServers.some(({ enabled }) => enabled))
-    warn('MCP servers are not offered to sessions on an engine yet.');
-  if (tasks === true) warn('Sessions on an engine have no tool `task` yet.');
+  if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
 };
 
 const stopOf = (fault: Error): Error => {
@@ -130,7 +121,7 @@ export const engineSessions = async (
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
   const wishes = wishesOf(flags, stateFolder);
-  await refuseHooks(sessions, warn);
+  await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const agent = nodeAgent(sessions, warn);
   const { blobs } = wishes;

@@ -54,14 +54,18 @@ export class UserHookRuns {
     this.#batch = batch;
   }
 
-  /** The first request waits for the hooks of the start. Their notes are for it, if it is there before they end. */
-  begin(source: SessionBegin, model: string): void {
+  /**
+   * The first request waits for the hooks of the start. Their notes are for it, if it is there before they end. Resolves
+   * when they have ended.
+   */
+  async begin(source: SessionBegin, model: string): Promise<void> {
     if (!this.#hooks.wants('session-start')) return;
     const starting = this.#run('session-start', { source, model }, this.#closing.signal);
     this.#starting = starting;
-    void starting.then((verdicts) => {
-      if (this.#starting === starting) this.#tell('session-start', null, verdicts);
-    });
+    const verdicts = await starting;
+    if (this.#starting !== starting) return;
+    this.#starting = null;
+    this.#tell('session-start', null, verdicts);
   }
 
   /** The call with what its hooks said. */
@@ -116,14 +120,13 @@ export class UserHookRuns {
     return this.#runFor(task.compactionId, 'before-compaction', ofCompaction(state, task));
   }
 
-  /** The user is asked for something. Nothing waits for these hooks. */
-  asked(action: Action, state: State): void {
+  /** The user is asked for something. The session does not wait for these hooks. */
+  async asked(action: Action, state: State): Promise<void> {
     const facts = this.#hooks.wants('ask-user') ? ofQuestion(action, state) : null;
     if (facts === null) return;
-    void this.#run('ask-user', facts, this.#over.signal).then((verdicts) => {
-      const remarks = verdicts.filter(({ note, fault, decision }) => note ?? fault ?? decision !== 'allow');
-      if (remarks.length > 0) this.#tell('ask-user', null, remarks);
-    });
+    const verdicts = await this.#run('ask-user', facts, this.#over.signal);
+    const remarks = verdicts.filter(({ note, fault, decision }) => note ?? fault ?? decision !== 'allow');
+    if (remarks.length > 0) this.#tell('ask-user', null, remarks);
   }
 
   /** Ends the hooks of a request or a compaction. */
