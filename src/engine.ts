@@ -34,5 +34,12 @@ export type { SessionBegin, UserHookRuns } from './runtime/user-hooks/user-hook-
 export type { BlobPlace, S3Place } from './serve/blob-place.js';
 export type { EngineNodeOptions, SessionToEquip } from './serve/engine-node.js';
 export { keyOfToken, readKeys, type ServeKey } from './serve/http/keys.js';
-export { lastingSessions, type NodeRuntime, type NodeSessionWish } from './serve/node-runtime.js';
+export {
+  type LastingRuntime,
+  lastingSessions,
+  type NodeRuntime,
+  type NodeSessionWish,
+  type SharedRuntime,
+  sharedSessions,
+} from './serve/node-runtime.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './serve/start-node.js';

@@ -11,9 +11,9 @@ import type { NewSessionRequest } from './request-shapes.js';
 import type { StreamSource } from './streams/event-stream.js';
 import { approvalsIn } from './streams/pending-approvals.js';
 import { isBusyIn } from './streams/session-feed.js';
-import { collectPastWork, lostFiles, moveNotice } from './workspaces/lost-files.js';
+import { collectPastWork, lostCommands, lostFiles, moveNotice } from './workspaces/lost-files.js';
 import type { NodeWorkspaces, ReleasedWorkspace } from './workspaces/node-workspaces.js';
-import type { NodeSessionRecord, NodeWorkspace, SessionRecords } from './workspaces/session-records.js';
+import type { NodeSessionRecord, NodeWorkspace, RecordStore } from './workspaces/session-records.js';
 
 /**
  * What the keys of a node do with its sessions.
@@ -22,11 +22,13 @@ import type { NodeSessionRecord, NodeWorkspace, SessionRecords } from './workspa
  * 2. A session whose workspace is gone takes no input until it is moved.
  * 3. An input to a closed session opens it again.
  * 4. Whatever makes or removes a worktree happens in order, also if several sessions share it.
+ * 5. If nodes share the sessions, each takes their requests, but only the node with a workspace touches it. A session is
+ *    moved to the node that is asked to, if the one with its workspace does not answer.
  */
 
 export type ServedParts = {
   readonly runtime: NodeRuntime;
-  readonly records: SessionRecords;
+  readonly records: RecordStore;
   readonly workspaces: NodeWorkspaces;
   readonly open: OpenSessions;
   readonly use: KeyUse;
@@ -57,7 +59,7 @@ export class ServedSessions {
 
   async create(key: ServeKey, { workspace: wanted, preset, limits }: NewSessionRequest): Promise<object> {
     const { runtime, records, workspaces, open, use } = this.#parts;
-    return use.withPlace(key, this.#openOf(key), async () => {
+    return use.withPlace(key, await this.#openOf(key), async () => {
       const workspace = await workspaces.prepare(wanted);
       let sessionId = '';
       const made = await attempt(async () => {
@@ -76,11 +78,12 @@ export class ServedSessions {
 
   /** The sessions of the key, the most recently changed first. */
   async list(key: ServeKey): Promise<readonly object[]> {
-    const { runtime, records, open } = this.#parts;
+    const { runtime, open } = this.#parts;
+    const own = new Map((await this.#of(key)).map((record) => [record.sessionId, record]));
     const found: object[] = [];
     for await (const info of runtime.list()) {
-      const record = records.get(info.sessionId);
-      if (record?.key !== key.name) continue;
+      const record = own.get(info.sessionId);
+      if (record === undefined) continue;
       const state = open.feed(info.sessionId)?.status.state ?? null;
       found.push({ ...listed(info), isOpen: record.isOpen, state, workspace: record.workspace });
     }
@@ -89,13 +92,16 @@ export class ServedSessions {
 
   async describe(key: ServeKey, sessionId: string): Promise<object> {
     const { runtime, open } = this.#parts;
-    const { isOpen, workspace, notice } = this.#owned(key, sessionId);
+    const record = await this.#owned(key, sessionId);
+    const { isOpen, workspace, notice } = record;
     const { header, seq, state } = await runtime.state(sessionId);
     const { settings, usage } = state.session;
     const feed = open.feed(sessionId);
     const approvals = feed?.status.approvals ?? approvalsIn(state, new Map());
     const isBusy = feed?.isBusy ?? (!runtime.endsWithNode && isBusyIn(state, approvals));
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
+    const { places } = runtime;
+    const node = places === undefined ? {} : { node: await places.nodeOf(sessionId) };
     return {
       sessionId,
       isOpen,
@@ -105,7 +111,7 @@ export class ServedSessions {
       message: reason === null ? '' : reasonText(reason),
       busy: isBusy,
       approvals,
-      workspace: { ...workspace, isPresent: await this.#isUsable(workspace) },
+      workspace: { ...workspace, ...node, isPresent: await this.#hasWorkspace(record) },
       notice,
       model: settings.model,
       preset: settings.preset ?? null,
@@ -117,9 +123,9 @@ export class ServedSessions {
 
   /** Rules 2 and 3. Resolves when the input is durable. */
   async send(key: ServeKey, sessionId: string, input: Input): Promise<{ readonly seq: number }> {
-    const { runtime, records, open } = this.#parts;
-    await this.#makeReady(key, this.#owned(key, sessionId));
-    const { notice } = this.#owned(key, sessionId);
+    const { runtime, open } = this.#parts;
+    await this.#makeReady(key, await this.#owned(key, sessionId));
+    const { notice } = await this.#owned(key, sessionId);
     const isTold = notice !== '' && input.type === 'UserInput';
     const told = isTold ? { ...input, text: `${notice}\n\n${input.text}` } : input;
     const sent = await attempt(() => runtime.send(sessionId, told));
@@ -127,15 +133,15 @@ export class ServedSessions {
       if (open.feed(sessionId) !== null || apiFaultOf(sent.fault) !== null) throw sent.fault;
       throw new ApiFault('conflict', 'The session was closed meanwhile. Send the input again to open it.');
     }
-    if (isTold) await records.change(sessionId, { notice: '' });
+    if (isTold) await this.#change(sessionId, { notice: '' });
     return sent.value;
   }
 
   /** The new session is closed until its first input. */
   async fork(key: ServeKey, sessionId: string, seq: number): Promise<object> {
     const { runtime, records, use } = this.#parts;
-    const { workspace, notice } = this.#owned(key, sessionId);
-    return use.withPlace(key, this.#openOf(key), async () => {
+    const { workspace, notice } = await this.#owned(key, sessionId);
+    return use.withPlace(key, await this.#openOf(key), async () => {
       const forked = await runtime.fork(sessionId, seq);
       const own = { sessionId: forked, isOpen: false };
       await records.put({ version: 1, key: key.name, workspace, notice, ...own });
@@ -145,13 +151,16 @@ export class ServedSessions {
 
   /** Closes the session, and removes its worktree if nothing would be lost by it. Its journal stays. */
   async close(key: ServeKey, sessionId: string): Promise<{ readonly workspace: ReleasedWorkspace }> {
-    const { records, workspaces, open } = this.#parts;
-    const record = this.#owned(key, sessionId);
+    const { workspaces, open } = this.#parts;
+    const record = await this.#owned(key, sessionId);
     return open.inOrder(orderOf(record), async () => {
-      if (this.#owned(key, sessionId).isOpen) await open.close(sessionId);
-      const { workspace } = await records.change(sessionId, { isOpen: false });
-      if (records.sharing(workspace.path).some(({ isOpen }) => isOpen))
+      if ((await this.#owned(key, sessionId)).isOpen) await open.close(sessionId);
+      const { workspace } = await this.#change(sessionId, { isOpen: false });
+      if ((await this.#sharing(workspace.path)).some(({ isOpen }) => isOpen))
         return { workspace: { kind: 'kept', path: workspace.path, why: 'another open session works in it' } };
+      const away = await this.#awayOn(sessionId);
+      if (away !== null)
+        return { workspace: { kind: 'kept', path: workspace.path, why: `it is on the node ${away}` } };
       const released = await workspaces.release(workspace);
       if (released.kind === 'removed' && workspace.kind === 'worktree')
         await this.#changeWorkspace({ ...workspace, state: 'removed' });
@@ -159,35 +168,44 @@ export class ServedSessions {
     });
   }
 
-  /** Gives a session whose worktree is gone a fresh one, and tells what is lost. */
+  /** Gives a session whose worktree is gone a fresh one on this node, and tells what is lost. */
   async move(key: ServeKey, sessionId: string): Promise<object> {
-    const { runtime, records, workspaces, open } = this.#parts;
-    const record = this.#owned(key, sessionId);
+    const { runtime, workspaces, open } = this.#parts;
+    const record = await this.#owned(key, sessionId);
     return open.inOrder(orderOf(record), async () => {
-      const { workspace, isOpen } = this.#owned(key, sessionId);
+      const current = await this.#owned(key, sessionId);
+      const { workspace } = current;
       if (workspace.kind !== 'worktree')
         throw new ApiFault('conflict', 'Only a session in a worktree can be moved. Put its folder back.');
-      if (await this.#isUsable(workspace))
-        throw new ApiFault(
-          'conflict',
-          `The workspace ${workspace.path} is there: nothing needs to be moved.`,
-        );
-      if (isOpen) await open.close(sessionId);
+      if (await this.#hasWorkspace(current)) throw await this.#nothingToMove(current);
+      const away = await this.#awayOn(sessionId);
+      if (away === null && current.isOpen) await open.close(sessionId);
       const { seq } = await runtime.state(sessionId);
       const past = await collectPastWork(runtime.read(sessionId, 1), seq);
       const { workspace: fresh, setAside } = await workspaces.renew(workspace, past.commits);
-      const lost = await lostFiles(past, fresh.path);
-      const notice = moveNotice(fresh.commit, lost);
+      // Not before: a session that can't get a workspace here stays where it is.
+      if (away !== null)
+        for (const { sessionId: id } of await this.#sharing(fresh.path)) await runtime.places?.moveHere(id);
+      const { commit, path } = fresh;
+      const lost = await lostFiles(past, path);
+      const commands = lostCommands(past, commit);
+      const notice = moveNotice({ commit, files: lost, commands });
       await this.#changeWorkspace(fresh);
-      for (const { sessionId: id } of records.sharing(fresh.path)) await records.change(id, { notice });
-      return { sessionId, workspace: fresh, lost, setAside, notice };
+      for (const { sessionId: id } of await this.#sharing(path)) await this.#change(id, { notice });
+      return { sessionId, workspace: fresh, lost, commands, setAside, notice };
     });
+  }
+
+  async #nothingToMove({ sessionId, workspace }: NodeSessionRecord): Promise<ApiFault> {
+    const away = await this.#awayOn(sessionId);
+    const where = away === null ? 'is there' : `is on the node ${away}, which answers`;
+    return new ApiFault('conflict', `The workspace ${workspace.path} ${where}: nothing needs to be moved.`);
   }
 
   /** Where a stream gets its entries from. `after`: the last entry that the reader has. */
   async source(key: ServeKey, sessionId: string, after: number): Promise<StreamSource> {
     const { runtime, open } = this.#parts;
-    const { isOpen } = this.#owned(key, sessionId);
+    const { isOpen } = await this.#owned(key, sessionId);
     const { seq: lastSeq } = await runtime.state(sessionId);
     if (after > lastSeq)
       throw new ApiFault(
@@ -198,13 +216,45 @@ export class ServedSessions {
     return { feed, lastSeq, read: (from) => runtime.read(sessionId, from) };
   }
 
-  #openOf(key: ServeKey): number {
-    return this.#parts.records.of(key.name).filter(({ isOpen }) => isOpen).length;
+  async #of(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
+    return (await this.#parts.records.all()).filter((record) => record.key === key.name);
+  }
+
+  async #openOf(key: ServeKey): Promise<number> {
+    return (await this.#of(key)).filter(({ isOpen }) => isOpen).length;
+  }
+
+  /** The sessions that work in a folder, open or not. */
+  async #sharing(folder: string): Promise<readonly NodeSessionRecord[]> {
+    return (await this.#parts.records.all()).filter(({ workspace }) => workspace.path === folder);
+  }
+
+  async #change(sessionId: string, changes: Partial<NodeSessionRecord>): Promise<NodeSessionRecord> {
+    const { records } = this.#parts;
+    const before = await records.get(sessionId);
+    if (before === undefined) throw new Error(`there is no record of session ${sessionId}`);
+    const after = { ...before, ...changes };
+    await records.put(after);
+    return after;
+  }
+
+  /** Rule 5. The node with the session's workspace, if it is another one. */
+  async #awayOn(sessionId: string): Promise<string | null> {
+    const { places } = this.#parts.runtime;
+    const node = (await places?.nodeOf(sessionId)) ?? null;
+    return node === places?.node ? null : node;
+  }
+
+  /** Whether the node with the workspace works, and has it as far as that is known here. */
+  async #hasWorkspace({ sessionId, workspace }: NodeSessionRecord): Promise<boolean> {
+    const away = await this.#awayOn(sessionId);
+    if (away !== null) return this.#parts.runtime.places?.answers(away) ?? false;
+    return this.#isUsable(workspace);
   }
 
   /** Rule 1. */
-  #owned(key: ServeKey, sessionId: string): NodeSessionRecord {
-    const record = this.#parts.records.get(sessionId);
+  async #owned(key: ServeKey, sessionId: string): Promise<NodeSessionRecord> {
+    const record = await this.#parts.records.get(sessionId);
     if (record?.key !== key.name) throw noSession();
     return record;
   }
@@ -216,24 +266,29 @@ export class ServedSessions {
 
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, record: NodeSessionRecord): Promise<void> {
-    const { records, workspaces, open, use } = this.#parts;
+    const { runtime, workspaces, open, use } = this.#parts;
+    const { places } = runtime;
     const { sessionId } = record;
     const work = (): Promise<void> =>
       open.inOrder(orderOf(record), async () => {
-        const { workspace } = this.#owned(key, sessionId);
-        const ready = await workspaces.ensure(workspace);
-        if (ready !== workspace) await this.#changeWorkspace(ready);
+        const { workspace } = await this.#owned(key, sessionId);
+        const away = await this.#awayOn(sessionId);
+        const isRemoved = workspace.kind === 'worktree' && workspace.state === 'removed';
+        if (away === null || isRemoved) {
+          const ready = await workspaces.ensure(workspace);
+          if (away !== null) await places?.moveHere(sessionId);
+          if (ready !== workspace) await this.#changeWorkspace(ready);
+        }
         await open.open(sessionId);
-        if (!this.#owned(key, sessionId).isOpen) await records.change(sessionId, { isOpen: true });
+        if (!(await this.#owned(key, sessionId)).isOpen) await this.#change(sessionId, { isOpen: true });
       });
     if (record.isOpen) return work();
-    return use.withPlace(key, this.#openOf(key), work);
+    return use.withPlace(key, await this.#openOf(key), work);
   }
 
   /** For all sessions that work there. */
   async #changeWorkspace(workspace: NodeWorkspace): Promise<void> {
-    const { records } = this.#parts;
-    for (const { sessionId } of records.sharing(workspace.path))
-      await records.change(sessionId, { workspace });
+    for (const { sessionId } of await this.#sharing(workspace.path))
+      await this.#change(sessionId, { workspace });
   }
 }

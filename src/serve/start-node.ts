@@ -10,7 +10,7 @@ import { OpenSessions } from './open-sessions.js';
 import { ServedSessions } from './sessions-by-key.js';
 import { defaultStreamLimits, EventStream, type StreamLimits } from './streams/event-stream.js';
 import { NodeWorkspaces, type WorkspaceOptions } from './workspaces/node-workspaces.js';
-import { SessionRecords } from './workspaces/session-records.js';
+import { type RecordStore, SessionRecords } from './workspaces/session-records.js';
 
 /**
  * A node: runs sessions for others over HTTP.
@@ -27,7 +27,7 @@ export type NodeOptions = {
   /** 0 takes a free port. */
   readonly port: number;
   readonly names: readonly string[];
-  /** Holds the records of the sessions. */
+  /** Holds the records of the sessions, unless the runtime keeps them. */
   readonly recordsFolder: string;
   readonly workspaces: WorkspaceOptions;
   readonly streams?: Partial<StreamLimits>;
@@ -69,7 +69,7 @@ class Node {
   #isDraining = false;
   #isOver = false;
 
-  constructor(options: NodeOptions, records: SessionRecords) {
+  constructor(options: NodeOptions, records: RecordStore) {
     const { runtime, report, now = () => performance.now() } = options;
     this.#options = options;
     this.#use = new KeyUse(now);
@@ -177,6 +177,7 @@ class Node {
 
 /** Starts a node. Rejects if it can't listen. */
 export const startNode = async (options: NodeOptions): Promise<ServingNode> => {
-  const records = await SessionRecords.open(options.recordsFolder, options.report);
+  const records =
+    options.runtime.records ?? (await SessionRecords.open(options.recordsFolder, options.report));
   return new Node(options, records).start();
 };

@@ -1,7 +1,7 @@
 import { agentMachine } from '../../journal/read/replay.js';
-import type { Runtime } from '../../ports/runtime.js';
 import { attempt } from '../../runtime/attempt.js';
 import type { EngineNodeOptions } from '../../serve/engine-node.js';
+import type { SharedRuntime } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { packageVersion } from '../package-folder.js';
 
@@ -13,7 +13,7 @@ import { packageVersion } from '../package-folder.js';
 const PACKAGE: string = '@pawl/restate';
 
 export type StartedEngineNode = {
-  readonly runtime: Runtime & { open(sessionId: string): Promise<unknown> };
+  readonly runtime: SharedRuntime;
   stop(): Promise<void>;
 };
 

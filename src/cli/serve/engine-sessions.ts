@@ -5,7 +5,7 @@ import { attempt } from '../../runtime/attempt.js';
 import { type BlobPlace, readS3Place } from '../../serve/blob-place.js';
 import type { EngineNodeOptions } from '../../serve/engine-node.js';
 import { isLoopback } from '../../serve/http/admission.js';
-import { lastingSessions } from '../../serve/node-runtime.js';
+import { sharedSessions } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
@@ -136,7 +136,7 @@ export const engineSessions = async (
   if (started.kind === 'fault') throw stopOf(started.fault);
   const { runtime, stop } = started.value;
   return {
-    runtime: lastingSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish))),
+    runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
     // Nodes with other names may share this folder.
     recordsFolder: join(stateFolder, 'serve', `sessions-of-${wishes.name}`),
     stop,

@@ -35,19 +35,31 @@ const recordSchema = v.object({
 export type NodeWorkspace = v.InferOutput<typeof workspaceSchema>;
 export type NodeSessionRecord = v.InferOutput<typeof recordSchema>;
 
+/** Each change is durable when its promise resolves. */
+export type RecordStore = {
+  get(sessionId: string): Promise<NodeSessionRecord | undefined>;
+  all(): Promise<readonly NodeSessionRecord[]>;
+  put(record: NodeSessionRecord): Promise<void>;
+};
+
 const BYTES_MAX = 1024 * 1024;
+
+/** A record that was stored elsewhere; null if it is none. */
+export const checkRecord = (stored: unknown): NodeSessionRecord | null => {
+  const parsed = v.safeParse(recordSchema, stored);
+  return parsed.success ? parsed.output : null;
+};
 
 const parseRecord = (text: string): NodeSessionRecord | null => {
   try {
-    const parsed = v.safeParse(recordSchema, JSON.parse(text));
-    return parsed.success ? parsed.output : null;
+    return checkRecord(JSON.parse(text));
   } catch {
     return null; // not JSON: it is reported like any other text that is no record
   }
 };
 
-/** The records of a folder. One process at a time writes there; each change is durable when its promise resolves. */
-export class SessionRecords {
+/** The records of a folder. One process at a time writes there. */
+export class SessionRecords implements RecordStore {
   readonly #folder: string;
   readonly #all = new Map<string, NodeSessionRecord>();
 
@@ -69,30 +81,17 @@ export class SessionRecords {
     return records;
   }
 
-  get(sessionId: string): NodeSessionRecord | undefined {
+  async get(sessionId: string): Promise<NodeSessionRecord | undefined> {
     return this.#all.get(sessionId);
   }
 
-  of(key: string): readonly NodeSessionRecord[] {
-    return [...this.#all.values()].filter((record) => record.key === key);
-  }
-
-  /** The sessions that work in a folder, open or not. */
-  sharing(folder: string): readonly NodeSessionRecord[] {
-    return [...this.#all.values()].filter((record) => record.workspace.path === folder);
+  async all(): Promise<readonly NodeSessionRecord[]> {
+    return [...this.#all.values()];
   }
 
   async put(record: NodeSessionRecord): Promise<void> {
     await writePrivate(this.#fileOf(record.sessionId), `${JSON.stringify(record)}\n`);
     this.#all.set(record.sessionId, record);
-  }
-
-  async change(sessionId: string, changes: Partial<NodeSessionRecord>): Promise<NodeSessionRecord> {
-    const before = this.#all.get(sessionId);
-    if (before === undefined) throw new Error(`there is no record of session ${sessionId}`);
-    const after = { ...before, ...changes };
-    await this.put(after);
-    return after;
   }
 
   #fileOf(sessionId: string): string {
