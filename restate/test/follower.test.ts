@@ -23,6 +23,7 @@ test('a delta that is faster than the entry that its reply began with is shown a
     live,
     header,
     now: () => Promise.reject(new Error('it begins with the first entry')),
+    missingNode: async () => null,
     report: (fault) => assert.fail(fault),
   });
   const seen: Stepped[] = [];

@@ -12,6 +12,7 @@ import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { freePorts } from '../src/engine/start-engine.js';
 import * as ownPackage from '../src/index.js';
 import { startTestEngine } from './engine-under-test.js';
+import { freeFirstPort } from './free-first-port.js';
 import { installPawl, mainFolder, restateFolder, versionIn } from './installed-pawl.js';
 
 /** `pawl serve --engine`, as operators start it: the real program, the real engine, a strict provider. */
@@ -27,24 +28,6 @@ const engineWords = (): readonly string[] => [
   '--engine-admin',
   engine.adminUrl,
 ];
-
-/** Three ports in a row that are free now. */
-const freeFirstPort = async (): Promise<number> => {
-  for (;;) {
-    const [port = 0] = await freePorts(1);
-    const all = [port, port + 1, port + 2].map((one) => createServer().listen(one, '127.0.0.1'));
-    const isFree = await Promise.all(
-      all.map(
-        (server) =>
-          new Promise((resolve) =>
-            server.once('listening', () => resolve(true)).once('error', () => resolve(false)),
-          ),
-      ),
-    );
-    for (const server of all) server.close();
-    if (isFree.every(Boolean)) return port;
-  }
-};
 
 const serve = async (place: Place, firstPort: number) => {
   const words = ['serve', ...engineWords(), '--node', 'n1', '--node-ports', String(firstPort), '--port', '0'];

@@ -32,6 +32,11 @@ export class Follower {
   readonly #sessionId: string;
   readonly #store: Pick<SessionStore, 'entries'>;
   readonly #report: (fault: Error) => void;
+  readonly #missingNode: () => Promise<string | null>;
+  /** The last entry at the last poll. */
+  #polledSeq = -1;
+  /** The node that watchers were told is missing. */
+  #toldMissing: string | null = null;
   readonly #watchers = new Set<Watcher>();
   readonly #readers = new Set<SeeEntry>();
   readonly #unsubscribe: () => void;
@@ -58,10 +63,13 @@ export class Follower {
       readonly live: LiveChannel;
       readonly header: Header | null;
       now(): Promise<{ readonly seq: number; readonly state: State }>;
+      /** The node with the session's workspace, if it does not answer. */
+      missingNode(): Promise<string | null>;
       report(fault: Error): void;
     },
   ) {
-    const { store, live, header, report } = parts;
+    const { store, live, header, report, missingNode } = parts;
+    this.#missingNode = missingNode;
     this.#sessionId = sessionId;
     this.#store = store;
     this.#report = report;
@@ -119,12 +127,31 @@ export class Follower {
     this.catchUp().then(
       () => {
         this.#isLost = false;
+        return this.#lookForNode();
       },
       (fault: Error) => {
         if (!this.#isLost && !this.#isStopped) this.#report(fault);
         this.#isLost = true;
       },
     );
+  }
+
+  /** Tells watchers once that a session with calls to do, of which nothing new has come, waits for a node that is gone. */
+  async #lookForNode(): Promise<void> {
+    const isQuiet = this.#seq === this.#polledSeq;
+    this.#polledSeq = this.#seq;
+    if (!isQuiet || this.#state.name !== 'ExecutingTools') return;
+    const node = await this.#missingNode();
+    const isNew = node !== null && node !== this.#toldMissing;
+    this.#toldMissing = node;
+    if (!isNew || this.#isStopped || this.#state.name !== 'ExecutingTools') return;
+    const text = `The node ${node} has the workspace and does not answer. The session waits for it, or can be moved to another node.`;
+    this.#report(new Error(`session ${this.#sessionId}: ${text}`));
+    const { batchId, calls } = this.#state;
+    const call = calls.find(({ status }) => status === 'running');
+    if (call === undefined) return;
+    const { callId } = call.judged;
+    this.#showDelta({ type: 'ToolProgress', batchId, callId, text: `[${text}]\n`, at: Date.now() });
   }
 
   async #begin(now: () => Promise<{ readonly seq: number; readonly state: State }>): Promise<void> {

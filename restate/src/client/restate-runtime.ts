@@ -36,8 +36,18 @@ export type RestateRuntimeOptions = {
 export type RestateRuntime = Runtime & {
   /** Goes on with a session that was closed, or with a fork. */
   open(sessionId: string): Promise<void>;
-  /** From now on the session's tools run on another node, in the folder of the same name there. */
+  /**
+   * Ends what runs of the session and closes it, and its tools run on another node from now on, in the folder of the same
+   * name there, which must exist. Nothing that the old node still has to do for it is done when it comes back.
+   */
   move(sessionId: string, node: string): Promise<void>;
+  /** Whether the node works. The answer may be some seconds old. */
+  answers(node: string): Promise<boolean>;
+  /** What programs keep with a session: plain JSON. Null: nothing. */
+  metadata(sessionId: string): Promise<unknown>;
+  setMetadata(sessionId: string, value: unknown): Promise<void>;
+  /** Of all sessions. */
+  allMetadata(): Promise<readonly unknown[]>;
   /** The node with the session's workspace, and whether the session is closed. */
   place(sessionId: string): Promise<{ readonly node: string; readonly isClosed: boolean }>;
   /** Lets go of all connections. The sessions go on. */
@@ -46,6 +56,8 @@ export type RestateRuntime = Runtime & {
 
 /** How long the state of a session that nobody asks for stays in memory. */
 const IDLE_MS = 60_000;
+/** Many sessions may wait for one node. */
+const ANSWER_KEPT_MS = 3_000;
 
 /** How long the hooks about the end of a session are waited for, also if its node is away. */
 const END_MS = 60_000;
@@ -56,6 +68,7 @@ class EngineSessions implements RestateRuntime {
   readonly #states: SessionStates;
   readonly #followers = new Map<string, Follower>();
   readonly #queues = new Map<string, SendQueue>();
+  readonly #answers = new Map<string, { readonly askedAt: number; readonly answer: Promise<boolean> }>();
   /** Sessions that were created here and have no follower yet: it begins with their first entry. */
   readonly #created = new Map<string, Header>();
 
@@ -194,10 +207,28 @@ class EngineSessions implements RestateRuntime {
   }
 
   async move(sessionId: string, node: string): Promise<void> {
-    await this.#store.call(
-      { service: 'Session', handler: 'move', key: sessionId, parameter: { node } },
-      true,
-    );
+    const parameter = { node, at: Date.now() };
+    await this.#store.call({ service: 'Session', handler: 'move', key: sessionId, parameter }, true);
+  }
+
+  async answers(node: string): Promise<boolean> {
+    const known = this.#answers.get(node);
+    if (known !== undefined && Date.now() - known.askedAt < ANSWER_KEPT_MS) return known.answer;
+    const answer = this.#store.answers(node);
+    this.#answers.set(node, { askedAt: Date.now(), answer });
+    return answer;
+  }
+
+  async metadata(sessionId: string): Promise<unknown> {
+    return this.#store.metadata(sessionId);
+  }
+
+  async setMetadata(sessionId: string, value: unknown): Promise<void> {
+    await this.#store.setMetadata(sessionId, value);
+  }
+
+  async allMetadata(): Promise<readonly unknown[]> {
+    return (await Promise.all(allShards.map((shard) => this.#store.allMetadata(shard)))).flat();
   }
 
   async place(sessionId: string): ReturnType<RestateRuntime['place']> {
@@ -223,6 +254,10 @@ class EngineSessions implements RestateRuntime {
       now: async () => {
         const { seq } = await this.#store.session(sessionId);
         return this.#states.exact(sessionId, seq, []);
+      },
+      missingNode: async () => {
+        const { node } = await this.#store.session(sessionId);
+        return (await this.answers(node)) ? null : node;
       },
       report: this.#options.report ?? ((fault) => process.emitWarning(fault)),
     });

@@ -20,7 +20,7 @@ import { stoppedBy } from './closing.js';
 import { type PageOrder, pageOf } from './entries-object.js';
 import { indexOf } from './index-object.js';
 import { RETRYING } from './retrying.js';
-import { startHooks } from './start-work.js';
+import { startHooks, withdrawWork } from './start-work.js';
 
 /**
  * A session on the engine: one virtual object. Each call applies the events that arrive together and starts what follows.
@@ -42,6 +42,7 @@ export type CreateOrder = BegunSession & {
   readonly title: StoredTitle | null;
 };
 export type ForkOrder = { readonly newSessionId: string; readonly seq: number; readonly at: number };
+export type MoveOrder = { readonly node: string; readonly at: number };
 export type InputOrder = { readonly inputs: readonly Input[]; readonly at: number };
 
 type Context = restate.ObjectContext;
@@ -106,6 +107,16 @@ const fork = async (ctx: Context, { newSessionId, seq, at }: ForkOrder): Promise
     },
   });
   return newSessionId;
+};
+
+/** The old node may be gone, so nothing is asked of it: what ran there counts as unknown, and it runs no hooks of the end. */
+const move = async (ctx: Context, parts: SessionObjectParts, { node, at }: MoveOrder): Promise<void> => {
+  const { bound, ...head } = await headOf(ctx);
+  await withdrawWork(ctx);
+  const closed = head.over
+    ? head
+    : (await arrive(ctx, parts, head, { posted: [{ type: 'ShutdownRequested' }], at })).head;
+  ctx.set(HEAD, { ...closed, node, ending: false, ...(bound === undefined ? {} : { bound }) });
 };
 
 type CheckedInput = { readonly input: Input } | { readonly refused: string };
@@ -219,9 +230,7 @@ export const sessionObject = (parts: SessionObjectParts) =>
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await headOf(ctx)), bound });
       },
-      move: async (ctx: Context, { node }: { readonly node: string }) => {
-        ctx.set(HEAD, { ...(await headOf(ctx)), node });
-      },
+      move: (ctx: Context, order: MoveOrder) => move(ctx, parts, order),
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
         const { seq, over, node, ending = false } = await headOf(ctx);
         const header = await ctx.get<Header>(HEADER);

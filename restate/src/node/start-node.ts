@@ -8,6 +8,7 @@ import { SessionStates } from '../session/session-states.js';
 import { SessionStore } from '../session/session-store.js';
 import { entriesObject } from './entries-object.js';
 import { indexObject } from './index-object.js';
+import { metadataObject } from './metadata-object.js';
 import { sessionObject } from './session-object.js';
 import type { EquippedSession, WorkerWorld } from './session-worker.js';
 import { modelService, toolsServiceOf } from './work-services.js';
@@ -107,7 +108,13 @@ export const startNode = async (options: NodeOptions): Promise<PawlNode> => {
     return equipment.model(modelId).facts.prices;
   };
   const shared = await listen(
-    [sessionObject({ states, live, prices }), indexObject, entriesObject, modelService(parts)],
+    [
+      sessionObject({ states, live, prices }),
+      indexObject,
+      metadataObject,
+      entriesObject,
+      modelService(parts),
+    ],
     options,
     sharedPort,
   );

@@ -82,6 +82,19 @@ export const startWork = async (
   return started.size > 0;
 };
 
+/**
+ * Withdraws all work, whether it runs or waits for a node that is gone: there it is not done when the node is back. What
+ * runs is not told, so the session's end must follow.
+ */
+export const withdrawWork = async (ctx: Context): Promise<void> => {
+  for (const name of await ctx.stateKeys()) {
+    if (!name.startsWith(LIVE)) continue;
+    const id = await ctx.get<string>(name);
+    if (id !== null) ctx.invocation(restate.InvocationIdParser.fromString(id)).cancel();
+    ctx.clear(name);
+  }
+};
+
 /** The session is over: nothing of it may go on. */
 export const stopAllWork = async (ctx: Context, head: Head): Promise<void> => {
   for (const name of await ctx.stateKeys()) {

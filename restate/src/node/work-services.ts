@@ -228,6 +228,7 @@ export const toolsServiceOf = (parts: ServiceParts) =>
         ctx.run('begin', () => answer(() => begin(parts, order))),
       judge: (ctx: restate.Context, order: JudgeOrder) =>
         ctx.run('judge', () => answer(() => judge(parts, order))),
+      ping: async () => true,
       stop: (ctx: restate.Context, { sessionId }: { readonly sessionId: string }) =>
         ctx.run(
           'stop',

@@ -6,7 +6,8 @@ import { SessionWorker, type WorkerWorld } from './session-worker.js';
 
 export class Workers {
   readonly #world: WorkerWorld;
-  readonly #workers = new Map<string, Promise<SessionWorker>>();
+  /** `node`: where the session's workspace was when its worker was made. */
+  readonly #workers = new Map<string, { readonly node: string; readonly opening: Promise<SessionWorker> }>();
   readonly #open = new Map<string, SessionWorker>();
   readonly #idleMs: number;
   readonly #sweeping: NodeJS.Timeout;
@@ -24,15 +25,16 @@ export class Workers {
 
   async of(sessionId: string, seq: number, node: string): Promise<SessionWorker> {
     const known = this.#workers.get(sessionId);
-    if (known !== undefined) return known;
+    if (known?.node === node) return known.opening;
+    if (known !== undefined) this.#endMoved(sessionId, known.opening);
     const opening = SessionWorker.open(sessionId, seq, node, this.#world);
-    this.#workers.set(sessionId, opening);
+    this.#workers.set(sessionId, { node, opening });
     const opened = await attempt(() => opening);
     if (opened.kind === 'fault') {
-      this.#workers.delete(sessionId);
+      if (this.#workers.get(sessionId)?.opening === opening) this.#workers.delete(sessionId);
       throw opened.fault;
     }
-    this.#open.set(sessionId, opened.value);
+    if (this.#workers.get(sessionId)?.opening === opening) this.#open.set(sessionId, opened.value);
     return opened.value;
   }
 
@@ -49,6 +51,11 @@ export class Workers {
     const worker = this.#open.get(sessionId);
     this.#forget(sessionId);
     return (await worker?.end()) ?? [];
+  }
+
+  #endMoved(sessionId: string, opening: Promise<SessionWorker>): void {
+    this.#forget(sessionId);
+    void attempt(async () => (await opening).end()); // one that could not be opened has nothing to end
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import * as clients from '@restatedev/restate-sdk-clients';
 import type { Entry, Header, Input, Posted, SessionInfo } from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
 import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
+import { shardOf } from './shards.js';
 
 /** The sessions as the engine keeps them, asked over its HTTP interface. */
 
@@ -32,6 +33,10 @@ type Call = {
   readonly parameter: unknown;
   readonly timeoutMs?: number;
 };
+
+/** A question to a node that is gone waits in the engine until it is back, so at most one is asked in this time. */
+const PING_MS = 10_000;
+const PING_ANSWER_MS = 2_000;
 
 const messageIn = (text: string): string => {
   try {
@@ -82,6 +87,39 @@ export class SessionStore {
         await pause(ms);
       }
     }
+  }
+
+  /** Whether the node works. */
+  async answers(node: string): Promise<boolean> {
+    const idempotencyKey = `ping-${Math.floor(Date.now() / PING_MS)}`;
+    try {
+      return await this.#ingress.call<unknown, boolean>({
+        service: `Tools-${node}`,
+        handler: 'ping',
+        parameter: null,
+        opts: clients.rpc.opts({ timeout: PING_ANSWER_MS, idempotencyKey }) as never,
+      });
+    } catch {
+      return false; // it is gone, was never there, or is as good as gone
+    }
+  }
+
+  setMetadata(sessionId: string, value: unknown): Promise<void> {
+    const parameter = { sessionId, value };
+    return this.call(
+      { service: 'SessionMetadata', handler: 'put', key: shardOf(sessionId), parameter },
+      true,
+    );
+  }
+
+  metadata(sessionId: string): Promise<unknown> {
+    const parameter = { sessionId };
+    return this.call({ service: 'SessionMetadata', handler: 'get', key: shardOf(sessionId), parameter });
+  }
+
+  /** Of one shard. */
+  allMetadata(shard: string): Promise<readonly unknown[]> {
+    return this.call({ service: 'SessionMetadata', handler: 'all', key: shard, parameter: null });
   }
 
   async session(sessionId: string): Promise<StoredSession> {

@@ -137,8 +137,7 @@ export const engineSessions = async (
   const { runtime, stop } = started.value;
   return {
     runtime: sharedSessions(runtime, (wish) => blamingClient(() => agent.prepare(wish)), wishes.name),
-    // Nodes with other names may share this folder.
-    recordsFolder: join(stateFolder, 'serve', `sessions-of-${wishes.name}`),
+    recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
   };
 };
