@@ -1,5 +1,6 @@
 import type { Context, Tracer } from '@opentelemetry/api';
 import type { Session } from './api/session.js';
+import type { Runtime } from './ports/runtime.js';
 import { SessionSpans } from './telemetry/session-spans.js';
 
 /** `pawl/telemetry`: spans of OpenTelemetry for sessions of the library. It needs the package `@opentelemetry/api`. */
@@ -33,5 +34,31 @@ export const traceSession = (
     spans.close();
   };
   session.ended.then(stop, stop);
+  return stop;
+};
+
+/**
+ * The same for a session of any runtime, such as one on an engine, in the process that watches it. The spans hold nothing of
+ * what was said: which values are secret is known only where the session works.
+ */
+export const traceRuntimeSession = (
+  runtime: Pick<Runtime, 'watch'>,
+  sessionId: string,
+  { tracer, parent }: Omit<TelemetryOptions, 'content'>,
+): (() => void) => {
+  const spans = new SessionSpans({
+    tracer,
+    sessionId,
+    ...(parent === undefined ? {} : { parent }),
+    content: null,
+  });
+  const stop = (): void => {
+    unwatch();
+    spans.close();
+  };
+  const unwatch = runtime.watch(sessionId, (step) => {
+    spans.see(step);
+    if (step.state.name === 'ShuttingDown') stop();
+  });
   return stop;
 };

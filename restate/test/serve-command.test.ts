@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -7,6 +7,7 @@ import { after, test } from 'node:test';
 import type { EnginePackage } from '../../src/cli/serve/engine-package.js';
 import { bin, expectCode, makePlace, makeServed, type Place, start, until } from '../../test/e2e/pawl.js';
 import { call, message, text } from '../../test/e2e/wire-words.js';
+import { plainScript } from '../../test/mcp/test-servers.js';
 import { isEntry, NodeClient, rests } from '../../test/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { freePorts } from '../src/engine/start-engine.js';
@@ -107,6 +108,106 @@ test('a node on the engine drains with nothing lost, and after a crash its sessi
   assert.deepEqual(
     place.server.requests.map(({ fault }) => fault),
     [null, null, null, null, null, null],
+  );
+  third.running.child.kill('SIGTERM');
+  assert.equal((await third.running.ended).code, 0, third.running.stderr());
+});
+
+/** An MCP server with the tools `note`, which writes a line, and `hang`, which writes one and never answers. */
+const NOTING_SERVER = `
+import { appendFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+appendFileSync('servers', 'started\\n');
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  const about = { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'notes', version: '1' } };
+  const tools = ['note', 'hang'].map((name) => ({ name, inputSchema: { type: 'object' } }));
+  if (method === 'initialize') say({ id, result: about });
+  if (method === 'tools/list') say({ id, result: { tools } });
+  if (method !== 'tools/call') return;
+  appendFileSync('calls', params.name + '\\n');
+  if (params.name === 'note') say({ id, result: { content: [{ type: 'text', text: 'noted' }] } });
+}).on('close', () => process.exit(0));`;
+
+/** Hooks that say something at each moment, and one that hangs after the tool `bash` until there is the file `go`. */
+const configWith = (server: string): string => `[rules.mcp]
+allow = ["notes"]
+[mcp.servers.notes]
+command = ${JSON.stringify(process.execPath)}
+args = ${JSON.stringify([server])}
+required = true
+[hook.start]
+on = "session-start"
+command = "echo start >> hooks; echo '{\\"note\\":\\"staging is down\\"}'"
+[hook.after]
+on = "after-tool"
+tools = ["mcp__*"]
+command = "echo after >> hooks; echo '{\\"note\\":\\"the note is long\\"}'"
+[hook.slow]
+on = "before-request"
+command = "echo request >> hooks; if test -e hold; then touch held; sleep 600; fi"
+`;
+
+test('hooks and MCP servers run on the node, and a kill while one of them works repeats nothing in silence', async (t) => {
+  const place = await makeServed(
+    t,
+    [
+      message(call('c1', 'mcp__notes__note', {})),
+      message(text('Noted.')),
+      message(call('c2', 'mcp__notes__hang', {})),
+      message(text('It is lost.')),
+      message(text('Still here.')),
+    ],
+    { PAWL_SERVE_TOKEN: TOKEN },
+  );
+  const file = plainScript(t, NOTING_SERVER);
+  const config = path.join(place.home, '.config', 'pawl');
+  mkdirSync(config, { recursive: true });
+  writeFileSync(path.join(config, 'config.toml'), configWith(file));
+  const fileOf = (name: string): string => path.join(place.workspace, name);
+  const linesOf = (name: string): readonly string[] =>
+    existsSync(fileOf(name)) ? readFileSync(fileOf(name), 'utf8').trim().split('\n') : [];
+  const firstPort = await freeFirstPort();
+  const first = await serve(place, firstPort);
+  const id = await first.client.create(place.workspace);
+  const reader = await first.client.events(id);
+  await first.client.send(id, { text: 'note it' });
+  await reader.until('the end of the turn', rests);
+  assert.match(JSON.stringify(reader.entries), /session-start.*staging is down.*noted.*the note is long/);
+
+  await first.client.send(id, { text: 'hang' });
+  await until('the server works', () => linesOf('calls').includes('hang'));
+  first.running.child.kill('SIGKILL');
+  await first.running.ended;
+  const second = await serve(place, firstPort);
+  const going = await second.client.events(id, reader.entries.at(-1)?.seq ?? 0);
+  await going.until(
+    'the answer',
+    (one) => isEntry('LlmCompleted')(one) && JSON.stringify(one).includes('It is lost.'),
+  );
+  await going.until('the end of the turn', rests);
+  assert.match(JSON.stringify(going.entries), /"callId":"c2","outcome":\{"status":"lost"/);
+  assert.deepEqual(linesOf('calls'), ['note', 'hang']);
+
+  const before = linesOf('hooks').length;
+  writeFileSync(fileOf('hold'), '');
+  await second.client.send(id, { text: 'are you there?' });
+  await until('the hook hangs', () => existsSync(fileOf('held')));
+  second.running.child.kill('SIGKILL');
+  await second.running.ended;
+  rmSync(fileOf('hold'));
+  const third = await serve(place, firstPort);
+  const last = await third.client.events(id, going.entries.at(-1)?.seq ?? 0);
+  await last.until(
+    'the answer',
+    (one) => isEntry('LlmCompleted')(one) && JSON.stringify(one).includes('Still here.'),
+  );
+  assert.match(JSON.stringify(last.entries), /"LlmFailed".*has stopped, and its reply is lost.*Still here/);
+  assert.deepEqual(linesOf('hooks').slice(before), ['request', 'request']);
+  assert.deepEqual(
+    place.server.requests.map(({ fault }) => fault),
+    [null, null, null, null, null],
   );
   third.running.child.kill('SIGTERM');
   assert.equal((await third.running.ended).code, 0, third.running.stderr());

@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Entry, SessionInfo } from '../../src/ports/journal.js';
 import type { Runtime } from '../../src/ports/runtime.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
+import { traceRuntimeSession } from '../../src/telemetry.js';
 import { contractTools } from './contract-tools.js';
 import { attend, entriesOf, MODEL_ID, storySettings } from './play-story.js';
 import type { MakeRuntime } from './runtime-under-test.js';
@@ -213,6 +219,30 @@ export const sessionChecks: readonly SessionCheck[] = [
       const types = typesOf(await session.entries());
       assert.deepEqual(types.slice(0, 3), ['SettingsChanged', 'SettingsChanged', 'ShutdownRequested']);
       assert.equal((await runtime.state(session.id)).state.name, 'ShuttingDown');
+    },
+  },
+  {
+    name: 'the steps that a watcher sees make the spans of a turn',
+    async run(runtime, workspace) {
+      const exporter = new InMemorySpanExporter();
+      const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+      const session = await begin(runtime, workspace);
+      traceRuntimeSession(runtime, session.id, { tracer: provider.getTracer('contract') });
+      await session.ask('one');
+      await session.say('wait');
+      await session.until(event('TextDelta'));
+      await runtime.close(session.id);
+      await session.until(event('ShutdownRequested'));
+      const spans = exporter.getFinishedSpans();
+      assert.deepEqual(
+        spans.map(({ name, attributes }) => [name, attributes['error.type']]),
+        [
+          ['chat contract', undefined],
+          ['invoke_agent pawl', undefined],
+          ['chat contract', 'cancelled'],
+          ['invoke_agent pawl', 'interrupted'],
+        ],
+      );
     },
   },
   {

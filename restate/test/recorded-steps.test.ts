@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type * as restate from '@restatedev/restate-sdk';
+import { agentMachine, type Header } from 'pawl/engine';
+import { storySettings } from '../../test/contract/play-story.js';
+import { localLive } from '../src/index.js';
+import { arrive } from '../src/node/apply-arrival.js';
+import { toolsServiceOf } from '../src/node/work-services.js';
+import type { Head } from '../src/session/session-records.js';
+import type { SessionStates } from '../src/session/session-states.js';
+
+/** What a call waits for, and what it records: seen with a stand-in for the engine that answers when the test wants. */
+
+const SESSION = 's1';
+const settings = storySettings('/work');
+const header = { sessionId: SESSION, createdAt: 1, settings } as Header; // what is read here
+const state = agentMachine.initialState(settings);
+
+test('watchers are told of entries when the engine has proved that it has them, not before', async () => {
+  const live = localLive();
+  let told = 0;
+  live.subscribe(SESSION, () => {
+    told += 1;
+  });
+  let advanced = 0;
+  const states = {
+    exact: async () => ({ header, seq: 0, state }),
+    advance: () => {
+      advanced += 1;
+    },
+  } as Partial<SessionStates> as SessionStates; // what is asked here
+  const asked: string[] = [];
+  let prove = (): void => undefined;
+  const ctx = {
+    key: SESSION,
+    set: () => undefined,
+    clear: () => undefined,
+    genericSend: () => assert.fail('nothing follows from this event'),
+    run: (name: string) => {
+      asked.push(name);
+      return new Promise<null>((resolve) => {
+        prove = () => resolve(null);
+      });
+    },
+  } as unknown as restate.ObjectContext; // what is used here
+  const head: Head = {
+    seq: 0,
+    lastAt: 1,
+    tail: [],
+    node: 'n1',
+    kept: null,
+    over: false,
+    isFork: false,
+    titled: true,
+  };
+  const posted = [{ type: 'SettingsChanged', patch: { maxRetries: 2 } }] as const;
+  const arriving = arrive(ctx, { states, live }, head, { posted, at: 2 });
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+  assert.deepEqual([asked.length, told, advanced], [1, 0, 0], 'one proof is waited for');
+  prove();
+  await arriving;
+  assert.deepEqual([told, advanced], [1, 1]);
+});
+
+test('the beginning of a session is a recorded step: another attempt takes the header of the first', async () => {
+  const world = { node: 'n1', equip: () => assert.fail('it was begun already') };
+  const service = toolsServiceOf({ world, workers: {} } as unknown as Parameters<typeof toolsServiceOf>[0]);
+  const { begin } = (service as unknown as { readonly service: Record<string, unknown> }).service;
+  const recorded = { header };
+  const names: string[] = [];
+  const ctx = {
+    run: async (name: string) => {
+      names.push(name);
+      return recorded;
+    },
+  };
+  const call = begin as (context: typeof ctx, order: object) => Promise<unknown>;
+  assert.equal(await call(ctx, { settings, instructions: '', sessionId: SESSION }), recorded);
+  assert.deepEqual(names, ['begin']);
+});
