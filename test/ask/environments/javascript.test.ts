@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
@@ -131,6 +132,26 @@ const assertText = (actual: string, expected: string | RegExp | undefined): void
   else if (expected !== undefined) assert.match(actual, expected);
 };
 
+/** Programs of cells in sandboxes that this process has started. */
+const cellProcesses = (): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isCellProcess(name))
+    .map(Number);
+
+const statusLine = (pid: string, field: string): string =>
+  new RegExp(`^${field}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+
+const isCellProcess = (pid: string): boolean => {
+  try {
+    if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(`${process.execPath}\0`)) return false;
+    const isFirstInside = /\s1$/.test(statusLine(pid, 'NSpid'));
+    const above = statusLine(pid, 'PPid');
+    return isFirstInside && statusLine(above, 'PPid') === String(process.pid);
+  } catch {
+    return false; // it has ended meanwhile
+  }
+};
+
 describe('javascript alone', () => {
   for (const { title, given, then } of rows) {
     it(title, () =>
@@ -147,6 +168,30 @@ describe('javascript alone', () => {
       }),
     );
   }
+
+  it('interrupts that Node notices late stop neither the next cell nor the program', () =>
+    withEnvironment(javascript, [], async (environment) => {
+      const kept = 'kept = Array.from({ length: 400_000 }, (_, index) => ({ index }))';
+      await runCell(environment, kept);
+      const pids = cellProcesses();
+      assert.equal(pids.length, 1);
+      for (let round = 0; round < 8; round++) {
+        const code = 'for (;;) junk = Array.from({ length: 100_000 }, (_, index) => ({ index, kept }))';
+        const stop = new AbortController();
+        const interrupts = setInterval(() => {
+          stop.abort();
+          for (const pid of pids) process.kill(pid, 'SIGINT');
+        }, 1);
+        const running = runCell(environment, code, { signal: stop.signal });
+        const { status } = await running.finally(() => clearInterval(interrupts));
+        assert.equal(status, 'stopped', `round ${round}`);
+        const next = await runCell(
+          environment,
+          'let n = 0; for (let i = 0; i < 3e6; i++) n += i % 2; print(n)',
+        );
+        assert.equal(next.stdout, '1500000\n', `round ${round}: ${next.status} ${next.stderr}`);
+      }
+    }));
 
   it('runs at the speed of V8', () =>
     withEnvironment(javascript, [], async (environment) => {

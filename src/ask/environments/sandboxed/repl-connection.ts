@@ -11,7 +11,9 @@ import { type FromProgram, type Inputs, lineFor, readLine, type ToProgram } from
  * The connection to a sandboxed program that has reported `ready`.
  *
  * 1. Between two orders the program is paused.
- * 2. An unexpected message kills the program: the model's code must have written to its channel.
+ * 2. A program that was interrupted is told to settle before its next order: an interrupt that it notices late must not stop
+ *    another cell.
+ * 3. An unexpected message kills the program: the model's code must have written to its channel.
  */
 
 const LINE_BYTES_MAX = 128 * 1024 * 1024;
@@ -63,6 +65,22 @@ const splitLines = (channel: Duplex, hear: (line: string) => void, tooLong: () =
   });
 };
 
+/** Writes orders. After an interrupt the program settles before its next order. */
+const orderWriter = (channel: Duplex) => {
+  let isUnsettled = false;
+  return {
+    settleLater(): void {
+      isUnsettled = true;
+    },
+    write(next: ToProgram): void {
+      const isOrder = next.type === 'run' || next.type === 'read';
+      if (isOrder && isUnsettled) channel.write(lineFor({ type: 'settle' }));
+      if (isOrder) isUnsettled = false;
+      channel.write(lineFor(next));
+    },
+  };
+};
+
 /** Starts the program and waits until it is ready. Rejects with the reason if it does not start. */
 export const startLive = async (
   order: SandboxedProgram,
@@ -105,14 +123,18 @@ export const startLive = async (
   }
   listener = null;
   started.hold();
+  const orders = orderWriter(started.channel);
   return {
-    tell: (next) => void started.channel.write(lineFor(next)),
+    tell: (next) => orders.write(next),
     listen(next) {
       listener = next;
       if (next === null) started.hold();
       else started.release();
     },
-    interrupt: () => started.interrupt(),
+    interrupt() {
+      orders.settleLater();
+      started.interrupt();
+    },
     kill,
     ended,
     hasEnded: () => life === 'over',

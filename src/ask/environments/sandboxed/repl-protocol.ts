@@ -28,6 +28,8 @@ export type ToProgram =
   | Inputs
   | { readonly type: 'run'; readonly number: number; readonly code: string }
   | { readonly type: 'read'; readonly name: string }
+  /** The last cell was interrupted: what is left of that must not reach the next one. Sent after the last interrupt. */
+  | { readonly type: 'settle' }
   | {
       readonly type: 'texts';
       readonly number: number;

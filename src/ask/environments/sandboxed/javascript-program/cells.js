@@ -2,7 +2,8 @@
  * Cells: orders in, reports out, as src/ask/environments/sandboxed/repl-protocol.ts describes them.
  *
  * 1. Nothing happens between cells: timers are our own, promises are run to their end inside the cell. So all of the
- *    code's work runs inside `bounded`, where SIGINT ends it and lets this program go on.
+ *    code's work runs inside `bounded`, where SIGINT ends it and lets this program go on. Node takes a SIGINT in a thread of
+ *    its own, which may notice it late, in a later `bounded`: "settle" waits for that, and our own work is done again.
  * 2. A call into the world writes one line and reads one. Where SIGINT cut it short, what is left of the answer is a line
  *    that nobody waits for: it is passed over, whole or not.
  */
@@ -10,6 +11,9 @@
   const FRAMES_MAX = 6;
   /** Exit code where the code has broken what this program stands on. */
   const BROKEN = 70;
+  /** How long Node's thread gets to notice a SIGINT; how often our own work is begun that a SIGINT ends. */
+  const SETTLE_MS = 40;
+  const TRIES_MAX = 5;
   const STUCK =
     'Error: the code waits for a promise that nothing can settle: there are timers, but no files and no network here\n';
   const STOPPED = 'Stopped: the cell was interrupted; what it had bound is kept.\n';
@@ -209,9 +213,11 @@
   /** What the cell answered and what is bound; to look may run code of theirs, which must not be endless. */
   const look = () => {
     let ending = null;
-    node.bounded(() => {
+    const take = () => {
       ending = JSON.parse(names.end());
-    });
+    };
+    for (let tries = 1; tries <= TRIES_MAX && ending === null; tries++)
+      if (node.bounded(take) !== 'interrupted') break;
     if (ending === null) node.exit(BROKEN);
     if (ending.answer === null || ending.answer.length <= settings.textMax) return ending;
     output.stderr.add(`Note: the answer is longer than ${settings.textMax} characters and is not taken.\n`);
@@ -237,6 +243,11 @@
     const report = { stdout: cut(lastOutput, LAST_OUTPUT), stderr: cut(output.stderr.whole(), '') };
     send({ type: 'finished', number, status, ...report, ...ending });
   };
+  /** A SIGINT of the last cell ends this wait, not the next cell. */
+  const settle = () => {
+    for (let tries = 1; tries <= TRIES_MAX; tries++)
+      if (node.bounded(() => timers.sleep(SETTLE_MS)) !== 'interrupted') return;
+  };
   const read = ({ name }) => {
     let text = null;
     node.bounded(() => {
@@ -253,6 +264,7 @@
   send({ type: 'ready' });
   for (;;) {
     const order = receive();
+    if (order?.type === 'settle') settle();
     if (order?.type === 'run') run(order);
     if (order?.type === 'read') read(order);
   }

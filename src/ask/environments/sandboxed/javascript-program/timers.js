@@ -53,5 +53,6 @@
       waiting = [];
     },
     sleepForever: () => sleepUntil(Infinity),
+    sleep: (durationMs) => sleepUntil(now() + durationMs),
   };
 };
