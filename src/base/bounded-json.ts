@@ -52,3 +52,17 @@ export const parseBounded = (text: string, { depthMax, charactersMax }: JsonLimi
     return { kind: 'invalid', why: 'syntax' }; // nothing is lost: the caller has the text
   }
 };
+
+/** Where a text stops being JSON: its line and column, or the engine's words if it names no place; empty for valid JSON. */
+export const whereInvalid = (text: string): string => {
+  try {
+    JSON.parse(text);
+    return '';
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    const position = /at position (\d+)/.exec(words)?.[1];
+    if (position === undefined) return words;
+    const before = text.slice(0, Number(position)).split('\n');
+    return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
+  }
+};

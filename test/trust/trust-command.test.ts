@@ -112,10 +112,10 @@ test('files of the project that are wrong are named, and nothing is said to be a
   const { run, folder } = makeStage(t);
   mkdirSync(`${folder}/.pawl`);
   writeFileSync(`${folder}/.pawl/config.toml`, '[hook.a]\non = "nowhere"\n');
-  writeFileSync(`${folder}/.mcp.json`, '{');
+  writeFileSync(`${folder}/.mcp.json`, '{\n  "mcpServers": {"a": 1,}\n}');
   const printed = await run();
   assert.match(printed, /\.pawl\/config\.toml:\d+: hook\.a\.on/);
-  assert.match(printed, /\.mcp\.json is not used: it is not valid JSON/);
+  assert.match(printed, /\.mcp\.json is not used: it is not valid JSON: line 2, column 25\b/);
   assert.match(printed, /Correct it first\./);
   assert.doesNotMatch(printed, /wants to run nothing/);
 });

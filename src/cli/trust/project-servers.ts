@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { COMMAND_LEVELS } from '../../agent/policy/call-sandbox-level.js';
-import { parseBounded } from '../../base/bounded-json.js';
+import { parseBounded, whereInvalid } from '../../base/bounded-json.js';
 import { isTable } from '../../base/parsed-object.js';
 import { plural } from '../../base/plural.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
@@ -37,7 +37,13 @@ const readFile = async (file: string, top: string): Promise<Named> => {
   if (loaded.kind !== 'file') return unused(loaded.kind === 'unusable' ? loaded.why : 'it is not a file');
   const text = loaded.bytes.toString('utf8');
   const parsed = parseBounded(text, { depthMax: 10, charactersMax: FILE_BYTES_MAX });
-  if (parsed.kind === 'invalid' || !isTable(parsed.value)) return unused('it is not valid JSON');
+  if (parsed.kind === 'invalid')
+    return unused(
+      parsed.why === 'syntax'
+        ? `it is not valid JSON: ${whereInvalid(text)}`
+        : 'it is too large, or nested too deeply',
+    );
+  if (!isTable(parsed.value)) return unused('it is not a JSON object');
   const table = parsed.value.mcpServers;
   if (!isTable(table)) return unused('it has no object mcpServers');
   const { servers, faults } = readServers(table, ['mcpServers']);
