@@ -174,6 +174,10 @@ const waysOn = ({ kind, place, path }: JournalError): string => {
 const systemCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
+/** Whether the folder in which the program was started is gone: `process.cwd()` throws then. */
+const isFolderGone = (error: unknown): boolean =>
+  error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd';
+
 const exitOfSystem: Readonly<Record<string, ExitCode>> = {
   EPIPE: exitCodes.closedPipe,
   ENOSPC: exitCodes.cannotWrite,
@@ -203,6 +207,12 @@ export const endingOfError = (error: unknown): ExitEnding => {
       exit: exitOfJournal[error.kind],
       reason: error.kind,
       message: `${error.message}${waysOn(error)}`,
+    };
+  if (isFolderGone(error))
+    return {
+      exit: exitCodes.badInput,
+      reason: 'badInput',
+      message: 'The current folder was removed or replaced. Go to another one (cd), then start again.',
     };
   const code = systemCode(error);
   const exit = exitOfSystem[code];

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
+import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
 /** Pipes, devices and folders where files are expected: nothing waits for them, and the words say what is wrong. */
 
@@ -116,3 +116,16 @@ for (const [given, make, exit, says] of rows) {
     assert.match(ended.stderr, says);
   });
 }
+
+test('a folder that was removed meanwhile is no fault of Pawl', (t) => {
+  const place = makePlace(t);
+  const start = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"';
+  const words = [process.execPath, bin, '-p', 'go'];
+  const { status, stderr } = spawnSync('sh', ['-c', start, ...words], {
+    cwd: place.folder,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 65, stderr);
+  assert.match(stderr, /^pawl: The current folder was removed or replaced\. Go to another one \(cd\)/);
+  assert.doesNotMatch(stderr, /internal fault|\n {4}at /);
+});
