@@ -58,6 +58,16 @@ const asEngineError = (error: unknown, { service, handler }: Call): Error => {
   return new EngineError(503, `the engine did not answer ${service}/${handler}: ${why}`);
 };
 
+/** The engine's limit for one message, unless its operator changed it. */
+const MESSAGE_BYTES_MAX = 32 * 1024 * 1024;
+
+const isLarge = (parameter: unknown): boolean =>
+  Buffer.byteLength(JSON.stringify(parameter) ?? '') > MESSAGE_BYTES_MAX;
+
+/** The engine cuts a message off that is too large, and its answer may be lost with the connection. */
+const tooLarge = (): EngineError =>
+  new EngineError(413, 'the engine has cut the message off: it takes 32 MB unless its operator changed it');
+
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class SessionStore {
@@ -82,6 +92,7 @@ export class SessionStore {
           opts: clients.rpc.opts({ timeout: timeoutMs, ...idempotencyKey }) as never,
         });
       } catch (error) {
+        if (!(error instanceof clients.HttpCallError) && isLarge(parameter)) throw tooLarge();
         const ms = PAUSES_MS[attempt];
         if (ms === undefined || !isPassing(error)) throw asEngineError(error, call);
         await pause(ms);
