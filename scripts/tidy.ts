@@ -60,12 +60,18 @@ const isBinary = (text: string): boolean => text.slice(0, 8000).includes('\0');
 /** Our own code. The demo's sample project is a stranger's: it is meant to be imperfect. */
 const isOurs = (file: string): boolean => /^(src|test|scripts|examples|bench)\/.*\.ts$/.test(file);
 
+/** The package of the engine: its sizes and its types are looked at. */
+const isOfEnginePackage = (file: string): boolean => /^restate\/(src|scripts)\/.*\.ts$/.test(file);
+
 /** All faults under `root`, in the order of files. Throws where a file does not parse. */
 export const tidy = (root: string): readonly Fault[] => {
   const texts = filesOf(root)
     .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }))
     .filter(({ text }) => !isBinary(text));
   const sources = texts.filter(({ file }) => isOurs(file)).map(({ file, text }) => parse(file, text));
+  const inEnginePackage = texts
+    .filter(({ file }) => isOfEnginePackage(file))
+    .map(({ file, text }) => parse(file, text));
   const inSrc = sources.filter(({ file }) => file.startsWith('src/'));
   const faults = [
     ...texts.flatMap(({ file, text }) => textFaults(file, text)),
@@ -77,7 +83,8 @@ export const tidy = (root: string): readonly Fault[] => {
     ...inSrc.flatMap(wallClockFaults),
     ...sources.flatMap(nameFaults),
     ...typeNameFaults(inSrc),
-    ...sources.flatMap(shapeFaults),
+    ...typeNameFaults(inEnginePackage),
+    ...[...sources, ...inEnginePackage].flatMap(shapeFaults),
   ];
   return faults.sort((one, other) =>
     one.file === other.file ? one.line - other.line : one.file < other.file ? -1 : 1,
