@@ -63,6 +63,8 @@ const repairs: Readonly<Record<string, string>> = {
   EACCES: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
   EPERM: 'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of your own',
   EIO: "The disk reports a fault: look at the system's log",
+  EMFILE: 'Too many files are open: raise the limit (ulimit -n)',
+  ENFILE: 'Too many files are open on this computer: close some programs',
 };
 
 /** True for a JournalError or a bug, false for an error of the operating system. */
@@ -79,7 +81,8 @@ export const cannotWrite = (path: string, error: unknown): Error => {
 /** Turns a refused read into a JournalError; returns other errors unchanged. */
 export const cannotRead = (path: string, error: unknown): Error => {
   if (isOurs(error)) return error;
-  const text = `Cannot read ${path}: ${textOf(error)}. Check the disk and the permissions of the file.`;
+  const repair = repairs[codeOf(error)] ?? 'Check the disk and the permissions of the file';
+  const text = `Cannot read ${path}: ${textOf(error)}. ${repair}, then try again.`;
   return new JournalError('cannotRead', path, text, null, { cause: error });
 };
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
@@ -60,6 +60,21 @@ test('a cut inside an acknowledged line, or zeros over it, are damage and no tor
     await writeFile(path, zeroed);
     await assert.rejects(store.open('a'), { kind: 'damaged', message: /stood here when last written/ });
   }
+});
+
+test('a mark that the system refuses to read is no missing mark: the session is not opened, nor called damaged', async (context) => {
+  const { store, path, mark, lineAt } = await stage(context);
+  await truncate(path, lineAt(5)); // without its mark, the journal looks whole
+  const kept = await readFile(mark);
+  await rm(mark);
+  await symlink(mark, mark); // ELOOP, as EMFILE comes from a system that is short of descriptors
+  const refused = { kind: 'cannotRead', message: /a\.mark: .*ELOOP/ };
+  await assert.rejects(store.open('a'), refused);
+  await assert.rejects(store.inspect('a'), refused);
+  await assert.rejects(readAll(store.read('a')), refused);
+  await rm(mark);
+  await writeFile(mark, kept);
+  await assert.rejects(store.open('a'), damagedAfter(3, /entries 4 to 8 stood/));
 });
 
 test('a power loss in the middle of a mark leaves the mark before it', async (context) => {

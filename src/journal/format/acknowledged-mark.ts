@@ -1,4 +1,5 @@
-import { readRegular } from '../../files/regular-file.js';
+import { openRegular, readUpTo } from '../../files/regular-file.js';
+import { cannotRead, codeOf } from '../journal-error.js';
 import { crc32c } from './crc32c.js';
 
 /**
@@ -54,8 +55,25 @@ export const decodeMarks = (bytes: Buffer): Mark | null => {
   return newer(decodeMark(first.toString('latin1')), decodeMark(second.toString('latin1')));
 };
 
-/** The mark beside the journal `path`; null if there is none, or it is not readable. */
+const hasNoMark = (error: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTREG'].includes(codeOf(error) ?? '');
+
+/**
+ * The mark beside the journal `path`; null if there is none, or it was spoiled. Rejects with `cannotRead` if the system
+ * refuses, for example because too many files are open: without its mark, a journal that was cut looks whole, and one
+ * whose end a power loss filled with zeros looks damaged.
+ */
 export const readMark = async (path: string): Promise<Mark | null> => {
-  const loaded = await readRegular(markPath(path), PLACES * MARK_BYTES);
-  return loaded.kind === 'file' ? decodeMarks(loaded.bytes) : null;
+  const place = markPath(path);
+  try {
+    const { file, status } = await openRegular(place);
+    try {
+      return decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES));
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (hasNoMark(error)) return null;
+    throw cannotRead(place, error);
+  }
 };
