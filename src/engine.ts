@@ -32,7 +32,7 @@ export type { Posted, Told } from './runtime/posted-event.js';
 export { recoverCalls } from './runtime/tools/recover-calls.js';
 export type { SessionBegin, UserHookRuns } from './runtime/user-hooks/user-hook-runs.js';
 export type { BlobPlace, S3Place } from './serve/blob-place.js';
-export type { EngineNodeOptions, SessionToEquip } from './serve/engine-node.js';
+export type { EngineNodeOptions, SessionToEquip } from './serve/engine-node-options.js';
 export { keyOfToken, readKeys, type ServeKey } from './serve/http/keys.js';
 export {
   type LastingRuntime,

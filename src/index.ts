@@ -36,7 +36,7 @@ export type {
 } from './ask/api/asker-types.js';
 export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
 export type { Outcome } from './ask/run/state.js';
-export type { InputSource } from './ask/runtime/inputs.js';
+export type { InputSource } from './ask/runtime/measure-inputs.js';
 export type { Pieces } from './ask/tree/count-answered-pieces.js';
 export { EnvironmentUnavailable, seedParity } from './ask-values.js';
 export { fileJournals } from './journal/file-store.js';

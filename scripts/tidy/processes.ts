@@ -7,7 +7,7 @@ const MODULE = /^(node:)?child_process$/;
 const JUDGED = 'ProgramPath';
 /** They start what the sandbox for commands has prepared: bubblewrap, or a program that they have found themselves. */
 const PASSING_ON = new Set([
-  'src/mcp/server-process.ts',
+  'src/mcp/prepare-server.ts',
   'src/user-hooks/hook-program.ts',
   'src/tools/shell/command-process.ts',
   'src/workspace/formatters/run-formatter.ts',

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { ProcessEnvironment } from './process-environment.js';
+import type { ProcessEnvironment } from './process-environment-type.js';
 
 const folderOf = (environment: ProcessEnvironment, variable: string, below: readonly string[]): string => {
   const configured = environment[variable] ?? '';

@@ -5,7 +5,7 @@ import { writeError, writeOut } from '../terminal/write.js';
 import { acpFlags } from './acp/acp-flags.js';
 import { type AskFlags, askFlags } from './ask/ask-flags.js';
 import { exitCodes } from './exit-codes.js';
-import { withAdvice } from './flag-advice.js';
+import { withAdvice } from './flag-mistakes.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
 import { addServe } from './serve/add-serve-command.js';

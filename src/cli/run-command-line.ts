@@ -3,7 +3,7 @@ import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError } from '../terminal/write.js';
 import { buildProgram } from './command-table.js';
 import { endingOfError, exitCodes } from './exit-codes.js';
-import { tiePrompt } from './flag-advice.js';
+import { tiePrompt } from './flag-mistakes.js';
 import { flushSpans } from './telemetry/flush-at-exit.js';
 
 /** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isTable, type ParsedTable } from '../base/parsed-object.js';
+import { findStatements, type TomlStatement } from './find-toml-keys.js';
 import { readMcpTable } from './mcp-servers.js';
-import { findStatements, type TomlStatement } from './toml-lines.js';
 
 /**
  * Adds and removes MCP servers in the text of a config.toml.

@@ -3,7 +3,7 @@ import { realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { WrittenRule } from '../agent/policy/preset-rules.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { configFolder } from '../base/user-folders.js';
 import { isWithin } from '../files/is-within.js';
 import { readRegular } from '../files/regular-file.js';

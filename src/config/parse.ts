@@ -3,11 +3,11 @@ import { isTable, type ParsedTable } from '../base/parsed-object.js';
 import { plural } from '../base/plural.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { checkValue } from './check-setting-value.js';
+import { findLines } from './find-toml-keys.js';
 import { type McpServer, readMcpTable } from './mcp-servers.js';
 import { type ReadRule, readRules } from './permission-rules.js';
 import type { Setting, Value } from './setting.js';
 import { settings } from './setting-table.js';
-import { findLines } from './toml-lines.js';
 import { type HookDeclaration, readHookTable } from './user-hooks.js';
 
 /** Parses one config.toml into settings with their line numbers. Lists all its faults. */

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../agent/collect-past-files.js';
+import type { PastFiles } from '../agent/collect-file-hashes.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';

@@ -32,7 +32,7 @@ import { removeLeftovers } from './removal/remove-leftovers.js';
 import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
 import { copyEntries } from './write/fork-header.js';
 import { acquireLock, type Lock } from './write/lock.js';
-import { recover } from './write/recover-file.js';
+import { recover } from './write/recover-journal.js';
 
 type Place<M extends MachineTypes> = {
   readonly folder: string;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PastFiles } from '../agent/collect-past-files.js';
+import type { PastFiles } from '../agent/collect-file-hashes.js';
 import type { Message } from '../agent/message.js';
 import type { AppendList } from '../machine-kit/kernel/append-list.js';
 import type { Edge } from '../machine-kit/kernel/step.js';

@@ -8,7 +8,7 @@ import {
   type LaunchedProcess,
   verdictOf,
 } from './command-verdict.js';
-import { attachCommand, type LaunchedEnd } from './parked-command.js';
+import { attachCommand, type LaunchedEnd } from './follow-command.js';
 import { createSpoolReader, type OutputReceiver } from './spool-reader.js';
 
 /** Commands that a process which was killed has started, found by their files. */

@@ -6,8 +6,8 @@ import type { ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, startProgram } from '../programs/start-program.js';
 import { makeSpool } from './command-spool.js';
 import { COMMAND_INSIDE, openParkedShell, PARKED_SHELL } from './fenced-shell.js';
+import { followCommand, type ParkedCommand } from './follow-command.js';
 import { LAUNCHER_SCRIPT } from './launcher-script.js';
-import { followCommand, type ParkedCommand } from './parked-command.js';
 import { shellWord, shellWords } from './shell-quote.js';
 
 /** A running launcher and its one parked or started command. */

@@ -16,14 +16,14 @@ import {
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../agent/message.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { VERSION } from '../base/version.js';
 import type { HttpServer, McpProtocol, McpServer, StdioServer } from '../config/mcp-servers.js';
 import { mcpFetch } from './mcp-fetch.js';
 import { type SessionLogin, sessionLogin } from './oauth/session-login.js';
+import { prepareServer } from './prepare-server.js';
 import type { ServerAnswer } from './questions/server-question.js';
 import type { ServerLog } from './server-log.js';
-import { prepareServer } from './server-process.js';
 import { StdioTransport } from './stdio-transport.js';
 
 /** A connected server, by the official package. This file is loaded when the first server is connected. */

@@ -6,7 +6,7 @@ import type {
   Tool as RemoteTool,
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../agent/message.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { attempt } from '../runtime/attempt.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';

@@ -1,4 +1,4 @@
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { McpServer, OauthClient } from '../config/mcp-servers.js';
 
 /** Replaces `${NAME}` and `${NAME:-default}` in the settings of a server by variables of the environment. */

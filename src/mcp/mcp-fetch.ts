@@ -1,5 +1,5 @@
 import type { FetchLike } from '@modelcontextprotocol/client';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { LeanReadable } from '../models/http/lean-streams.js';
 import { createFetch } from '../models/http/node-fetch.js';
 import { attempt } from '../runtime/attempt.js';

@@ -1,4 +1,4 @@
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import { type SecretValue, secretValues } from '../secrets/secret-variables.js';
 import { expandKnown } from './expand-variables.js';

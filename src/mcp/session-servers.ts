@@ -1,6 +1,6 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import { plural } from '../base/plural.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';

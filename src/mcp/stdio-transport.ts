@@ -3,8 +3,8 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { atExit } from '../programs/at-exit.js';
 import { guardOf } from '../programs/end-with-pawl.js';
 import { startProgram } from '../programs/start-program.js';
+import type { PreparedServer } from './prepare-server.js';
 import type { ServerLog } from './server-log.js';
-import type { PreparedServer } from './server-process.js';
 
 /**
  * A connection to a server that we start, by lines on its stdin and stdout.

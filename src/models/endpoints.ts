@@ -1,4 +1,4 @@
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { type Provider, serversWithOwnKey } from '../providers/provider-table.js';
 
 /**

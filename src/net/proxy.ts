@@ -1,7 +1,7 @@
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import tls from 'node:tls';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { nodeHttp } from './load-node-http.js';
 
 const read = (environment: ProcessEnvironment, name: string): string =>

@@ -3,7 +3,7 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { isPrivateAddress, isPrivateHost } from '../agent/policy/host-patterns.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { decoderOf } from './content-decoder.js';
 import { nodeHttp } from './load-node-http.js';
 import { proxyFor, proxyHeaders, tunnelAgent } from './proxy.js';

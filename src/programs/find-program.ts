@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { statusOf } from '../files/entry-status.js';
 import { isOwnOrSystem, otherWriters } from '../files/file-ownership.js';
 import { isWithin } from '../files/is-within.js';

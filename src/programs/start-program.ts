@@ -12,7 +12,7 @@ import {
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Duplex, type Readable } from 'node:stream';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { ProgramPath } from './find-program.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { Action } from '../agent/action.js';
-import type { PastFiles } from '../agent/collect-past-files.js';
+import type { PastFiles } from '../agent/collect-file-hashes.js';
 import type { Event, On } from '../agent/event.js';
 import { step } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
@@ -14,7 +14,7 @@ import { waitAtMost } from './clock.js';
 import { createPerformers } from './create-performers.js';
 import type { Equipment } from './dependencies.js';
 import { JournaledSession, notOpen } from './journaled-session.js';
-import type { MachineAdapter } from './machine-adapter.js';
+import type { MachineAdapter } from './machine-adapter-type.js';
 import { type Performers, perform, prepare } from './perform.js';
 import type { Posted } from './posted-event.js';
 import { recoverCalls, runningCalls } from './tools/recover-calls.js';

@@ -4,7 +4,7 @@ import type { MachineTypes } from '../ports/machine-types.js';
 import type { Watcher } from '../ports/session-input-output.js';
 import { attempt, attemptNow } from './attempt.js';
 import type { Group, Item } from './event-group.js';
-import type { MachineAdapter } from './machine-adapter.js';
+import type { MachineAdapter } from './machine-adapter-type.js';
 import { Observers } from './observers.js';
 import type { Applied, Posted, Told } from './posted-event.js';
 

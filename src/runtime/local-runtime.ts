@@ -1,4 +1,4 @@
-import { ranUntil } from '../agent/collect-past-files.js';
+import { ranUntil } from '../agent/collect-file-hashes.js';
 import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
 import { turnRuns } from '../agent/values/turn-running.js';

@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { statusOf } from '../files/entry-status.js';
 import { canBeParked } from '../launcher/fenced-shell.js';
-import type { Launcher } from '../launcher/launcher.js';
+import type { Launcher } from '../launcher/launcher-pool.js';
 import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
 import { findProgram, type ProgramPath, searchPrograms } from '../programs/find-program.js';
 import { systemBash } from '../programs/start-program.js';
@@ -227,7 +227,7 @@ class Sandbox implements CommandSandbox {
 
   /** Null if dd is missing, which the launcher needs. */
   async #launch(): Promise<Launcher | null> {
-    const { createLauncher } = await import('../launcher/launcher.js');
+    const { createLauncher } = await import('../launcher/launcher-pool.js');
     if (this.#isClosed || this.#launcher !== null) return this.#launcher;
     const copier = findFor(this.#options, 'dd');
     if (copier === null) return null;

@@ -4,7 +4,7 @@ import { isBuiltin } from './commands/builtins.js';
 import { changesShell, type Meaning, meaningOf } from './commands/special-commands.js';
 import type { Words } from './commands/wrapper-commands.js';
 import type { SimpleCommand } from './cursor.js';
-import { type CommandStarts, commandStarts } from './grammar.js';
+import { type CommandStarts, commandStarts } from './grammar-command-starts.js';
 import { plainStarts } from './plain-command-starts.js';
 import { readCommands, type ShellReading } from './read-commands.js';
 

@@ -2,9 +2,9 @@ import type { HookPhase } from '../agent/action.js';
 import type { Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import { tokensOf } from '../agent/values/usage.js';
+import { costOf } from '../figures/known-cost.js';
 import { formatCost, formatSeconds, formatTokens, oneLine } from './paint-text.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import { costOf } from './session-cost.js';
 import { columnsOf, cutLine } from './width.js';
 
 const sayState = (state: State, now: number): Safe => {

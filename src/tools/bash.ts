@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { CallFacts, Needs, ShellFacts } from '../agent/call.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { defineTool } from './define-tool.js';

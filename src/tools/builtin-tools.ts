@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { createBashTool } from './bash.js';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { CallFacts } from '../agent/call.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { GetOrder, Got, Lookup } from '../net/public-get.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { defineTool } from './define-tool.js';

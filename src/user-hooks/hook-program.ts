@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { SandboxLevel } from '../agent/settings.js';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { findRepositoryProgram, type ProgramPath, searchPrograms } from '../programs/find-program.js';
 import { SYSTEM_SHELL } from '../programs/start-program.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';

@@ -6,7 +6,7 @@ import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { InteractiveView } from '../../src/cli/interactive/interactive-view.js';
 import type { ScopedAnswer } from '../../src/cli/interactive/read-approval-answer.js';
-import type { ViewHandlers } from '../../src/cli/interactive/view-handlers.js';
+import type { ViewHandlers } from '../../src/cli/interactive/view-handler-types.js';
 import { Composer } from '../../src/terminal/input/composer.js';
 import type { LiveArea } from '../../src/terminal/live-area.js';
 import { fakeClock } from '../../src/testing/clock.js';

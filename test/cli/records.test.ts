@@ -11,8 +11,8 @@ import type { State } from '../../src/agent/state.js';
 import type { Usage } from '../../src/agent/values/usage.js';
 import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
 import { recordsOf, resultRecord } from '../../src/cli/headless/records.js';
+import { costOf } from '../../src/figures/known-cost.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
-import { costOf } from '../../src/terminal/session-cost.js';
 import { statusRow } from '../../src/terminal/status-row.js';
 
 /** What a story through the real machine looks like in the JSON stream and in the status line. */

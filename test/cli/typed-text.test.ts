@@ -8,7 +8,7 @@ import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import { ShellOutputs } from '../../src/cli/interactive/attach-shell-output.js';
 import { InteractiveView } from '../../src/cli/interactive/interactive-view.js';
-import type { ViewHandlers } from '../../src/cli/interactive/view-handlers.js';
+import type { ViewHandlers } from '../../src/cli/interactive/view-handler-types.js';
 import type { Input } from '../../src/ports/session-input-output.js';
 import { Composer } from '../../src/terminal/input/composer.js';
 import type { LiveArea } from '../../src/terminal/live-area.js';

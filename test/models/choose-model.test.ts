@@ -4,7 +4,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import type { ProcessEnvironment } from '../../src/base/process-environment.js';
+import type { ProcessEnvironment } from '../../src/base/process-environment-type.js';
 import { chooseModel } from '../../src/models/choose-model.js';
 import type { ModelRequest } from '../../src/ports/model.js';
 import { startAnthropicServer } from '../servers/anthropic.js';

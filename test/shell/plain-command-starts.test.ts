@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell texts, not ours
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commandStarts } from '../../src/shell/grammar.js';
+import { commandStarts } from '../../src/shell/grammar-command-starts.js';
 import { plainStarts } from '../../src/shell/plain-command-starts.js';
 import { readCommands } from '../../src/shell/read-commands.js';
 import { EVERYDAY } from './everyday/commands.js';

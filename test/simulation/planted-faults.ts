@@ -87,7 +87,7 @@ const journalFaults: readonly PlantedFault[] = [
     'await journal.truncate(size);',
     'await journal.truncate(Math.max(0, size - 40));',
   ]),
-  fault('a last line without a line feed gets none', 'journal/write/recover-file.ts', [
+  fault('a last line without a line feed gets none', 'journal/write/recover-journal.ts', [
     "await handle.write('\\n', size);",
     '',
   ]),
@@ -169,7 +169,7 @@ const laterFaults: readonly PlantedFault[] = [
     'if (journal === null || crc32(journal) !== last.sum) return null;',
     'if (journal === null) return null;',
   ]),
-  fault('a snapshot counts as the end of the journal', 'journal/write/recover-file.ts', [
+  fault('a snapshot counts as the end of the journal', 'journal/write/recover-journal.ts', [
     '      : JournalScan.after(handle, path, end, start.point);',
     '      : JournalScan.after(handle, path, start.point.size, start.point);',
   ]),

@@ -8,7 +8,7 @@ import { defaultSettings, type Settings } from '../../src/agent/settings.js';
 import type { HookContext } from '../../src/ports/after-tool-hooks.js';
 import { findProgram } from '../../src/programs/find-program.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import type { CommitWatch } from '../../src/workspace/commits/commit-watch.js';
+import type { CommitWatch } from '../../src/workspace/commits/commit-watch-type.js';
 import { createCommitWatch } from '../../src/workspace/commits/create-commit-watch.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

@@ -26,7 +26,7 @@ export const views: readonly Survivor[] = [
       ['BooleanLiteral', 'true', 'false'],
     ],
   ]),
-  ...aliveIn('src/agent/projections/call-and-retry-projection.ts', [
+  ...aliveIn('src/agent/projections/project-seed.ts', [
     [
       ASKED,
       [CONDITION, "event.type === 'LlmCompleted'", 'true', 2],

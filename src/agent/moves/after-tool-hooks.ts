@@ -6,8 +6,8 @@ import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
 import { appendTexts } from './common/append-message.js';
 import { countHookUsage, countUsage } from './common/count-usage.js';
+import { cancelledText } from './common/duration-texts.js';
 import { nextId } from './common/next-id.js';
-import { cancelledText } from './common/notice-texts.js';
 
 /** Hooks between the results and the next model call. A failed phase does not stop the turn. */
 

@@ -1,4 +1,4 @@
-import { projectSeed, type SeedWords } from './call-and-retry-projection.js';
+import { projectSeed, type SeedWords } from './project-seed.js';
 import type { Projection } from './projection.js';
 import { actions, callAndRetry, events, minimal, ours, plain, shutdowns, states } from './seed-minimal.js';
 import { arrowRows, arrowsOf } from './seed-table-rows.js';

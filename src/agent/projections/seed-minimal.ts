@@ -1,5 +1,5 @@
 import { noLimits } from '../settings.js';
-import { projectSeed, type SeedWords, unreachedArrow } from './call-and-retry-projection.js';
+import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
 import type { Projection } from './projection.js';
 import { type ArrowRow, arrowRows, arrowsOf } from './seed-table-rows.js';
 

@@ -7,8 +7,8 @@ import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '..
 import type { ChangedLimits } from '../run/event.js';
 import type { RunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';
-import type { StopPolicy } from '../runtime/dependencies.js';
-import type { InputSource } from '../runtime/inputs.js';
+import type { StopPolicy } from '../runtime/ask-equipment.js';
+import type { InputSource } from '../runtime/measure-inputs.js';
 import type { Pieces } from '../tree/count-answered-pieces.js';
 import type { Tree } from '../tree/tree-state.js';
 

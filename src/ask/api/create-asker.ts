@@ -18,9 +18,9 @@ import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '..
 import { codeModeInstructions, subcallInstructions } from '../prompt/code-mode-instructions.js';
 import type { ChangedLimits } from '../run/event.js';
 import { allowedModels, type CodeSettings, defaultCodeSettings, readRunLimits } from '../run/settings.js';
-import type { AskEquipment } from '../runtime/dependencies.js';
-import { measureInputs, verifyInputs } from '../runtime/inputs.js';
+import type { AskEquipment } from '../runtime/ask-equipment.js';
 import { LiveTree } from '../runtime/live-tree.js';
+import { measureInputs, verifyInputs } from '../runtime/measure-inputs.js';
 import { piecesOf } from '../tree/count-answered-pieces.js';
 import { canGoOn } from '../tree/raise-limits.js';
 import { initialTree } from '../tree/tree-state.js';

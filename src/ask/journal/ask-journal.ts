@@ -1,4 +1,4 @@
-import type { PastFiles } from '../../agent/collect-past-files.js';
+import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
 import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
 import type { InspectableStore } from '../../journal/read/read-without-lock.js';

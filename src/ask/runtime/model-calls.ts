@@ -15,7 +15,7 @@ import type { Redactor } from '../../secrets/redactor.js';
 import type { AskSettings, AskTypes } from '../ports.js';
 import type { TreeAction } from '../run/action.js';
 import type { Run } from '../run/state.js';
-import { type AskEquipment, GRACE_MS } from './dependencies.js';
+import { type AskEquipment, GRACE_MS } from './ask-equipment.js';
 
 export type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;

@@ -7,7 +7,7 @@ import type { TreeAction } from '../run/action.js';
 import { verdictShape } from '../run/event-shapes.js';
 import type { StopVerdict } from '../run/stop-policies.js';
 import type { Tree } from '../tree/tree-state.js';
-import type { StopPolicy } from './dependencies.js';
+import type { StopPolicy } from './ask-equipment.js';
 import type { TreeCalls } from './model-calls.js';
 import type { Environments } from './run-environments.js';
 

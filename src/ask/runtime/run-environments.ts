@@ -6,7 +6,7 @@ import type { Post } from '../../runtime/posted-event.js';
 import type { AskSettings, AskTypes, Environment, EnvironmentOptions, Subcall } from '../ports.js';
 import type { Material, TreeAction } from '../run/action.js';
 import type { PastCell } from '../run/cell.js';
-import type { AskEquipment } from './dependencies.js';
+import type { AskEquipment } from './ask-equipment.js';
 import { restoreVariables, type Variables } from './restore-variables.js';
 
 /**

@@ -4,7 +4,12 @@ import type { AskRun } from '../../ask/api/asker-types.js';
 import { createAsker } from '../../ask/api/create-asker.js';
 import { fileAskJournals } from '../../ask/journal/ask-journal.js';
 import type { AskSettings, AskTypes } from '../../ask/ports.js';
-import { findInputs, INPUT_BYTES_MAX, InputError, type InputSource } from '../../ask/runtime/inputs.js';
+import {
+  findInputs,
+  INPUT_BYTES_MAX,
+  InputError,
+  type InputSource,
+} from '../../ask/runtime/measure-inputs.js';
 import { EnvironmentUnavailable } from '../../ask-values.js';
 import { journalPath } from '../../journal/journal-paths.js';
 import type { Model } from '../../ports/model.js';

@@ -1,10 +1,10 @@
 import type { State } from '../../agent/state.js';
+import { costOf } from '../../figures/known-cost.js';
 import type { Stepped } from '../../ports/session-input-output.js';
 import { ownPrograms } from '../../programs/find-program.js';
 import { askProgramSync, NODE_PROGRAM } from '../../programs/start-program.js';
 import { formatCost, type Look, lookOf, paint, warningText } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';
-import { costOf } from '../../terminal/session-cost.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { endingOf, exitCodes } from '../exit-codes.js';
 import { createStepPrinter, withDetail } from '../interactive/step-printer.js';

@@ -1,10 +1,10 @@
 import { messagesOf } from '../../agent/conversation.js';
 import type { State } from '../../agent/state.js';
 import type { Session } from '../../api/create-agent.js';
+import { costOf } from '../../figures/known-cost.js';
 import type { Input, Stepped } from '../../ports/session-input-output.js';
 import { formatCost, formatTokens, harmless, lookOf, warningText } from '../../terminal/paint-text.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
-import { costOf } from '../../terminal/session-cost.js';
 import { writeError, writeJson, writeResult } from '../../terminal/write.js';
 import {
   type ExitEnding,

@@ -23,7 +23,7 @@ import { createPlainQuestions, type PlainQuestions } from './plain-questions.js'
 import { scopedAnswer } from './read-approval-answer.js';
 import { refusalText } from './refusal-text.js';
 import { renderRecentTurns } from './resumed-transcript.js';
-import type { ViewHandlers } from './view-handlers.js';
+import type { ViewHandlers } from './view-handler-types.js';
 
 export type ViewParts = {
   readonly area: LiveArea;

@@ -19,7 +19,7 @@ import { attachPictures, picturesNamed } from './input/mentioned-pictures.js';
 import type { TerminalSession } from './interactive-terminal.js';
 import { InteractiveView } from './interactive-view.js';
 import { startUserCommand, type UserCommand } from './user-shell-command.js';
-import type { ViewHandlers } from './view-handlers.js';
+import type { ViewHandlers } from './view-handler-types.js';
 import { banner, lastSessionNote, resumedNotes } from './welcome.js';
 
 /** One session in the terminal, from its first paint until the user leaves. */

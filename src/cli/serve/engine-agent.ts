@@ -4,7 +4,7 @@ import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Model } from '../../ports/model.js';
 import type { NewSession } from '../../ports/runtime.js';
 import type { SessionDependencies } from '../../runtime/dependencies.js';
-import type { SessionToEquip } from '../../serve/engine-node.js';
+import type { SessionToEquip } from '../../serve/engine-node-options.js';
 import type { NodeSessionWish } from '../../serve/node-runtime.js';
 import type { RunFlags } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';

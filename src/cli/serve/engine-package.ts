@@ -1,6 +1,6 @@
 import { agentMachine } from '../../journal/read/replay.js';
 import { attempt } from '../../runtime/attempt.js';
-import type { EngineNodeOptions } from '../../serve/engine-node.js';
+import type { EngineNodeOptions } from '../../serve/engine-node-options.js';
 import type { SharedRuntime } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { packageVersion } from '../package-folder.js';

@@ -15,7 +15,7 @@ import { connectModel, realWorkspace } from '../settings/connect-model.js';
 import { listenToSignals } from '../signals.js';
 import { embeddedSessions } from './embedded-sessions.js';
 import { type NodeKeys, nodeKeys } from './node-keys.js';
-import type { NodeSessions } from './node-sessions.js';
+import type { NodeSessions } from './node-sessions-type.js';
 import {
   DEFAULT_DRAIN_SECONDS,
   DEFAULT_PORT,

@@ -21,8 +21,8 @@ import {
   warnOfEffort,
   warnOfUnknown,
 } from '../settings/connect-model.js';
-import { limitsOfProfile, refuseUnpriced } from '../settings/session-limits.js';
 import { settingsFrom } from '../settings/session-settings.js';
+import { limitsOfProfile, refuseUnpriced } from '../settings/unpriced-limits.js';
 import { defaultLimits, defaultPreset, onAskAt, type Place } from './defaults-by-frontend.js';
 
 /** The model and the settings of a session, from flags, configuration and its earlier settings. */

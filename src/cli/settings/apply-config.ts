@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import type { WrittenRule } from '../../agent/policy/preset-rules.js';
 import { describeRule } from '../../agent/policy/user-rules.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { showValue } from '../../config/check-setting-value.js';
 import { attributeOf, flagName } from '../../config/flag-names.js';
 import { type Loaded, loadConfig, type PlacedFault, type ProjectHook } from '../../config/load.js';

@@ -1,11 +1,11 @@
 import type { Dimension, Limits } from '../../agent/settings.js';
 import type { State } from '../../agent/state.js';
 import { isLimited, type Limit, readLimit } from '../../agent/values/limit.js';
+import { costOf } from '../../figures/known-cost.js';
 import { factsOf } from '../../models/catalogue.js';
 import type { Input } from '../../ports/session-input-output.js';
 import { formatCost, formatTokens } from '../../terminal/paint-text.js';
 import { makeSafe } from '../../terminal/safe-text.js';
-import { costOf } from '../../terminal/session-cost.js';
 import { type Command, NotNow } from './command-context.js';
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */

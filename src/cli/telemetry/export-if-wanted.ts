@@ -1,6 +1,6 @@
 import { together } from '../../api/approvals.js';
 import type { Session } from '../../api/session.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import type { Watcher } from '../../ports/session-input-output.js';
 import type { ExportOptions } from './export-spans.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import type { StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';
 import { readRegular } from '../../files/regular-file.js';

@@ -1,4 +1,4 @@
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { loadConfig, type ProjectHook } from '../../config/load.js';
 import type { HookDeclaration } from '../../config/user-hooks.js';
 import { repositoryFolders } from '../../files/repository-folders.js';

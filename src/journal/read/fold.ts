@@ -1,4 +1,4 @@
-import type { PastFiles } from '../../agent/collect-past-files.js';
+import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';

@@ -1,4 +1,4 @@
-import { collectPastFiles } from '../../agent/collect-past-files.js';
+import { collectPastFiles } from '../../agent/collect-file-hashes.js';
 import { agent, initialState } from '../../agent/machine.js';
 import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../../agent/collect-past-files.js';
+import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import type { Message } from '../../agent/message.js';
 import { readRegular } from '../../files/regular-file.js';
 import { AppendList } from '../../machine-kit/kernel/append-list.js';

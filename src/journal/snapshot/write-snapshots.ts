@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../../agent/collect-past-files.js';
+import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { FILE_MODE } from '../journal-paths.js';
 import type { JournaledMachine, StateParts, SummedMessages } from '../journaled-machine.js';

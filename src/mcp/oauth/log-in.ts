@@ -1,6 +1,6 @@
 import { auth, Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 import { isSameSecret } from '../../base/compare-secrets.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { VERSION } from '../../base/version.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
 import { attempt } from '../../runtime/attempt.js';

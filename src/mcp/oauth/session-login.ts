@@ -6,7 +6,7 @@ import {
   refreshAuthorization,
   SdkHttpError,
 } from '@modelcontextprotocol/client';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
 import { attempt } from '../../runtime/attempt.js';
 import { mcpFetch } from '../mcp-fetch.js';

@@ -1,7 +1,7 @@
 import type http from 'node:http';
 import https from 'node:https';
 import type { Readable } from 'node:stream';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { decoderOf } from '../../net/content-decoder.js';
 import { nodeHttp } from '../../net/load-node-http.js';
 import { proxyFor, proxyHeaders, type TunnelSignal, tunnelAgent } from '../../net/proxy.js';

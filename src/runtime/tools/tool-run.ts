@@ -11,7 +11,7 @@ import { UNKNOWN_USAGE } from '../model/price-usage.js';
 import type { Post, Told } from '../posted-event.js';
 import { contextOf, filesOf } from './call-context.js';
 import { finishOutcome } from './finish-outcome.js';
-import { lookAfter, lookBefore } from './look-before-call.js';
+import { lookAfter, lookBefore } from './let-hooks-look.js';
 import { redactBlobs } from './redaction.js';
 import {
   createRun,

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { realPathOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
 import { type Mount, readable } from '../mounts.js';

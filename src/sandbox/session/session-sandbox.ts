@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { configFolder, stateFolder } from '../../base/user-folders.js';
 import type { CommandSandbox, CommandSandboxOptions } from '../command-sandbox-types.js';
 import type { SandboxProbe } from '../sandbox-probe.js';

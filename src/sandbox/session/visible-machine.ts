@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import { findProgram } from '../../programs/find-program.js';
 import { keptGitSettings } from '../host/git-settings.js';

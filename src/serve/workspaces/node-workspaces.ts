@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import { attempt } from '../../runtime/attempt.js';
 import {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { type HeldFolder, holdFolder } from '../../files/open-folder.js';
-import { ripgrepProgram } from '../../programs/installed-ripgrep.js';
+import { ripgrepProgram } from '../../programs/bundled-ripgrep.js';
 import { startProgram } from '../../programs/start-program.js';
 
 /**

@@ -1,6 +1,6 @@
 import { endingsOf, type LineEnding, withEnding } from '../files/line-endings.js';
 import { adapt, type Difference, differencesOf } from './adapt-text.js';
-import { type EditReading, type Removed, readingsOf } from './edit-interpretations.js';
+import { type EditReading, type Removed, readingsOf } from './edit-readings.js';
 import { sayAmbiguous, sayAmbiguousPart, sayMissing, sayPlace, sayUnclear } from './edit-refusal.js';
 import { type FoundPart, findAll, findParts, findPlaces, type Places, type Span } from './find-places.js';
 import { segmentsOf, strayMarker } from './omission-markers.js';

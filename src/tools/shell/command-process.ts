@@ -1,7 +1,7 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import { createMarkReader } from '../../launcher/fenced-shell.js';
-import type { LaunchedEnd } from '../../launcher/parked-command.js';
+import type { LaunchedEnd } from '../../launcher/follow-command.js';
 import { guardOf, PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';
 import { startProgram } from '../../programs/start-program.js';

@@ -1,4 +1,4 @@
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { MARKER } from './end-processes.js';
 import { createIdentityFinder } from './git-identity.js';
 

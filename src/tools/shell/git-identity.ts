@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { AUTHOR_PARTS, AUTHOR_VARIABLES, type AuthorPart, ownAuthor } from '../../base/fallback-author.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { readTextOrEmptySync } from '../../files/regular-file.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
 

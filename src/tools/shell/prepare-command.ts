@@ -1,5 +1,5 @@
 import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { statusOf } from '../../files/entry-status.js';
 import type { CommandRecord } from '../../launcher/command-record.js';
 import { reportingLeftovers } from '../../launcher/fenced-shell.js';

@@ -1,7 +1,7 @@
 import { sinceBoot } from '../../launcher/command-record.js';
 import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
+import type { LaunchedEnd } from '../../launcher/follow-command.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
-import type { LaunchedEnd } from '../../launcher/parked-command.js';
 import { statOf } from '../../programs/process-identity.js';
 import type { WaitingCommand } from '../../sandbox/command-sandbox-types.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';

@@ -9,7 +9,7 @@ import { type Repository, useRepository } from '../git/git.js';
 import { oneLine, statistics } from '../safe-names.js';
 import { takeSnapshot, type WorktreeSnapshot } from '../worktree-snapshot.js';
 import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
-import { type CommitWatch, QUIET } from './commit-watch.js';
+import { type CommitWatch, QUIET } from './commit-watch-type.js';
 import { type CommitStatistics, parseStatistics, placeOf, shortHash } from './head-movement.js';
 import { commitTree, filtered, patchOf, prepareTree, whyNotNow } from './make-commit.js';
 import { type SettledCommit, settleAbandoned, settleCommit } from './settle-commit.js';

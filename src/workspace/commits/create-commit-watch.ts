@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { JudgedCall } from '../../agent/call.js';
 import type { Settings } from '../../agent/settings.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import type { BatchContext, HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import { createAgentChanges } from '../agent-changes.js';
@@ -12,7 +12,7 @@ import { isSameView, type RepositoryView, RepositoryViews, snapshotOf } from '..
 import { ProgramFailure } from '../run-program.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
 import { RepositoryEvents, unborn } from './changes-since-report.js';
-import { type CommitWatch, QUIET } from './commit-watch.js';
+import { type CommitWatch, QUIET } from './commit-watch-type.js';
 import { byCalls, describeCommit, type HeadMover, noteOf, warningOf } from './head-movement-notes.js';
 
 export type WatchNeeds = {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
 import { findProgram, findRepositoryProgram, type ProgramPath } from '../../programs/find-program.js';

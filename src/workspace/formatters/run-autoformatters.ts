@@ -1,7 +1,7 @@
 import type { JudgedCall } from '../../agent/call.js';
 import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
 import { plural } from '../../base/plural.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import type { HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { createCommandVariables } from '../../tools/shell/command-variables.js';

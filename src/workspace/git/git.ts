@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import { repositoryFolders } from '../../files/repository-folders.js';
 import { atExit } from '../../programs/at-exit.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { AUTHOR_PARTS, AUTHOR_VARIABLES, ownAuthor } from '../../base/fallback-author.js';
-import type { ProcessEnvironment } from '../../base/process-environment.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 
 /**
  * Chooses the settings of a repository that Pawl adopts.

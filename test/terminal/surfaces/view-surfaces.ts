@@ -5,7 +5,7 @@ import { presetRules } from '../../../src/agent/policy/preset-rules.js';
 import { defaultSettings } from '../../../src/agent/settings.js';
 import type { State } from '../../../src/agent/state.js';
 import { InteractiveView } from '../../../src/cli/interactive/interactive-view.js';
-import type { ViewHandlers } from '../../../src/cli/interactive/view-handlers.js';
+import type { ViewHandlers } from '../../../src/cli/interactive/view-handler-types.js';
 import type { Stepped } from '../../../src/ports/session-input-output.js';
 import { Composer } from '../../../src/terminal/input/composer.js';
 import { createLiveArea } from '../../../src/terminal/live-area.js';

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { ripgrepProgram } from '../../../programs/installed-ripgrep.js';
+import { ripgrepProgram } from '../../../programs/bundled-ripgrep.js';
 import { startProgram } from '../../../programs/start-program.js';
 import { type Choice, ranked } from '../../../terminal/input/completion.js';
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { ProcessEnvironment } from '../base/process-environment.js';
+import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { StdioServer } from '../config/mcp-servers.js';
 import type { ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, systemBash } from '../programs/start-program.js';

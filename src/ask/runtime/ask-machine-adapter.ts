@@ -1,4 +1,4 @@
-import type { MachineAdapter } from '../../runtime/machine-adapter.js';
+import type { MachineAdapter } from '../../runtime/machine-adapter-type.js';
 import type { AskTypes } from '../ports.js';
 import { stepTree } from '../tree/step-tree.js';
 

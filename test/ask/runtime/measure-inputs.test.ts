@@ -12,7 +12,7 @@ import {
   type InputSource,
   measureInputs as measureIn,
   verifyInputs as verifyIn,
-} from '../../../src/ask/runtime/inputs.js';
+} from '../../../src/ask/runtime/measure-inputs.js';
 import { makeFolder, memoryRuns } from './ask-stage.js';
 
 /** What is known of inputs without holding their text. */

@@ -1,9 +1,6 @@
 import { linesOf } from './text-lines.js';
 
-/**
- * Other ways to read the two texts of an edit: without line numbers of a listing, with escapes decoded, with markers as
- * omitted lines.
- */
+/** Other ways to read the two texts of an edit: without the line numbers of a listing, with escapes decoded. */
 
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
 

@@ -2,13 +2,13 @@ import { readFileSync, statSync } from 'node:fs';
 import type { CommandOrder } from './command-record.js';
 import type { LaunchedProcess } from './command-verdict.js';
 import { commandText, goLine, openCommandText, openGoLine, type ShellCommand } from './fenced-shell.js';
+import type { LaunchedEnd, ParkedCommand } from './follow-command.js';
 import {
   type Enclosure,
   type LauncherOptions,
   type LauncherProcess,
   startLauncher,
 } from './launcher-process.js';
-import type { LaunchedEnd, ParkedCommand } from './parked-command.js';
 import type { OutputReceiver } from './spool-reader.js';
 
 /**
