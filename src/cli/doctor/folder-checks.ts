@@ -15,6 +15,7 @@ import { stateFolder } from '../../base/user-folders.js';
 import { userFile } from '../../config/load.js';
 import { attemptNow } from '../../runtime/attempt.js';
 import { type Check, type DoctorWorld, type Found, runProgram } from './doctor-check.js';
+import { findGitPipe } from './programs.js';
 
 /** Checks of the folders that Pawl writes to, and of the workspace. */
 
@@ -181,7 +182,7 @@ const stateChecks: readonly Check[] = [
 
 const gitSays = async (world: DoctorWorld, words: readonly string[]) => {
   const folder = realOf(world.workspace);
-  return folder === null ? null : runProgram(world, 'git', words, folder);
+  return folder === null || findGitPipe(world) !== null ? null : runProgram(world, 'git', words, folder);
 };
 
 const workspaceChecks: readonly Check[] = [

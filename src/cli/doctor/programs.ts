@@ -1,6 +1,9 @@
+import { realpathSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { attempt } from '../../runtime/attempt.js';
+import { repositoryFolders } from '../../files/repository-folders.js';
+import { attempt, attemptNow } from '../../runtime/attempt.js';
 import { PROGRAM as SHELL } from '../../tools/bash.js';
+import { findWaitingFile } from '../../workspace/git/check-git-files.js';
 import {
   type Check,
   type DoctorWorld,
@@ -16,6 +19,14 @@ const NODE = '20.19.0';
 const GIT = '2.20.0';
 const BUBBLEWRAP = '0.8.0';
 const PYTHON = '3.9.0';
+
+/** A pipe or device at which git would wait in the repository around the workspace; null if there is none. */
+export const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => {
+  const top = attemptNow(() => repositoryFolders(realpathSync(workspace)).top);
+  // A workspace that is missing is another check's.
+  if (top.kind !== 'done' || top.value === null) return null;
+  return findWaitingFile(top.value, environment.HOME ?? '');
+};
 
 const tooOld = async (world: DoctorWorld, program: string, wanted: string): Promise<string | null> => {
   const ran = await runProgram(world, program, ['--version']);
@@ -108,6 +119,20 @@ export const programChecks: readonly Check[] = [
         : {
             what: `git ${version} is too old: new commits are not noticed`,
             repair: `Install git ${GIT} or newer`,
+          };
+    },
+  },
+  {
+    name: 'gitWouldWait',
+    level: 'fault',
+    look: (world) => {
+      const pipe = findGitPipe(world);
+      return pipe === null
+        ? null
+        : {
+            what: `git is not asked: ${pipe} is not a regular file, so git would wait for it`,
+            repair:
+              'Remove it: until then Pawl neither sees nor makes commits, and your own git commands hang',
           };
     },
   },

@@ -124,6 +124,22 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     },
     /git init/,
   ],
+  gitWouldWait: [
+    (place) => {
+      // Whoever asks git all the same hears that there is no repository, which is a second finding.
+      fakeProgram(
+        place,
+        'git',
+        '[ "$1" = --version ] && echo git version 2.40.1 || { echo "not a git repository"; exit 128; }',
+      );
+      execFileSync('mkfifo', [path.join(place.world.workspace, 'pipe')]);
+      const config = path.join(place.world.workspace, '.git/config');
+      const before = existsSync(config) ? readFileSync(config, 'utf8') : '';
+      write(config, `${before}[include]\n\tpath = ../pipe\n`);
+      return place.world;
+    },
+    /Remove it/,
+  ],
   repositoryOfAnother: [
     saying(
       'git',
