@@ -1,70 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
-import type { DoctorWorld } from '../../../src/cli/doctor/doctor-check.js';
 import { bundleProgram } from '../../bundled-program.js';
+import { configured, saying, serving, set, unfenced, without, withState } from './harms.js';
 import { fakeProgram, type Harm, makePlace, namesIn, realGit, write } from './world.js';
-
-const set =
-  (variables: Readonly<Record<string, string | undefined>>): Harm =>
-  ({ world }) => ({ ...world, environment: { ...world.environment, ...variables } });
-
-const without =
-  (program: string): Harm =>
-  ({ bin, world }) => {
-    rmSync(path.join(bin, program));
-    return world;
-  };
-
-const saying =
-  (program: string, script: string): Harm =>
-  (place) => {
-    fakeProgram(place, program, script);
-    return place.world;
-  };
-
-const configured =
-  (text: string, more: Partial<DoctorWorld> = {}): Harm =>
-  ({ folder, world }) => {
-    write(path.join(folder, 'home/.config/pawl/config.toml'), text);
-    return { ...world, ...more };
-  };
-
-/** A state folder with something in it. */
-const withState =
-  (make: (folder: string) => void): Harm =>
-  ({ folder, world }) => {
-    const state = path.join(folder, 'home/.local/state/pawl');
-    mkdirSync(state, { recursive: true, mode: 0o700 });
-    make(state);
-    return world;
-  };
-
-const serving =
-  (headers: (world: DoctorWorld) => http.OutgoingHttpHeaders): Harm =>
-  async ({ world }, context) => {
-    const server = http.createServer((_, response) => response.writeHead(404, headers(world)).end());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    context.after(() => server.close());
-    const { port } = server.address() as AddressInfo; // a server that listens at a port
-    return {
-      ...world,
-      online: true,
-      environment: { ...world.environment, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` },
-    };
-  };
-
-const unfenced =
-  (harm: Harm): Harm =>
-  async (place, context) => {
-    write(path.join(place.folder, 'home/.config/pawl/config.toml'), 'sandbox = "off"\n');
-    return harm(place, context);
-  };
 
 /** One row a fault: what is done to the world, and what its repair says. */
 const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
