@@ -57,16 +57,20 @@ const rows: readonly Row[] = [
       verdict: { kind: 'invalid', field: 'input', why: 'the arguments were not valid JSON: {"path": "a' },
     },
   },
-  {
-    given: 'JSON that is no object is not taken for one',
+  ...['[1]', 'null', '"f.js"'].map((input) => ({
+    given: `JSON that is no object is not taken for one, and is not called invalid JSON: ${input}`,
     tool: 'plain',
-    input: '[1]',
+    input,
     then: {
       input: {},
-      rawInput: '[1]',
-      verdict: { kind: 'invalid', field: 'input', why: 'the arguments were not valid JSON: [1]' },
+      rawInput: input,
+      verdict: {
+        kind: 'invalid' as const,
+        field: 'input',
+        why: `the arguments must be a JSON object, not: ${input}`,
+      },
     },
-  },
+  })),
   {
     given: 'an unknown tool is answered with the names that exist',
     tool: 'raed',

@@ -41,17 +41,19 @@ const parseInput = (rawInput: string): Input => {
   const invalid = (fault: string, kept = rawInput): Input => ({
     kind: 'invalid',
     rawInput: kept,
-    why: `the arguments were ${fault}: ${quote(rawInput)}`,
+    why: `the arguments ${fault}: ${quote(rawInput)}`,
   });
   if (parsed.kind === 'ok') {
     const { value } = parsed;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid('not valid JSON');
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return invalid('must be a JSON object, not');
     return { kind: 'object', input: value as JsonObject }; // the value comes from JSON.parse
   }
   const { depthMax, charactersMax } = INPUT_LIMITS;
-  if (parsed.why === 'tooDeep') return invalid(`nested deeper than ${depthMax} levels`);
-  if (parsed.why === 'tooLong') return invalid(`longer than ${charactersMax} characters`, quote(rawInput));
-  return invalid('not valid JSON');
+  if (parsed.why === 'tooDeep') return invalid(`were nested deeper than ${depthMax} levels`);
+  if (parsed.why === 'tooLong')
+    return invalid(`were longer than ${charactersMax} characters`, quote(rawInput));
+  return invalid('were not valid JSON');
 };
 
 const judgeInput = async (
