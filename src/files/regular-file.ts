@@ -50,7 +50,7 @@ export const descriptorPath = (descriptor: number): string => `/proc/self/fd/${d
 export type Unopened =
   | { readonly kind: 'absent' }
   | { readonly kind: 'folder' }
-  | { readonly kind: 'unusable'; readonly why: string };
+  | { readonly kind: 'unusable'; readonly why: string; readonly isTooLarge?: true };
 
 export type LoadedBytes = { readonly kind: 'file'; readonly bytes: Buffer; readonly status: Stats };
 
@@ -133,6 +133,7 @@ export const openRegular = async (place: string, options: OpenOptions = {}): Pro
 const tooLarge = (status: Stats, bytesMax: number): Unopened => ({
   kind: 'unusable',
   why: `it has ${status.size > bytesMax ? status.size : 'more'} bytes, at most ${bytesMax} are read`,
+  isTooLarge: true,
 });
 
 const BLOCK_BYTES = 64 * 1024;

@@ -132,8 +132,11 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
   switch (loaded.kind) {
     case 'absent':
       return failed(`${shown} does not exist.`);
-    case 'unreadable':
-      return failed(`${shown} can't be read: ${loaded.why}. Look at parts of it with a shell command.`);
+    case 'unreadable': {
+      // A shell command would wait for a pipe or a device, and is refused what Pawl is refused.
+      const advice = loaded.isTooLarge === true ? ' Look at parts of it with a shell command.' : '';
+      return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
+    }
     case 'folder':
       return showFolder(real, shown);
     case 'file': {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import type { JsonObject } from '../../src/agent/message.js';
 import { makePlace } from './context.js';
@@ -105,7 +105,14 @@ test('read: what is missing, and what is no file, is a failure', async (t) => {
   assert.equal((await place.run('read', { path: 'none' })).text, 'none does not exist.');
   const pipe = await place.run('read', { path: 'pipe' });
   assert.equal(pipe.status, 'failed');
-  assert.match(pipe.text, /not a regular file/);
+  // No advice to use the shell, whose programs would wait for the pipe.
+  assert.equal(pipe.text, "pipe can't be read: it is not a regular file.");
+  await writeFile(place.path('large'), '');
+  await truncate(place.path('large'), 65 * 1024 * 1024);
+  assert.match(
+    (await place.run('read', { path: 'large' })).text,
+    /Look at parts of it with a shell command\.$/,
+  );
 });
 
 test('read: output that was cut is read by its hash', async (t) => {

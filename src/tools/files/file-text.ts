@@ -18,7 +18,7 @@ export type LoadedFile =
   | { readonly kind: 'file'; readonly bytes: Buffer; readonly sha256: string; readonly mode: number }
   | { readonly kind: 'absent' }
   | { readonly kind: 'folder' }
-  | { readonly kind: 'unreadable'; readonly why: string };
+  | { readonly kind: 'unreadable'; readonly why: string; readonly isTooLarge?: true };
 
 /** Environments, memory and open files of processes, including our own environment with its keys. */
 const OF_PROCESS = /^\/proc\/\d+\//;
@@ -28,7 +28,7 @@ export const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFi
   if (OF_PROCESS.test(path.join(folder.real, name)))
     return { kind: 'unreadable', why: 'it belongs to a process' };
   const loaded = await readRegular(folder.at(name), FILE_BYTES_MAX, { follow: false });
-  if (loaded.kind === 'unusable') return { kind: 'unreadable', why: loaded.why };
+  if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
   if (loaded.kind !== 'file') return loaded;
   const { bytes, status } = loaded;
   return { kind: 'file', bytes, sha256: hashOf(bytes), mode: status.mode & 0o7777 };
