@@ -28,7 +28,7 @@ export const figures = (scores: readonly Score[]): string =>
     row(totalOf(scores)),
   ].join('\n');
 
-const code = (text: string): string => `\`\` ${text.replaceAll('|', '\\|')} \`\``;
+export const code = (text: string): string => `\`\` ${text.replaceAll('|', '\\|')} \`\``;
 
 const reasons = (survivors: readonly Survivor[]): readonly string[] =>
   [...new Set(survivors.map(({ because }) => because))].flatMap((because) => {

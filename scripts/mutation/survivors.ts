@@ -7,3 +7,6 @@ import { views } from './survivors/views.js';
 
 /** Mutants that no test catches, each with its reason. */
 export const survivors: readonly Survivor[] = [...kernel, ...rules, ...moves, ...views, ...exploration];
+
+/** Those of the samples beyond the machine. */
+export const sampledSurvivors: readonly Survivor[] = [];

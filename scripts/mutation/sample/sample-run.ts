@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { chooseTests } from '../../test-runner/choose.js';
+import type { Mutation } from '../score.js';
+import { sampledSurvivors } from '../survivors.js';
+import { chooseSample } from './choose-sample.js';
+import { type Instrumented, instrument, type SwitchedMutant } from './instrument.js';
+import {
+  type SampledFolder,
+  sampleFaults,
+  sampleFigures,
+  sampleSection,
+  withSection,
+} from './sample-page.js';
+import { openTestCopy } from './test-copy.js';
+import { reachAll, trySample } from './try-sample.js';
+
+/**
+ * `npm run mutate -- --sample [FOLDER…]`: tries a random sample of the mutants of folders whose tests take too long to try
+ * them all, and writes its section of docs/mutation.md.
+ */
+
+const SAMPLED_FOLDERS = ['src/journal', 'src/workspace', 'src/tools', 'src/runtime'];
+/** Tests of these folders, and of what stands on them. */
+const TEST_FOLDERS = ['test/journal', 'test/workspace', 'test/tools', 'test/runtime'];
+
+const RESULTS = '.stryker/samples.json';
+const PAGE = 'docs/mutation.md';
+
+type Results = Readonly<Record<string, SampledFolder>>;
+
+const readResults = (): Results =>
+  existsSync(RESULTS) ? (JSON.parse(readFileSync(RESULTS, 'utf8')) as Results) : {}; // this script wrote it
+
+const folderOf = ({ file }: Mutation, folders: readonly string[]): string =>
+  folders.find((folder) => file.startsWith(`${folder}/`)) ?? file;
+
+const isSame = (one: Mutation, other: Mutation): boolean =>
+  one.file === other.file &&
+  one.mutator === other.mutator &&
+  one.was === other.was &&
+  one.becomes === other.becomes &&
+  one.line === other.line;
+
+const isAlive = ({ status }: Mutation): boolean => status === 'Survived' || status === 'NoCoverage';
+
+type Wish = {
+  readonly folders: readonly string[];
+  readonly tests: readonly string[];
+  readonly seed: number;
+  readonly count: number;
+  /** Only those that no test caught the last time, and those that are new in the sample. */
+  readonly onlyAlive: boolean;
+  /** Tries none. */
+  readonly onlyPage: boolean;
+};
+
+const wishOf = (words: readonly string[]): Wish => {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: {
+      sample: { type: 'boolean' },
+      page: { type: 'boolean', default: false },
+      alive: { type: 'boolean', default: false },
+      count: { type: 'string', default: '60' },
+      seed: { type: 'string', default: '7' },
+      tests: { type: 'string', multiple: true, default: TEST_FOLDERS },
+    },
+  });
+  return {
+    folders: positionals.length === 0 ? SAMPLED_FOLDERS : positionals,
+    tests: values.tests,
+    seed: Number(values.seed),
+    count: Number(values.count),
+    onlyAlive: values.alive,
+    onlyPage: values.page,
+  };
+};
+
+/** What the last run knows of a mutant that need not be tried again. */
+const knownOf = (
+  mutant: SwitchedMutant,
+  results: Results,
+  { folders, onlyAlive }: Wish,
+): Mutation | undefined =>
+  onlyAlive
+    ? results[folderOf(mutant, folders)]?.mutations.find((old) => isSame(old, mutant) && !isAlive(old))
+    : undefined;
+
+const tryAll = async (
+  root: string,
+  wish: Wish,
+  sample: readonly SwitchedMutant[],
+  sourcesWith: Instrumented['sourcesWith'],
+): Promise<readonly Mutation[]> => {
+  const chosen = chooseTests(root, wish.tests);
+  if (chosen.kind === 'faults') throw new Error(chosen.faults.join('\n'));
+  const copy = await openTestCopy(root, sourcesWith(new Set(sample.map(({ id }) => id))), chosen.files);
+  try {
+    const { testFiles, faults } = await reachAll(copy, chosen.files);
+    for (const fault of faults) console.log(fault);
+    return await trySample(copy, testFiles, sample);
+  } finally {
+    copy.remove();
+  }
+};
+
+/** Writes what is known; whether all that live have a reason. */
+const tell = (results: Results): boolean => {
+  mkdirSync(path.dirname(RESULTS), { recursive: true });
+  writeFileSync(RESULTS, JSON.stringify(results));
+  console.log(`\n${sampleFigures(results)}\n`);
+  const faults = sampleFaults(results, sampledSurvivors);
+  for (const fault of faults) console.error(fault);
+  const missing = SAMPLED_FOLDERS.filter((folder) => results[folder] === undefined);
+  if (missing.length === 0)
+    writeFileSync(PAGE, withSection(readFileSync(PAGE, 'utf8'), sampleSection(results, sampledSurvivors)));
+  else console.log(`${PAGE} is written when ${missing.join(', ')} have been tried, too`);
+  return faults.length === 0;
+};
+
+/** Whether all that live have a reason. */
+export const mutateSample = async (root: string, words: readonly string[]): Promise<boolean> => {
+  const wish = wishOf(words);
+  const { folders, seed, count } = wish;
+  const startedAt = new Date();
+  const results = readResults();
+  if (wish.onlyPage) return tell(results);
+  const { mutants, sourcesWith } = await instrument(root, folders);
+  const sampleOf = (folder: string): readonly SwitchedMutant[] =>
+    chooseSample(
+      mutants.filter((mutant) => folderOf(mutant, folders) === folder),
+      { seed, count },
+    );
+  const sample = folders.flatMap(sampleOf);
+  const untried = sample.filter((mutant) => knownOf(mutant, results, wish) === undefined);
+  console.log(`${untried.length} of ${mutants.length} mutants, seed ${seed}`);
+  const tried = await tryAll(root, wish, untried, sourcesWith);
+  const outcomeOf = (mutant: SwitchedMutant): readonly Mutation[] => {
+    const known = knownOf(mutant, results, wish) ?? tried.find((one) => isSame(one, mutant));
+    return known === undefined ? [] : [known];
+  };
+  const fresh = folders.map((folder): readonly [string, SampledFolder] => [
+    folder,
+    {
+      at: startedAt.toISOString(),
+      seed,
+      all: mutants.filter((mutant) => folderOf(mutant, folders) === folder).length,
+      mutations: sampleOf(folder).flatMap(outcomeOf),
+    },
+  ]);
+  return tell({ ...results, ...Object.fromEntries(fresh) });
+};
