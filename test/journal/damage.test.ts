@@ -5,6 +5,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { JournalError } from '../../src/journal/journal-error.js';
+import { verifyStored } from '../../src/journal/transfer/verify-stored.js';
 import {
   collect,
   eventsOf,
@@ -171,6 +172,7 @@ test('a newer version is refused, and the file left untouched', async (context) 
   await assert.rejects(store.open('a'), newer);
   await assert.rejects(collect(store.read('a')), newer);
   await assert.rejects(store.fork('a', 0, 'b', 1), newer);
+  await assert.rejects(verifyStored(path), newer);
   assert.equal(await readFile(path, 'utf8'), text);
   assert.deepEqual(await readdir(dirname(path)), ['a.jsonl']);
 });

@@ -80,7 +80,7 @@ const withoutRemovals = async (context: TestContext, from: number, work: () => P
   try {
     return await work().then(
       () => 'done',
-      () => 'killed',
+      (error: Error) => error.message,
     );
   } finally {
     for (const mock of mocks) mock.mock.restore();
@@ -90,7 +90,7 @@ const withoutRemovals = async (context: TestContext, from: number, work: () => P
 
 test('a deletion that is killed at any call leaves the whole session or none, and is finished later', async (context) => {
   const ends = new Set<string>();
-  for (let from = 0, ended = 'killed'; ended === 'killed'; from++) {
+  for (let from = 0, ended = ''; ended !== 'done'; from++) {
     const { store, sessions, listed } = await makeSessions(context);
     ended = await withoutRemovals(context, from, () => store.delete('a'));
     const ids = await listed();
@@ -98,6 +98,14 @@ test('a deletion that is killed at any call leaves the whole session or none, an
     ends.add(isWhole ? 'whole' : 'none');
     assert.deepEqual(ids, isWhole ? ['a', ...OTHERS, 't'] : OTHERS, `after ${from} calls`);
     if (isWhole) for (const id of ids) await (await store.open(id)).journal.close();
+    const told = isWhole ? 'Cannot write' : 'The session a is deleted, but';
+    assert.ok(ended.startsWith(told) || ended === 'done', `after ${from} calls: ${ended}`);
+    if (ended === 'done')
+      assert.deepEqual(
+        othersOf(await readdir(sessions)).filter((name) => !name.endsWith('.lock')),
+        [],
+        `after ${from} calls`,
+      );
     // The next new session finishes it.
     await (await store.create(headerOf('z'))).close();
     const left = othersOf(await readdir(sessions)).filter((name) => !name.startsWith('z.'));

@@ -1,8 +1,9 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
-import { chmod, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import promises, { chmod, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import test from 'node:test';
+import test, { type TestContext } from 'node:test';
 import { step } from '../../src/agent/machine.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { collect, eventsOf, headerOf, linesOf, makeFolder, readEvents, tellFrom } from './story.js';
@@ -147,4 +148,33 @@ test('a large text comes back whole, in a blob and in an event', async (context)
     [event],
   );
   await (await store.open('a')).journal.close();
+});
+
+/** Calls `open` first with each path that is opened. */
+const watchOpen = (context: TestContext, opened: (path: string) => void): void => {
+  const real = promises.open as (...given: readonly unknown[]) => Promise<unknown>; // one of its signatures
+  const mock = context.mock.method(promises, 'open', async (...given: readonly unknown[]) => {
+    opened(String(given[0]));
+    return real(...given);
+  });
+  syncBuiltinESMExports();
+  context.after(() => {
+    mock.mock.restore();
+    syncBuiltinESMExports();
+  });
+};
+
+test('the names of a new session and of its folders are made durable, but for folders of others', async (context) => {
+  const root = await makeFolder(context);
+  const folder = join(root, 'state');
+  const sessions = join(folder, 'sessions');
+  const opened = new Set<string>();
+  watchOpen(context, (path) => {
+    opened.add(path);
+    if (path === root) throw Object.assign(new Error('EACCES: not allowed'), { code: 'EACCES' });
+  });
+  const store = fileJournals({ folder });
+  await assert.rejects(store.create(headerOf('a')), /EACCES/, 'the parent of a new folder has to be synced');
+  await (await store.create(headerOf('a'))).close();
+  for (const path of [root, folder, sessions]) assert.ok(opened.has(path), path);
 });

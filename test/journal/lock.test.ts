@@ -89,6 +89,19 @@ test('a lock file from another computer is respected, and can be taken over', as
   assert.equal(await readLockText(path), null);
 });
 
+test('the lock of a dead process that somebody is about to take is refused, unless that one is dead, too', async (context) => {
+  const path = join(await makeFolder(context), 'a.lock');
+  const self = await describeSelf();
+  const dead = textOf({ pid: NEVER, socket: '' }, self);
+  const claim = claimOf(path, dead);
+  await writeFile(path, dead);
+  await writeFile(claim, textOf({ host: 'elsewhere', bootId: 'other', pid: 4 }, self));
+  await assert.rejects(acquireLock(path), { kind: 'locked', message: /process 4 on elsewhere/ });
+  assert.equal(await readLockText(path), dead);
+  await writeFile(claim, textOf({ pid: NEVER - 1, socket: '' }, self));
+  await (await acquireLock(path)).release();
+});
+
 test('whose lock was taken over is told by whom, and leaves the lock of the other one alone', async (context) => {
   const path = join(await makeFolder(context), 'a.lock');
   const lock = await acquireLock(path);

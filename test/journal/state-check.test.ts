@@ -114,6 +114,22 @@ for (const [seq, name, due] of rows) {
   });
 }
 
+test('the larger a state has grown, the fewer entries have a check', () => {
+  const due = (parts: number): readonly number[] => {
+    const machine = { ...agentMachine, isAtRest: () => false, growing: () => parts };
+    const seqs = Array.from({ length: 24 }, (_, index) => index + 1);
+    return seqs.filter((seq) => checkOf({ machine, check: fresh }, seq, stateAt(1), 4) !== null);
+  };
+  assert.deepEqual([due(0), due(4)], [due(3), [4, 8, 12, 16, 20, 24]]);
+  assert.deepEqual(
+    [due(5), due(9)],
+    [
+      [8, 16, 24],
+      [12, 24],
+    ],
+  );
+});
+
 test('what is summed stays the same text, so that journals of earlier versions keep their checks', () => {
   const user = { role: 'user', parts: [{ type: 'text', text: 'hello', origin: 'user' }] };
   const call = { type: 'call', input: { b: 1, a: { d: 'x', c: [1] } } };
