@@ -50,6 +50,7 @@ type Wish = {
   readonly tests: readonly string[];
   readonly seed: number;
   readonly count: number;
+  readonly minutesMax: number;
   /** Only those that no test caught the last time, and those that are new in the sample. */
   readonly onlyAlive: boolean;
   /** Tries none. */
@@ -66,6 +67,7 @@ const wishOf = (words: readonly string[]): Wish => {
       alive: { type: 'boolean', default: false },
       count: { type: 'string', default: '60' },
       seed: { type: 'string', default: '7' },
+      minutes: { type: 'string', default: '600' },
       tests: { type: 'string', multiple: true, default: TEST_FOLDERS },
     },
   });
@@ -74,6 +76,7 @@ const wishOf = (words: readonly string[]): Wish => {
     tests: values.tests,
     seed: Number(values.seed),
     count: Number(values.count),
+    minutesMax: Number(values.minutes),
     onlyAlive: values.alive,
     onlyPage: values.page,
   };
@@ -101,7 +104,7 @@ const tryAll = async (
   try {
     const { testFiles, faults } = await reachAll(copy, chosen.files);
     for (const fault of faults) console.log(fault);
-    return await trySample(copy, testFiles, sample);
+    return await trySample(copy, testFiles, sample, wish.minutesMax * 60_000);
   } finally {
     copy.remove();
   }

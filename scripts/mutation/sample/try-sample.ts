@@ -18,7 +18,7 @@ type TestFile = {
   readonly failing: ReadonlySet<string>;
 };
 
-const FIRST_TIME_MAX_MS = 240_000;
+const FIRST_TIME_MAX_MS = 40_000;
 
 const timeMaxOf = ({ durationMs }: TestFile): number => durationMs * 3 + 10_000;
 
@@ -64,13 +64,16 @@ const tryMutant = async (
   return { status: 'Survived', why: `${reaching.length} test files reach it` };
 };
 
+/** Ends when the time is over: the first mutants of a sample are a sample. */
 export const trySample = async (
   copy: TestCopy,
   testFiles: readonly TestFile[],
   mutants: readonly SwitchedMutant[],
+  endsAtMs: number,
 ): Promise<readonly Mutation[]> => {
   const mutations: Mutation[] = [];
   for (const [index, mutant] of mutants.entries()) {
+    if (performance.now() >= endsAtMs) break;
     const { id: _id, ...mutation } = { ...mutant, ...(await tryMutant(copy, testFiles, mutant)) };
     mutations.push(mutation);
     const { file, line, was, becomes, status, why } = mutation;

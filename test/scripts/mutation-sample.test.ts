@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { chooseSample } from '../../scripts/mutation/sample/choose-sample.js';
+import { sampleFaults, sectionIn, withSection } from '../../scripts/mutation/sample/sample-page.js';
+import type { Mutation } from '../../scripts/mutation/score.js';
+
+const mutantsOf = (file: string, count: number, firstLine = 1): readonly Mutation[] =>
+  Array.from({ length: count }, (_, index) => ({
+    file,
+    mutator: 'ConditionalExpression',
+    was: `word ${Math.floor(index / 2)}`, // each twice
+    becomes: 'true',
+    line: firstLine + index,
+    status: 'Pending',
+    why: '',
+  }));
+const all = [
+  ...mutantsOf('src/large.ts', 600),
+  ...mutantsOf('src/middle.ts', 300),
+  ...mutantsOf('src/small.ts', 100),
+];
+
+const textsOf = (sample: readonly Mutation[]): readonly string[] =>
+  sample.map(({ file, was }) => `${file} ${was}`).sort();
+
+test('a sample takes from each file its share, a larger one contains it, and another seed gives another', () => {
+  const sample = chooseSample(all, { seed: 7, count: 50 });
+  const share = (file: string): number => sample.filter((mutation) => mutation.file === file).length;
+  for (const [file, expected] of [
+    ['src/large.ts', 30],
+    ['src/middle.ts', 15],
+    ['src/small.ts', 5],
+  ] as const)
+    assert.ok(Math.abs(share(file) - expected) <= 1, `${file}: ${share(file)}`);
+  const larger = new Set(chooseSample(all, { seed: 7, count: 200 }));
+  assert.equal(larger.size, 200);
+  assert.ok(sample.every((mutation) => larger.has(mutation)));
+  assert.notDeepEqual(textsOf(chooseSample(all, { seed: 8, count: 50 })), textsOf(sample));
+});
+
+test('a sample stays the same when the lines of a file move', () => {
+  const moved = [...mutantsOf('src/large.ts', 600, 40), ...all.slice(600)];
+  const size = { seed: 7, count: 50 };
+  assert.deepEqual(textsOf(chooseSample(moved, size)), textsOf(chooseSample(all, size)));
+});
+
+test('a survivor needs a reason, and a reason a survivor or no place in the sample', () => {
+  const [first, , second] = all as [Mutation, Mutation, Mutation];
+  const mutations: readonly Mutation[] = [
+    { ...first, status: 'Survived' },
+    { ...second, status: 'Killed' },
+  ];
+  const samples = { 'src/large': { at: '2026-01-01', seed: 7, all: 600, mutations } };
+  const listed = ({ file, mutator, was, becomes }: Mutation) => ({
+    file,
+    mutator,
+    was,
+    becomes,
+    because: 'x',
+  });
+  assert.match(sampleFaults(samples, []).join('\n'), /^src\/large\.ts:1: .*survives/);
+  const outside = { ...listed(first), was: 'not in the sample' };
+  assert.deepEqual(sampleFaults(samples, [listed(first), outside]), []);
+  assert.match(sampleFaults(samples, [listed(first), listed(second)]).join('\n'), /does not survive/);
+});
+
+test('the section of the samples is exchanged, and the rest of the page stays', () => {
+  const once = withSection('# Page\n\nwords\n', '<!-- samples -->\none\n');
+  assert.equal(once, '# Page\n\nwords\n\n<!-- samples -->\none\n');
+  assert.equal(withSection(once, '<!-- samples -->\ntwo\n'), once.replace('one', 'two'));
+  assert.deepEqual([sectionIn('# Page\n'), sectionIn(once)], ['', '<!-- samples -->\none\n']);
+});
