@@ -20,6 +20,18 @@ const CURLY = lines('# Say', '', 'Don\u2019t say \u201cno\u201d \u2013 ever.', '
 
 const rows: readonly Row[] = [
   {
+    title: 'indented otherwise, and only an empty line is left',
+    file: INNER,
+    edit: edit(lines('      if (a) {', '        b();', '      }'), '\n'),
+    becomes: INNER.replace('    if (a) {\n      b();\n    }\n', '\n'),
+  },
+  {
+    title: 'typographic quotes that the file does not have: quotes of the other kind are plain, too',
+    file: "say 'x' - or not\n",
+    edit: edit('say \u2018x\u2019 - or not', 'say \u201cy\u201d - or not'),
+    becomes: 'say "y" - or not\n',
+  },
+  {
     title: 'indented by two more: the new text is indented as the file is',
     file: INNER,
     edit: edit(

@@ -88,6 +88,11 @@ const rows: readonly {
     shows: ['unknown charset klingon read as utf-8', '\ngrün'],
   },
   {
+    title: 'half a mark of UTF-8 is text',
+    serve: answers({ 'content-type': 'text/plain; charset=iso-8859-1' }, Buffer.from('a\xbb\xbf', 'latin1')),
+    shows: ['\na»¿'],
+  },
+  {
     title: 'UTF-16 is known by its mark',
     serve: answers({ 'content-type': 'text/plain' }, Buffer.from('\ufeffgrün', 'utf16le')),
     shows: ['\ngrün'],

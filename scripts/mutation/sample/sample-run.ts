@@ -51,7 +51,7 @@ type Wish = {
   readonly seed: number;
   readonly count: number;
   readonly minutesMax: number;
-  /** Only those that no test caught the last time, and those that are new in the sample. */
+  /** Only those that no test caught the last time. */
   readonly onlyAlive: boolean;
   /** Tries none. */
   readonly onlyPage: boolean;
@@ -82,15 +82,15 @@ const wishOf = (words: readonly string[]): Wish => {
   };
 };
 
-/** What the last run knows of a mutant that need not be tried again. */
-const knownOf = (
-  mutant: SwitchedMutant,
-  results: Results,
-  { folders, onlyAlive }: Wish,
-): Mutation | undefined =>
-  onlyAlive
-    ? results[folderOf(mutant, folders)]?.mutations.find((old) => isSame(old, mutant) && !isAlive(old))
-    : undefined;
+/** The outcome of the last run, of a mutant that was tried. */
+const lastOf = (mutant: Mutation, results: Results, { folders }: Wish): Mutation | undefined =>
+  results[folderOf(mutant, folders)]?.mutations.find((old) => isSame(old, mutant));
+
+/** The outcome now: mutants that were not tried again, or that no test reaches this time, keep the old one. */
+const outcomeOf = (tried: Mutation | undefined, last: Mutation | undefined): readonly Mutation[] => {
+  const outcome = tried === undefined || tried.status === 'NoCoverage' ? (last ?? tried) : tried;
+  return outcome === undefined ? [] : [outcome];
+};
 
 const tryAll = async (
   root: string,
@@ -132,26 +132,32 @@ export const mutateSample = async (root: string, words: readonly string[]): Prom
   const results = readResults();
   if (wish.onlyPage) return tell(results);
   const { mutants, sourcesWith } = await instrument(root, folders);
-  const sampleOf = (folder: string): readonly SwitchedMutant[] =>
-    chooseSample(
-      mutants.filter((mutant) => folderOf(mutant, folders) === folder),
-      { seed, count },
-    );
-  const sample = folders.flatMap(sampleOf);
-  const untried = sample.filter((mutant) => knownOf(mutant, results, wish) === undefined);
+  const sampleOf = (folder: string): readonly SwitchedMutant[] => {
+    const own = mutants.filter((mutant) => folderOf(mutant, folders) === folder);
+    return wish.onlyAlive
+      ? own.filter((mutant) => lastOf(mutant, results, wish) !== undefined)
+      : chooseSample(own, { seed, count });
+  };
+  const lastIfWanted = (mutant: SwitchedMutant): Mutation | undefined =>
+    wish.onlyAlive ? lastOf(mutant, results, wish) : undefined;
+  const untried = folders.flatMap(sampleOf).filter((mutant) => {
+    const last = lastIfWanted(mutant);
+    return last === undefined || isAlive(last);
+  });
   console.log(`${untried.length} of ${mutants.length} mutants, seed ${seed}`);
   const tried = await tryAll(root, wish, untried, sourcesWith);
-  const outcomeOf = (mutant: SwitchedMutant): readonly Mutation[] => {
-    const known = knownOf(mutant, results, wish) ?? tried.find((one) => isSame(one, mutant));
-    return known === undefined ? [] : [known];
-  };
+  const outcomeOfMutant = (mutant: SwitchedMutant): readonly Mutation[] =>
+    outcomeOf(
+      tried.find((one) => isSame(one, mutant)),
+      lastIfWanted(mutant),
+    );
   const fresh = folders.map((folder): readonly [string, SampledFolder] => [
     folder,
     {
       at: startedAt.toISOString(),
       seed,
       all: mutants.filter((mutant) => folderOf(mutant, folders) === folder).length,
-      mutations: sampleOf(folder).flatMap(outcomeOf),
+      mutations: sampleOf(folder).flatMap(outcomeOfMutant),
     },
   ]);
   return tell({ ...results, ...Object.fromEntries(fresh) });
