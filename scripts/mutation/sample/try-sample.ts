@@ -18,7 +18,7 @@ type TestFile = {
   readonly failing: ReadonlySet<string>;
 };
 
-const FIRST_TIME_MAX_MS = 40_000;
+const FIRST_TIME_MAX_MS = 120_000;
 
 const timeMaxOf = ({ durationMs }: TestFile): number => durationMs * 3 + 10_000;
 
