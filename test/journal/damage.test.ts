@@ -5,7 +5,7 @@ import test from 'node:test';
 import fc from 'fast-check';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { JournalError } from '../../src/journal/journal-error.js';
-import { verifyStored } from '../../src/journal/transfer/verify-stored.js';
+import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
 import {
   collect,
   eventsOf,
