@@ -37,7 +37,7 @@ export type ProgramSearch = {
   readonly shared: readonly string[];
   /** Null if there is none. */
   find(name: string): ProgramPath | null;
-  /** Why the first program of that name was refused; null if there is none. */
+  /** Why the first program of that name was refused, or PATH names no folder; null if there is just none. */
   whyNot(name: string): string | null;
 };
 
@@ -66,6 +66,12 @@ const identityOf = (folder: string): readonly Identity[] => {
 const entriesOf = (searchPath: string): readonly string[] => [
   ...new Set(searchPath.split(path.delimiter).filter((entry) => path.isAbsolute(entry))),
 ];
+
+/** Why a search can find nothing at all; null if it could. */
+const searchPathFault = (searchPath: string): string | null => {
+  if (searchPath === '') return 'PATH is not set';
+  return entriesOf(searchPath).length === 0 ? 'PATH names no absolute folder' : null;
+};
 
 const isRunnable = (file: string, status: Stats): boolean => {
   if (!status.isFile()) return false;
@@ -162,7 +168,8 @@ const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch =>
     },
     whyNot(name) {
       const looked = lookFor(name);
-      return looked.kind === 'refused' ? looked.why : null;
+      if (looked.kind === 'refused') return looked.why;
+      return looked.kind === 'none' ? searchPathFault(environment.PATH ?? '') : null;
     },
   };
 };

@@ -209,7 +209,12 @@ const ALLOW_NAMESPACES =
 
 /** Why a program ended at its start, and what the user can do. */
 export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: string): string => {
-  if (code === NOT_FOUND) return `bubblewrap (bwrap) is not installed. ${INSTALL}`;
+  if (code === NOT_FOUND) {
+    const refused = ownPrograms().whyNot('bwrap');
+    return refused === null
+      ? `bubblewrap (bwrap) is not installed. ${INSTALL}`
+      : `bubblewrap (bwrap) is not used: ${refused}`;
+  }
   const said = stderr === '' ? `it ended with ${signal ?? `code ${code}`}` : stderr.replaceAll('\n', ' ');
   const isOwn = stderr.startsWith('bwrap:');
   if (isOwn && /unknown option/i.test(stderr))

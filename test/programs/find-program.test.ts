@@ -159,6 +159,16 @@ test('a program that others can exchange is not taken, and it is said why', (t) 
   }
 });
 
+test('without a search path the reason is said', (t) => {
+  const { root } = makePlace(t);
+  const whyNot = (PATH: string | undefined): string | null =>
+    searchPrograms({ environment: { PATH, HOME: '/nowhere' }, workspace: root }).whyNot('tool');
+  assert.equal(whyNot(undefined), 'PATH is not set');
+  assert.equal(whyNot(''), 'PATH is not set');
+  assert.equal(whyNot('.:bin'), 'PATH names no absolute folder');
+  assert.equal(whyNot('/nowhere'), null);
+});
+
 test('an answer has both outputs and the exit code; what can’t be started has none', async (t) => {
   const own = { environment: process.env, searchPath: ['/usr/bin', '/bin'] };
   const words = ['-e', 'console.log(1); console.error(2); process.exit(3)'];

@@ -103,7 +103,7 @@ const findGit = ({ workspace, environment }: GitPlace) => {
     const why =
       skipped === null
         ? 'git is not on the PATH (folders inside the workspace do not count): install it'
-        : `git can't be used: ${skipped}. Install one that only you or the system can change`;
+        : `git can't be used: ${skipped}. ${programs.folders.length === 0 ? 'Set PATH to the folders of your programs' : 'Install one that only you or the system can change'}`;
     throw new ProgramFailure('missing', why);
   }
   return { program, clean: cleanEnvironment(environment, programs.folders.join(path.delimiter)) };
