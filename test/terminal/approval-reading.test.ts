@@ -255,3 +255,18 @@ test('a window that is made smaller is to be read again', async () => {
   assert.deepEqual(window.answers, []);
   assert.equal((await approve(window)).accepted, true);
 });
+
+test('in a window that is made larger the advice to read on goes away, and a yes counts', async () => {
+  const window = openWindow(commandCall(`ls ${'x '.repeat(300)}`), 40, 10);
+  await window.settle();
+  window.press("'y'");
+  window.draw();
+  assert.match(await window.settle(), /read to the end first/);
+  await window.screen.resize(200, 50);
+  window.draw();
+  const shown = await window.settle();
+  assert.doesNotMatch(shown.split('\n').slice(-3).join('\n'), /read to the end first/);
+  assert.match(shown, /y .*Escape stops/);
+  window.press("'y'");
+  assert.deepEqual(window.answers, ['once']);
+});

@@ -6,7 +6,7 @@ import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine, wrapWords } from '../width.js';
 import { ArmingDelay } from './arming-delay.js';
 import { contentRows } from './question-rows.js';
-import { ReadingWindow, type WindowSize } from './reading-window.js';
+import { isSameSize, ReadingWindow, type WindowSize } from './reading-window.js';
 
 export type ContentToRead = {
   /** One line: what is asked. */
@@ -44,6 +44,7 @@ export class ContentQuestion {
   readonly #arming: ArmingDelay;
   readonly #reading = new ReadingWindow();
   #advice = '';
+  #drawn: WindowSize | null = null;
 
   constructor(asked: ContentToRead, clock: Clock, handlers: Handlers) {
     this.#asked = asked;
@@ -60,6 +61,8 @@ export class ContentQuestion {
   /** Call only to draw: the rows count as read. */
   frame(look: Look, window: WindowSize): Frame {
     if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
+    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = ''; // about the old size
+    this.#drawn = window;
     const { title } = this.#asked;
     const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
     const all = this.rows(look, window.columns);

@@ -12,7 +12,7 @@ import type { Look } from '../paint-text.js';
 import type { Safe } from '../safe-text.js';
 import { ArmingDelay } from './arming-delay.js';
 import { letterOf, questionRows } from './question-rows.js';
-import { ReadingWindow, type WindowSize } from './reading-window.js';
+import { isSameSize, ReadingWindow, type WindowSize } from './reading-window.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
 export type AnsweredQuestion =
@@ -60,6 +60,7 @@ export class Questions {
   #current: OpenQuestion | null = null;
   #reason: Editor | null = null;
   #advice = '';
+  #drawn: WindowSize | null = null;
   /** The rows of the last layout. */
   #layout: { readonly asked: OpenQuestion; readonly key: string; readonly rows: readonly Safe[] } | null =
     null;
@@ -146,6 +147,9 @@ export class Questions {
   rows(look: Look, height: number, window: WindowSize): readonly Safe[] {
     const current = this.#current;
     if (current === null) return [];
+    // Advice about the old size may be wrong now, and all is to be read again.
+    if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
+    this.#drawn = window;
     const rows = this.#lay(current, look, window.columns);
     const top = current.reading.show(rows.length, height, window);
     return rows.slice(top, top + height);

@@ -1,6 +1,9 @@
 /** Size of the window in which a text is read. */
 export type WindowSize = { readonly columns: number; readonly rows: number };
 
+export const isSameSize = (one: WindowSize, other: WindowSize): boolean =>
+  one.columns === other.columns && one.rows === other.rows;
+
 /**
  * How far the user has read a text that is longer than the window.
  *
@@ -69,7 +72,7 @@ export class ReadingWindow {
     return Math.max(0, this.#total - this.#height);
   }
 
-  #fits({ columns, rows }: WindowSize): boolean {
-    return columns === this.#window.columns && rows === this.#window.rows;
+  #fits(window: WindowSize): boolean {
+    return isSameSize(window, this.#window);
   }
 }
