@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentclientprotocol/sdk';
+import { systemWords } from '../base/system-words.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
 import { attempt } from '../runtime/attempt.js';
@@ -33,7 +34,8 @@ type Stored = Wanted & { readonly sessionId: string; readonly workspace: string;
 const realWorkspace = async (folder: string): Promise<string> => {
   if (!path.isAbsolute(folder)) throw new BadParameters(`cwd must be an absolute path, not '${folder}'.`);
   const found = await attempt(async () => ({ real: await realpath(folder), status: await stat(folder) }));
-  if (found.kind === 'fault') throw new BadParameters(`cwd can't be opened: ${found.fault.message}.`);
+  if (found.kind === 'fault')
+    throw new BadParameters(`cwd can't be opened: ${systemWords(found.fault) ?? found.fault.message}.`);
   if (!found.value.status.isDirectory()) throw new BadParameters(`cwd must be a folder: ${folder}`);
   return found.value.real;
 };

@@ -1,12 +1,22 @@
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { homedir, userInfo } from 'node:os';
+import { isAbsolute, join } from 'node:path';
 import type { ProcessEnvironment } from './process-environment-type.js';
+
+/**
+ * The user's home: HOME if it is an absolute path, otherwise the one of the account. A relative HOME would put files
+ * into whatever folder is current.
+ */
+export const homeFolder = (environment: ProcessEnvironment): string => {
+  const configured = environment.HOME ?? '';
+  if (isAbsolute(configured)) return configured;
+  const inherited = homedir(); // reads HOME of the process
+  return isAbsolute(inherited) ? inherited : userInfo().homedir;
+};
 
 const folderOf = (environment: ProcessEnvironment, variable: string, below: readonly string[]): string => {
   const configured = environment[variable] ?? '';
   if (configured.startsWith('/')) return join(configured, 'pawl');
-  const home = environment.HOME ?? '';
-  return join(home === '' ? homedir() : home, ...below, 'pawl');
+  return join(homeFolder(environment), ...below, 'pawl');
 };
 
 /**

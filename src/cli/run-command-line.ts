@@ -1,8 +1,11 @@
+import { isAbsolute } from 'node:path';
 import { CommanderError } from 'commander';
+import { homeFolder } from '../base/user-folders.js';
+import { attemptNow } from '../runtime/attempt.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError } from '../terminal/write.js';
 import { buildProgram } from './command-table.js';
-import { endingOfError, exitCodes } from './exit-codes.js';
+import { endingOfError, exitCodes, Stop } from './exit-codes.js';
 import { tiePrompt } from './flag-mistakes.js';
 import { flushSpans } from './telemetry/flush-at-exit.js';
 
@@ -17,6 +20,7 @@ export const reportError = (error: unknown): number => {
 const run = async (words: readonly string[]): Promise<number> => {
   let exit: number = exitCodes.done;
   try {
+    replaceRelativeHome(process.env);
     const program = buildProgram((code) => {
       exit = code;
     });
@@ -26,6 +30,23 @@ const run = async (words: readonly string[]): Promise<number> => {
   } catch (error) {
     return reportError(error);
   }
+};
+
+/** Replaces a relative HOME, for this process and the programs that it starts, and says so. */
+const replaceRelativeHome = (environment: NodeJS.ProcessEnv): void => {
+  const { HOME = '' } = environment;
+  if (HOME === '' || isAbsolute(HOME)) return;
+  const home = attemptNow(() => homeFolder(environment));
+  if (home.kind === 'fault')
+    throw new Stop(
+      exitCodes.configuration,
+      'configuration',
+      `HOME is not an absolute path (${HOME}), and this account has no home folder. Set HOME to a folder of yours.`,
+    );
+  environment.HOME = home.value;
+  writeError(
+    safe`pawl: HOME is not an absolute path (${makeSafe(HOME)}): ${makeSafe(home.value)} is used instead. Set HOME to your home folder.\n`,
+  );
 };
 
 /** Parses the command line, runs its command, and returns the exit code. Never rejects. */

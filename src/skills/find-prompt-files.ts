@@ -1,5 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { systemWords } from '../base/system-words.js';
 import { isWithin } from '../files/is-within.js';
 import { readRegular, systemFault } from '../files/regular-file.js';
 import type { PromptFault, PromptPlace } from './prompt-file.js';
@@ -34,7 +35,7 @@ export const readPromptText = async (file: string, place: PromptPlace): Promise<
     if (loaded.kind === 'unusable') return loaded;
     return { kind: 'unusable', why: loaded.kind === 'folder' ? 'it is a folder' : 'there is no such file' };
   } catch (error) {
-    return { kind: 'unusable', why: systemFault(error, file) };
+    return { kind: 'unusable', why: systemWords(error) ?? systemFault(error, file) };
   }
 };
 

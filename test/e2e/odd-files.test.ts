@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { stateFolder } from '../../src/base/user-folders.js';
 import { runInProcess } from './in-process.js';
 import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
 
@@ -116,6 +118,46 @@ for (const [given, make, exit, says] of rows) {
     assert.match(ended.stderr, says);
   });
 }
+
+type WrongPlace = readonly [words: readonly string[], exit: number, says: RegExp];
+
+const wrongPlaces: readonly WrongPlace[] = [
+  [['skills', 'check', '/nowhere'], 65, /\/nowhere\/SKILL\.md: it does not exist\n/],
+  [
+    ['skills', '--workspace', '/nowhere'],
+    65,
+    /The workspace \/nowhere can't be opened: it does not exist\. Give the folder/,
+  ],
+  [['mcp', 'list'], 0, /\.mcp\.json is not used: it is not valid JSON: line 1, column 2\b/],
+];
+
+test('wrong places and files are named in plain words', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, '.mcp.json'), '{');
+  for (const [words, exit, says] of wrongPlaces) {
+    const ended = await runInProcess(place, words);
+    expectCode(ended, exit);
+    assert.match(ended.stderr, says);
+    assert.doesNotMatch(ended.stderr, /ENOENT|realpath|lstat/);
+  }
+});
+
+test('a relative HOME is not used: it would put files of Pawl into the project', async (t) => {
+  const state = join(userInfo().homedir, '.local/state/pawl');
+  assert.equal(stateFolder({ HOME: 'odd-home' }), state);
+  assert.equal(stateFolder({ HOME: 'odd-home', XDG_STATE_HOME: 'odd' }), state);
+  const place = makePlace(t);
+  const environment = {
+    ...place.environment,
+    HOME: 'odd-home',
+    XDG_CONFIG_HOME: join(place.home, '.config'),
+  };
+  const ended = await runInProcess({ ...place, environment }, ['sessions']);
+  expectCode(ended, 0);
+  assert.match(ended.stderr, /^pawl: HOME is not an absolute path \(odd-home\): \/\S+ is used instead\./);
+  const usual = await runInProcess(place, ['sessions']);
+  assert.doesNotMatch(usual.stderr, /HOME/);
+});
 
 test('a folder that was removed meanwhile is no fault of Pawl', (t) => {
   const place = makePlace(t);

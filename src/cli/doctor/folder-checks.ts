@@ -83,7 +83,7 @@ const stateChecks: readonly Check[] = [
     name: 'xdgNotWhole',
     level: 'note',
     look: ({ environment }) => {
-      const wrong = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME'].find(
+      const wrong = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME'].find(
         (name) => environment[name] && !path.isAbsolute(environment[name] ?? ''),
       );
       return wrong === undefined

@@ -56,7 +56,14 @@ const allPlaceOf = async (flags: McpFlags): Promise<Place> => {
   return { ...place, servers: [...place.servers, ...servers] };
 };
 
-const list = ({ servers, stateFolder }: Place): number => {
+/** Names what is wrong in files of the project: otherwise a server would be missing without a reason. */
+const tellFileFaults = async (workspace: string): Promise<void> => {
+  if (mcpJsonFiles(workspace).length === 0) return;
+  const { readProjectServers } = await import('../trust/project-servers.js');
+  for (const fault of (await readProjectServers(workspace)).faults) complain(fault);
+};
+
+const list = async ({ servers, stateFolder, workspace }: Place): Promise<number> => {
   for (const server of servers) {
     const known = readTools(stateFolder, server);
     const tools =
@@ -67,6 +74,7 @@ const list = ({ servers, stateFolder }: Place): number => {
   }
   if (servers.length === 0)
     complain('No MCP servers. To add one: pawl mcp add NAME -- COMMAND ARGS, or pawl mcp add NAME --url URL');
+  await tellFileFaults(workspace);
   return exitCodes.done;
 };
 

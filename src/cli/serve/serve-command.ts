@@ -123,7 +123,10 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
 const tell = ({ address }: ServingNode, { keys, made }: NodeKeys): void => {
   writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
   if (made !== null) writeError(safe`Authorization: Bearer ${makeSafe(made)}\n`);
-  else writeError(safe`Authorization: Bearer TOKEN, of one of ${makeSafe(String(keys.length))} keys\n`);
+  else {
+    const which = keys.length === 1 ? 'your key' : `one of your ${keys.length} keys`;
+    writeError(safe`Authorization: Bearer TOKEN, with the token of ${makeSafe(which)}\n`);
+  }
 };
 
 export const runServe = async (flags: ServeFlags): Promise<number> => {

@@ -1,6 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '../../agent/settings.js';
 import { groupDigits } from '../../base/group-digits.js';
+import { systemWords } from '../../base/system-words.js';
 import { chooseModel, type ModelProblem } from '../../models/choose-model.js';
 import type { Model } from '../../ports/model.js';
 import { providerOfModel } from '../../providers/provider-table.js';
@@ -66,8 +67,12 @@ export const realWorkspace = (folder: string): string => {
     );
   } catch (error) {
     if (error instanceof Stop) throw error;
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Stop(exitCodes.badInput, 'badInput', `The workspace ${folder} can't be opened: ${why}.`);
+    const why = systemWords(error) ?? (error instanceof Error ? error.message : String(error));
+    throw new Stop(
+      exitCodes.badInput,
+      'badInput',
+      `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: --workspace FOLDER.`,
+    );
   }
 };
 
