@@ -1,4 +1,4 @@
-import { buildProgram } from '../src/cli/command-table.js';
+import { buildProgram } from '../src/cli/build-program.js';
 import { type DescribedFlag, describeProgram } from '../src/cli/describe-commands.js';
 import { exitCodes } from '../src/cli/exit-codes.js';
 import { settings } from '../src/config/setting-table.js';

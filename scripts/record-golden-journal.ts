@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openSession } from '../src/api/create-agent.js';
 import { fileJournals } from '../src/journal/file-store.js';
-import { createStateCheck } from '../src/journal/read/state-check.js';
+import { createStateCheck } from '../src/journal/read/hash-state.js';
 import { exportSession } from '../src/journal/transfer/export-session.js';
 import { sha256Of } from '../src/journal/transfer/named-blobs.js';
 import { scriptedModel } from '../src/models/scripted/scripted-model.js';

@@ -9,7 +9,7 @@ export {
   type FinishReason,
   finishReasonOf,
   toolsMode,
-} from './agent/projections/tools-mode-finish-reason.js';
+} from './agent/projections/tools-mode-turn-end.js';
 export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
 export type { State, WaitReason } from './agent/state.js';
 export type { Usage } from './agent/values/usage.js';

@@ -31,7 +31,9 @@ export const createAsker = (options: AskerOptions): Asker => {
 
 /** Runs of code mode as files under `folder`, beside the agent's sessions. */
 export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> => {
-  const load = once(async () => (await import('./ask/journal/ask-journal.js')).fileAskJournals(options));
+  const load = once(async () =>
+    (await import('./ask/journal/journaled-ask-machine.js')).fileAskJournals(options),
+  );
   return {
     blobs: fileBlobs(options.folder),
     list: () => listSessions(options.folder),

@@ -73,7 +73,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'a limit that is just reached is not reached',
-    file: 'src/agent/values/limit.ts',
+    file: 'src/agent/values/limit-value.ts',
     edits: [{ from: 'spent >= limit;', to: 'spent > limit;' }],
     why: 'one more round than was allowed',
     caughtBy: byCase(

@@ -11,9 +11,9 @@ import {
 } from '@agentclientprotocol/sdk';
 import type { AcpSession } from './acp-session.js';
 import { AcpSessions } from './acp-sessions.js';
-import type { Client } from './collect-while-opening.js';
 import { readEditorServers } from './editor-servers.js';
 import type { AcpHost } from './host-interface.js';
+import type { Client } from './replay-into-outbox.js';
 import { answering } from './request-errors.js';
 import { hookAnswers } from './run-after-response.js';
 import type { ClientFeatures } from './session-updates.js';

@@ -6,19 +6,19 @@ import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
 import { permissionRequest, readAnswer } from './calls/permission-request.js';
-import {
-  type Client,
-  type Collected,
-  collectWhileOpening,
-  createUpdates,
-  type SessionOpening,
-} from './collect-while-opening.js';
 import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
 import type { AcpHost, OpenedSession } from './host-interface.js';
 import type { Outbox } from './outbox.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
 import { askInEditor } from './questions/ask-server-question.js';
 import { ReopenableSession } from './reopenable-session.js';
+import {
+  type Client,
+  type Collected,
+  collectWhileOpening,
+  createUpdates,
+  type SessionOpening,
+} from './replay-into-outbox.js';
 import { commandsUpdate, unknownCommandText } from './session-commands.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
 import { TrustGate } from './trust/trust-gate.js';

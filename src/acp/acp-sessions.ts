@@ -6,8 +6,8 @@ import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
 import { attempt } from '../runtime/attempt.js';
 import { AcpSession } from './acp-session.js';
-import type { Client } from './collect-while-opening.js';
 import type { AcpHost } from './host-interface.js';
+import type { Client } from './replay-into-outbox.js';
 
 /** Parameters that can't be used. The message is for the user. */
 export class BadParameters extends Error {}

@@ -2,7 +2,7 @@ import type { CallOutcome, CallPreview, JudgedCall, SeenFile } from './call.js';
 import type { AssistantMessage, Image } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 import type { HookVerdicts, ReportedMoment } from './values/hook-verdict.js';
-import type { Limit } from './values/limit.js';
+import type { Limit } from './values/limit-value.js';
 import type { Prices, Usage } from './values/usage.js';
 
 /** Kinds of model failures. The provider adapter classifies each once; no other code reads the text. */

@@ -1,5 +1,5 @@
 import { emptyConversation } from './conversation.js';
-import { noStreaks } from './moves/tools/loop-detection.js';
+import { noStreaks } from './moves/tools/count-streaks.js';
 import { readLimits, type Settings } from './settings.js';
 import { agentMachine } from './spec.js';
 import type { In, SessionData } from './state.js';

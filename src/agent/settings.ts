@@ -1,6 +1,6 @@
 import type { CallFacts, CallTraits, Needs } from './call.js';
 import { type PolicyRule, type Preset, presetRules, type WrittenRule } from './policy/preset-rules.js';
-import { type Limit, readLimit } from './values/limit.js';
+import { type Limit, readLimit } from './values/limit-value.js';
 
 /** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
 export type RetrySchedule =

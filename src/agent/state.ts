@@ -6,7 +6,7 @@ import type { AssistantMessage } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 import type { FailureKind, FailureOrigin } from './values/failure-origin.js';
 import type { HookVerdicts } from './values/hook-verdict.js';
-import type { Limit } from './values/limit.js';
+import type { Limit } from './values/limit-value.js';
 import type { CancelCause, StopCause } from './values/stop-cause.js';
 import type { Usage } from './values/usage.js';
 

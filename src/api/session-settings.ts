@@ -1,6 +1,6 @@
 import { allowHosts, type Preset, presetRules } from '../agent/policy/preset-rules.js';
 import { defaultSettings, type Limits, type SandboxLevel, type Settings } from '../agent/settings.js';
-import { isLimited } from '../agent/values/limit.js';
+import { isLimited } from '../agent/values/limit-value.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session-input-output.js';
 import { settingsOfModel } from '../runtime/model/connected-models.js';

@@ -4,7 +4,7 @@ import { homeFolder } from '../base/user-folders.js';
 import { attemptNow } from '../runtime/attempt.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError } from '../terminal/write.js';
-import { buildProgram } from './command-table.js';
+import { buildProgram } from './build-program.js';
 import { endingOfError, exitCodes, Stop } from './exit-codes.js';
 import { tiePrompt } from './flag-mistakes.js';
 import { flushSpans } from './telemetry/flush-at-exit.js';

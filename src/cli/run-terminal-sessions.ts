@@ -4,7 +4,7 @@ import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeWindow } from '../terminal/write.js';
 import { type RunFlags, usageStop } from './flags.js';
 import { createEventBuffer } from './interactive/event-buffer.js';
-import { openTerminalSession } from './interactive/interactive-terminal.js';
+import { openTerminalSession } from './interactive/lasting-terminal.js';
 import { createScreen, type Screen } from './interactive/screen.js';
 import { runSession, type StartedSession } from './interactive/session-controller.js';
 import { chooseSession } from './sessions/choose-session.js';

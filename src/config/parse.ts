@@ -1,5 +1,5 @@
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-object.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { plural } from '../base/plural.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { checkValue } from './check-setting-value.js';

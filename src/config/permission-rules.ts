@@ -3,7 +3,7 @@ import { isMcpPattern } from '../agent/policy/mcp-tool-patterns.js';
 import { patternFault } from '../agent/policy/paths/path-patterns.js';
 import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-object.js';
+import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { checkValue } from './check-setting-value.js';
 
 /**

@@ -17,7 +17,7 @@ import {
   syncFolder,
   writeWhole,
 } from './journal-paths.js';
-import type { JournaledMachine } from './journaled-machine.js';
+import type { JournaledMachine } from './journaled-machine-type.js';
 import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
 import { listSessions } from './read/list-sessions.js';
 import {

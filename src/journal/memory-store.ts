@@ -3,7 +3,7 @@ import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Recorded } from './format/line-codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
-import type { JournaledMachine } from './journaled-machine.js';
+import type { JournaledMachine } from './journaled-machine-type.js';
 import {
   beginFold,
   CHECK_EVERY,

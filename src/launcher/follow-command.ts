@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import type { CommandOrder } from './command-record.js';
+import type { CommandOrder } from './command-order.js';
 import { isRunning, isTelling, type Spool } from './command-spool.js';
 import { type CommandStatus, type LaunchedProcess, verdictOf, whyKilled } from './command-verdict.js';
 import { createMarkReader } from './fenced-shell.js';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { type CommandRecord, readOrder } from './command-record.js';
+import { type CommandRecord, readOrder } from './command-order.js';
 import { isRunning, openSpool } from './command-spool.js';
 import {
   type CommandStatus,

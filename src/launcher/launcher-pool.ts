@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { CommandOrder } from './command-record.js';
+import type { CommandOrder } from './command-order.js';
 import type { LaunchedProcess } from './command-verdict.js';
 import { commandText, goLine, openCommandText, openGoLine, type ShellCommand } from './fenced-shell.js';
 import type { LaunchedEnd, ParkedCommand } from './follow-command.js';

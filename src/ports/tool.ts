@@ -1,7 +1,7 @@
 import type { CallFacts, CallOutcome, CallPreview, CallTraits } from '../agent/call.js';
 import type { JsonObject } from '../agent/message.js';
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
-import type { Remaining } from '../agent/values/limit.js';
+import type { Remaining } from '../agent/values/limit-value.js';
 import type { Blobs } from './journal.js';
 import type { ToolDeclaration } from './model.js';
 

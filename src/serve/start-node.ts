@@ -7,7 +7,7 @@ import type { ApiExchange } from './http/routes.js';
 import { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 import { OpenSessions } from './open-sessions.js';
-import { ServedSessions } from './sessions-by-key.js';
+import { ServedSessions } from './served-sessions.js';
 import { defaultStreamLimits, EventStream, type StreamLimits } from './streams/event-stream.js';
 import { NodeWorkspaces, type WorkspaceOptions } from './workspaces/node-workspaces.js';
 import { type RecordStore, SessionRecords } from './workspaces/session-records.js';

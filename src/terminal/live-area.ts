@@ -15,7 +15,7 @@ import {
   WRAP_OFF,
   WRAP_ON,
 } from './escapes.js';
-import type { Frame } from './frame.js';
+import type { Frame } from './frame-type.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 import { columnsOf } from './width.js';
 

@@ -5,7 +5,7 @@ import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/se
 import { createBashTool } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
-import { withAllowedWrites } from './files/tell-sandbox-of-writes.js';
+import { withAllowedWrites } from './files/allow-protected-writes.js';
 import { findTool } from './find.js';
 import { listTool } from './list.js';
 import { readTool } from './read.js';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
 import { readLimits } from '../../src/agent/settings.js';
-import { isLimited, isReached, readLimit, remainingOf } from '../../src/agent/values/limit.js';
+import { isLimited, isReached, readLimit, remainingOf } from '../../src/agent/values/limit-value.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { walk } from './walker.js';

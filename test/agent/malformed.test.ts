@@ -4,7 +4,7 @@ import type { Event } from '../../src/agent/event.js';
 import { agent, step } from '../../src/agent/machine.js';
 import { eventFields } from '../../src/agent/shapes/event-shapes.js';
 import type { State } from '../../src/agent/state.js';
-import { createStateCheck } from '../../src/journal/read/state-check.js';
+import { createStateCheck } from '../../src/journal/read/hash-state.js';
 import * as g from './given.js';
 import { mutate, pick, randomFrom, rubbish } from './mutations.js';
 import { labels } from './pairs.js';

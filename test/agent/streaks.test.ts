@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Json } from '../../src/agent/message.js';
-import { countStreaks } from '../../src/agent/moves/tools/loop-detection.js';
+import { countStreaks } from '../../src/agent/moves/tools/count-streaks.js';
 import type { EndedCall } from '../../src/agent/moves/tools/result-texts.js';
 import type { SessionData } from '../../src/agent/state.js';
 import { session } from './by-hand.js';

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { lengthOf, messagesOf } from '../../src/agent/conversation.js';
 import type { Event } from '../../src/agent/event.js';
 import { deepEqual } from '../../src/agent/exploration/deep-equal.js';
-import { requiredRequestFaults } from '../../src/agent/invariants/required-request-invariants.js';
+import { requiredRequestFaults } from '../../src/agent/invariants/must-call-model-invariants.js';
 import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
 import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
 import { initialState, step } from '../../src/agent/machine.js';

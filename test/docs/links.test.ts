@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../src/cli/command-table.js';
+import { buildProgram } from '../../src/cli/build-program.js';
 import { exitCodes } from '../../src/cli/exit-codes.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */

@@ -7,7 +7,7 @@ import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { object, parse, string } from 'valibot';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { createStateCheck } from '../../src/journal/read/state-check.js';
+import { createStateCheck } from '../../src/journal/read/hash-state.js';
 import { exportSession } from '../../src/journal/transfer/export-session.js';
 import { importSession } from '../../src/journal/transfer/import-session.js';
 import { sha256Of } from '../../src/journal/transfer/named-blobs.js';

@@ -7,7 +7,7 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine.js';
+import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine-type.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
 import { agentMachine, replay } from '../../src/journal/read/replay.js';

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { initialState } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
-import type { JournaledMachine } from '../../src/journal/journaled-machine.js';
+import type { JournaledMachine } from '../../src/journal/journaled-machine-type.js';
 import type { VisitedOpening } from '../../src/journal/read/read-without-lock.js';
 import { agentMachine } from '../../src/journal/read/replay.js';
 import type { EntryDraft, Header, Journal } from '../../src/ports/journal.js';

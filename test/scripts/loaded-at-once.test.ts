@@ -88,7 +88,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
       ...({ format: 'esm', platform: 'node', packages: 'external', outdir: 'out' } as const),
     });
     const atOnce = sourcesLoadedAtOnce(metafile, 'out/main.js');
-    assert.ok(atOnce.includes('src/cli/command-table.ts'));
+    assert.ok(atOnce.includes('src/cli/build-program.ts'));
     assert.deepEqual(ofAsk(atOnce), []);
   });
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { configurationPage, fillConfigurationPage } from '../../scripts/configuration-page.js';
 import { manualPage, manualText } from '../../scripts/manual-page.js';
 import { fillModelsPage, modelsPage } from '../../scripts/models-page.js';
-import { buildProgram } from '../../src/cli/command-table.js';
+import { buildProgram } from '../../src/cli/build-program.js';
 import { describeProgram } from '../../src/cli/describe-commands.js';
 import { settings } from '../../src/config/setting-table.js';
 

@@ -62,7 +62,7 @@ const earlierFaults: readonly PlantedFault[] = [
     "if (ended === 'yes') return this.#damaged(why);",
     "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",
   ]),
-  fault('a spending call with nothing left has no limit', 'agent/values/limit.ts', [
+  fault('a spending call with nothing left has no limit', 'agent/values/limit-value.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
     "limit === 'unlimited' || limit <= spent + 0.003 ? { type: 'unlimited' } : { type: 'left', amount: limit - spent };",
   ]),

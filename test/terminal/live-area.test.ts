@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Frame } from '../../src/terminal/frame.js';
+import type { Frame } from '../../src/terminal/frame-type.js';
 import { createLiveArea, type Reflow, reflowOf } from '../../src/terminal/live-area.js';
 import { keepStyles } from '../../src/terminal/safe-text.js';
 import { columnsOf, wrapText } from '../../src/terminal/width.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../src/cli/command-table.js';
+import { buildProgram } from '../../src/cli/build-program.js';
 import { commandChoices } from '../../src/cli/slash/slash-commands.js';
 import { safe } from '../../src/terminal/safe-text.js';
 import { loadMarkdown } from '../../src/terminal/transcript/markdown.js';
@@ -56,7 +56,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste-picture'],
-      ...['interactive/screen', 'interactive/interactive-terminal', 'run-terminal-sessions'],
+      ...['interactive/screen', 'interactive/lasting-terminal', 'run-terminal-sessions'],
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };

@@ -65,7 +65,7 @@ export const moves: readonly Survivor[] = [
       [CONDITION, "state.call.mode === 'draining'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/tools/loop-detection.ts', [
+  ...aliveIn('src/agent/moves/tools/count-streaks.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],

@@ -13,7 +13,7 @@ import {
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
-  ...aliveIn('src/agent/projections/seed-table-rows.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
+  ...aliveIn('src/agent/projections/rows-to-edges.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
   ...aliveIn('src/agent/projections/refinement-check.ts', [
     [
       SHORTCUT,

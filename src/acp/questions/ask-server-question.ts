@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { AskUserOrNot } from '../../mcp/questions/ask-server-questions.js';
 import type { ServerAnswer, ServerQuestion } from '../../mcp/questions/server-question.js';
-import type { Client } from '../collect-while-opening.js';
 import type { Outbox } from '../outbox.js';
+import type { Client } from '../replay-into-outbox.js';
 import {
   choiceRequest,
   formRequest,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { attempt } from '../../runtime/attempt.js';
-import type { Client } from '../collect-while-opening.js';
 import type { TrustAnswer, TrustQuestion } from '../host-interface.js';
 import type { Outbox } from '../outbox.js';
+import type { Client } from '../replay-into-outbox.js';
 import { announceTrust, chosenOption, trustAnswered, trustRequest } from './trust-permission-request.js';
 
 /**

@@ -1,8 +1,8 @@
 import type { State } from '../../agent/state.js';
-import type { Client } from '../collect-while-opening.js';
 import type { AcpHost, OpenedSession } from '../host-interface.js';
 import type { Outbox } from '../outbox.js';
 import type { ReopenableSession } from '../reopenable-session.js';
+import type { Client } from '../replay-into-outbox.js';
 import { commandsUpdate } from '../session-commands.js';
 import { noticeUpdate } from '../session-updates.js';
 import { askTrustQuestions } from './ask-trust-questions.js';

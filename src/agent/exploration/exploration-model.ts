@@ -3,7 +3,7 @@ import type { Edge, Step } from '../../machine-kit/kernel/step.js';
 import type { Action } from '../action.js';
 import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';
-import { requiredRequestFaults } from '../invariants/required-request-invariants.js';
+import { requiredRequestFaults } from '../invariants/must-call-model-invariants.js';
 import { stateFaults } from '../invariants/state-invariants.js';
 import { stepFaults } from '../invariants/step-invariants.js';
 import { initialState } from '../machine.js';

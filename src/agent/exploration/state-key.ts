@@ -9,7 +9,7 @@ import { spendingIn } from '../moves/tools/start-calls.js';
 import { isEnded } from '../moves/tools/tool-batch.js';
 import type { Dimension, Grant, Limits, Settings } from '../settings.js';
 import type { In, SessionData, State } from '../state.js';
-import type { Limit } from '../values/limit.js';
+import type { Limit } from '../values/limit-value.js';
 import { turnRuns } from '../values/turn-running.js';
 import { tokensOf } from '../values/usage.js';
 import { isRequest } from './adversarial-events.js';

@@ -1,7 +1,7 @@
 import type { Event, InputMode, QueuedInput } from '../event.js';
 import { isEnded } from '../moves/tools/tool-batch.js';
 import type { In, State } from '../state.js';
-import type { Limit } from '../values/limit.js';
+import type { Limit } from '../values/limit-value.js';
 import { raisedLimit } from './configurations/model-replies.js';
 import {
   type ExplorationContext,

@@ -6,7 +6,7 @@ import type { Event } from '../event.js';
 import type { Message, UserMessage } from '../message.js';
 import { isAsked, isEnded, isRunning } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
-import { isReached } from '../values/limit.js';
+import { isReached } from '../values/limit-value.js';
 
 /**
  * Rules of docs/rules.md that hold in every reachable state. `deterministic` is checked elsewhere: it compares two runs.

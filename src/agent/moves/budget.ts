@@ -5,7 +5,7 @@ import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
 import type { Dimension, Limits } from '../settings.js';
 import type { In, SessionData, State } from '../state.js';
-import { isReached, type Limit, type Remaining, readLimit, remainingOf } from '../values/limit.js';
+import { isReached, type Limit, type Remaining, readLimit, remainingOf } from '../values/limit-value.js';
 import { tokensOf } from '../values/usage.js';
 import { appendTexts } from './common/append-message.js';
 import { elapsedMs, resetClock } from './common/turn-time-limit.js';

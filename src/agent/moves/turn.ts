@@ -3,7 +3,7 @@ import type { Event, On } from '../event.js';
 import type { MoveTo } from '../move-result.js';
 import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
-import { readLimit } from '../values/limit.js';
+import { readLimit } from '../values/limit-value.js';
 import { isLimit, raiseLimit, rearm, sessionIsSpent, sessionLimit, setLimit, spentText } from './budget.js';
 import { appendInputs, appendTexts } from './common/append-message.js';
 import { nextId } from './common/next-id.js';
@@ -11,7 +11,7 @@ import { callModel } from './common/send-request.js';
 import { startClock } from './common/turn-time-limit.js';
 import { compact, enoughToCompact, needsCompaction } from './compaction.js';
 import { enqueue } from './message-queue.js';
-import { noStreaks } from './tools/loop-detection.js';
+import { noStreaks } from './tools/count-streaks.js';
 
 /** Moves of WaitingForUserInput, the begin and the end of a turn. */
 

@@ -5,7 +5,7 @@ import { isEnded } from '../moves/tools/tool-batch.js';
 import type { State } from '../state.js';
 import type { FailureOrigin } from '../values/failure-origin.js';
 import type { Projection, ProjectionCursor, ProjectionEdge, ProjectionStep } from './projection.js';
-import { type ProjectedStep, stepFinder } from './seed-table-rows.js';
+import { type ProjectedStep, stepFinder } from './rows-to-edges.js';
 
 /**
  * Projection for seeds with a call, its retry, its tools and at most one hook (000, Loom).

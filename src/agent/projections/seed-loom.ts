@@ -1,7 +1,7 @@
 import { noLimits } from '../settings.js';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
 import type { Projection } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf } from './seed-table-rows.js';
+import { type ArrowRow, arrowRows, arrowsOf } from './rows-to-edges.js';
 
 /** Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an error. */
 

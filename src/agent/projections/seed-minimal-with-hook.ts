@@ -1,7 +1,7 @@
 import { projectSeed, type SeedWords } from './project-seed.js';
 import type { Projection } from './projection.js';
+import { arrowRows, arrowsOf } from './rows-to-edges.js';
 import { actions, callAndRetry, events, minimal, ours, plain, shutdowns, states } from './seed-minimal.js';
-import { arrowRows, arrowsOf } from './seed-table-rows.js';
 
 /** Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the turn. */
 

@@ -1,7 +1,7 @@
 import { noLimits } from '../settings.js';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
 import type { Projection } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf } from './seed-table-rows.js';
+import { type ArrowRow, arrowRows, arrowsOf } from './rows-to-edges.js';
 
 /** Seed 000: a small coding agent, as its text describes it. */
 

@@ -1,7 +1,7 @@
 import type { Edge } from '../../machine-kit/kernel/step.js';
 import { noLimits } from '../settings.js';
 import type { Projection, ProjectionStep } from './projection.js';
-import { type ArrowRow, arrowRows, arrowsOf, stepFinder } from './seed-table-rows.js';
+import { type ArrowRow, arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
 
 /** Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a forced cancel. */
 

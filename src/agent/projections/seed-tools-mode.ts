@@ -5,7 +5,7 @@ import type { Dimension } from '../settings.js';
 import { noLimits } from '../settings.js';
 import type { State } from '../state.js';
 import type { Projection, ProjectionCursor, ProjectionStep } from './projection.js';
-import { arrowRows, arrowsOf, stepFinder } from './seed-table-rows.js';
+import { arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
 
 /**
  * Tools mode of seed 004: one turn of our machine.

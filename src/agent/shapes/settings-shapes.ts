@@ -17,7 +17,7 @@ import {
 } from '../../machine-kit/kernel/shape.js';
 import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/preset-rules.js';
 import type { Dimension, Effort, Grant, Limits, RetrySchedule, SandboxLevel, Settings } from '../settings.js';
-import type { Limit } from '../values/limit.js';
+import type { Limit } from '../values/limit-value.js';
 import { needsShape } from './value-shapes.js';
 
 /** Shapes of settings, limits, rules and grants. They refuse only numbers that would stop a session. */

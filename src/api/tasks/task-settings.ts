@@ -1,6 +1,6 @@
 import { allowedHosts, allowHosts, presetRules } from '../../agent/policy/preset-rules.js';
 import { noLimits, type Settings } from '../../agent/settings.js';
-import type { Limit, Remaining } from '../../agent/values/limit.js';
+import type { Limit, Remaining } from '../../agent/values/limit-value.js';
 
 /** Rounds after which the model is asked for what it has found. */
 const ROUNDS_MAX = 50;

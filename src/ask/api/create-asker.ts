@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import { isLimited } from '../../agent/values/limit.js';
+import { isLimited } from '../../agent/values/limit-value.js';
 import { reportThrough } from '../../api/guarded-report.js';
 import { EnvironmentUnavailable } from '../../ask-values.js';
 import type { Clock } from '../../ports/clock.js';
@@ -13,7 +13,7 @@ import { newSessionId } from '../../runtime/new-session-id.js';
 import { createRedactor } from '../../secrets/redactor.js';
 import { secretsOf } from '../../secrets/secret-variables.js';
 import { chooseEnvironment } from '../environments/choose-environment.js';
-import { askMachine } from '../journal/ask-journal.js';
+import { askMachine } from '../journal/journaled-ask-machine.js';
 import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '../ports.js';
 import { codeModeInstructions, subcallInstructions } from '../prompt/code-mode-instructions.js';
 import type { ChangedLimits } from '../run/event.js';

@@ -1,5 +1,5 @@
 import type { UsageTotals } from '../../agent/state.js';
-import type { Limit, Remaining } from '../../agent/values/limit.js';
+import type { Limit, Remaining } from '../../agent/values/limit-value.js';
 import { tokensOf, type Usage } from '../../agent/values/usage.js';
 import type { JournalStore } from '../../ports/journal.js';
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';

@@ -1,4 +1,4 @@
-import { sha256 } from '../../journal/read/state-check.js';
+import { sha256 } from '../../journal/read/hash-state.js';
 import { AppendList } from '../../machine-kit/kernel/append-list.js';
 import type { Tree } from '../tree/tree-state.js';
 

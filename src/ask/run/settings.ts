@@ -1,5 +1,5 @@
 import { defaultSettings, type RetrySchedule } from '../../agent/settings.js';
-import { type Limit, readLimit } from '../../agent/values/limit.js';
+import { type Limit, readLimit } from '../../agent/values/limit-value.js';
 import type { Amount } from './stop-policies.js';
 
 /** Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. */

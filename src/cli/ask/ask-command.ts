@@ -9,7 +9,7 @@ import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';
 import { answerOf, endingOfOutcome } from './ask-exit-codes.js';
 import type { AskFlags } from './ask-flags.js';
-import { askSummary, createAskPrinter } from './ask-printer.js';
+import { askSummary, createAskPrinter } from './ask-progress-lines.js';
 import { askRecordsOf, askResultRecord, runRecord, type TreeStepped } from './ask-records.js';
 import { type OpenedRun, openAsked } from './open-ask.js';
 

@@ -56,7 +56,7 @@ export const exploreTool = (model: Model, folder: string, secrets: Readonly<Reco
   createExploreTool(async () => {
     const [{ createAsker }, { fileAskJournals }] = await Promise.all([
       import('../../ask/api/create-asker.js'),
-      import('../../ask/journal/ask-journal.js'),
+      import('../../ask/journal/journaled-ask-machine.js'),
     ]);
     const journals = fileAskJournals({ folder });
     return { journals, asker: createAsker({ model, journals, secrets }) };

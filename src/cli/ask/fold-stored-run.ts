@@ -1,4 +1,4 @@
-import { fileAskJournals } from '../../ask/journal/ask-journal.js';
+import { fileAskJournals } from '../../ask/journal/journaled-ask-machine.js';
 import type { AskTypes } from '../../ask/ports.js';
 import { stateFolder } from '../../base/user-folders.js';
 import type { StoredReplay } from '../../journal/read/read-without-lock.js';

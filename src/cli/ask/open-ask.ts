@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
-import { isLimited, type Limit } from '../../agent/values/limit.js';
+import { isLimited, type Limit } from '../../agent/values/limit-value.js';
 import type { AskRun } from '../../ask/api/asker-types.js';
 import { createAsker } from '../../ask/api/create-asker.js';
-import { fileAskJournals } from '../../ask/journal/ask-journal.js';
+import { fileAskJournals } from '../../ask/journal/journaled-ask-machine.js';
 import type { AskSettings, AskTypes } from '../../ask/ports.js';
 import {
   findInputs,

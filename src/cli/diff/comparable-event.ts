@@ -1,6 +1,6 @@
 import type { Event } from '../../agent/event.js';
 import type { Json, JsonObject } from '../../agent/message.js';
-import { deepJson } from '../../journal/read/state-check.js';
+import { deepJson } from '../../journal/read/hash-state.js';
 
 /**
  * Events without what differs between any two runs: times, usage, random delays, provider metadata, commit hashes, the path

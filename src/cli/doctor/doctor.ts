@@ -4,7 +4,7 @@ import { exitCodes } from '../exit-codes.js';
 import type { Check, DoctorWorld, Found } from './doctor-check.js';
 import { placeChecks } from './folder-checks.js';
 import { hookChecks } from './hooks.js';
-import { mcpChecks } from './mcp.js';
+import { mcpChecks } from './mcp-configuration.js';
 import { modelChecks } from './models.js';
 import { programChecks } from './programs.js';
 import { sandboxChecks } from './sandbox.js';

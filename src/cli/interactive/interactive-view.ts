@@ -2,7 +2,7 @@ import type { State } from '../../agent/state.js';
 import { isSoonAfter } from '../../base/is-soon-after.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Stepped } from '../../ports/session-input-output.js';
-import type { Frame } from '../../terminal/frame.js';
+import type { Frame } from '../../terminal/frame-type.js';
 import type { Choice } from '../../terminal/input/completion.js';
 import type { Composer, ComposerResult } from '../../terminal/input/composer.js';
 import type { Key, Pressed } from '../../terminal/input/key.js';

@@ -14,7 +14,7 @@ import { realWorkspace, type Warn } from '../settings/connect-model.js';
 import { blamingClient } from './client-session-flags.js';
 import { nodeAgent } from './engine-agent.js';
 import { loadEnginePackage } from './engine-package.js';
-import type { NodeSessions } from './node-sessions-type.js';
+import type { NodeSessions } from './node-backend-type.js';
 import { DEFAULT_NODE_PORT, type ServeFlags } from './serve-flags.js';
 
 /** The sessions of a node on a durable engine: this process does their work, and the engine keeps them. */

@@ -14,8 +14,8 @@ import { withConfig } from '../settings/apply-config.js';
 import { connectModel, realWorkspace } from '../settings/connect-model.js';
 import { listenToSignals } from '../signals.js';
 import { embeddedSessions } from './embedded-sessions.js';
+import type { NodeSessions } from './node-backend-type.js';
 import { type NodeKeys, nodeKeys } from './node-keys.js';
-import type { NodeSessions } from './node-sessions-type.js';
 import {
   DEFAULT_DRAIN_SECONDS,
   DEFAULT_PORT,

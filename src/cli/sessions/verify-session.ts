@@ -28,7 +28,9 @@ const replayStored = async ({ path: file, sessionId, kind }: Verification): Prom
   const folder = stateFolder(process.env);
   if (sessionId === null || path.resolve(journalPath(folder, sessionId)) !== file) return null;
   if (kind === 'agent') return storedJournals().replay(sessionId);
-  return (await import('../../ask/journal/ask-journal.js')).fileAskJournals({ folder }).replay(sessionId);
+  return (await import('../../ask/journal/journaled-ask-machine.js'))
+    .fileAskJournals({ folder })
+    .replay(sessionId);
 };
 
 /** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */

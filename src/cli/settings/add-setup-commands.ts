@@ -113,7 +113,7 @@ export const addSetupCommands = (program: Command, end: End): void => {
   for (const [flag, meaning] of configFlags) config.option(flag, meaning);
   config.action(async (own: ConfigFlags, command: Command) =>
     end(
-      await (await import('./config-command.js')).showConfig({
+      await (await import('./show-config-command.js')).showConfig({
         ...command.optsWithGlobals<ConfigFlags>(),
         ...own,
       }),

@@ -1,5 +1,5 @@
 import type { Limits, Settings } from '../../agent/settings.js';
-import { isLimited } from '../../agent/values/limit.js';
+import { isLimited } from '../../agent/values/limit-value.js';
 import type { Model } from '../../ports/model.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';

@@ -1,6 +1,6 @@
 import type { Dimension, Limits } from '../../agent/settings.js';
 import type { State } from '../../agent/state.js';
-import { isLimited, type Limit, readLimit } from '../../agent/values/limit.js';
+import { isLimited, type Limit, readLimit } from '../../agent/values/limit-value.js';
 import { costOf } from '../../figures/known-cost.js';
 import { factsOf } from '../../models/catalogue.js';
 import type { Input } from '../../ports/session-input-output.js';

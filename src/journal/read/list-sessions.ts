@@ -6,7 +6,7 @@ import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, codeOf, JournalError } from '../journal-error.js';
 import { deletedIdOf, sessionIdOf, sessionsFolder } from '../journal-paths.js';
-import { kindOf } from '../journaled-machine.js';
+import { kindOf } from '../journaled-machine-type.js';
 import { JournalScan } from './scan.js';
 
 /** Small blocks, since header and title are at the beginning. */

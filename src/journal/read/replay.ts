@@ -4,9 +4,9 @@ import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../journaled-machine.js';
+import { fingerprintOf, type JournaledMachine } from '../journaled-machine-type.js';
 import { type Replay, type ReplayOptions, replayWith } from './fold.js';
-import { createStateCheck } from './state-check.js';
+import { createStateCheck } from './hash-state.js';
 
 export const agentMachine: JournaledMachine = {
   kind: 'agent',

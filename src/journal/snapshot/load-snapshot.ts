@@ -8,7 +8,7 @@ import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeHeader, parse } from '../format/line-codec.js';
 import { NEWLINE } from '../format/read-lines.js';
-import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine.js';
+import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine-type.js';
 import { continueFold, type Fold } from '../read/fold.js';
 import type { ScanPoint } from '../read/scan.js';
 import { decodeSnapshots, type SnapshotBody, type SnapshotLine, snapshotPath } from './snapshot-format.js';

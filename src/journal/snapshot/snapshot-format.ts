@@ -26,7 +26,7 @@ export type SnapshotLine = {
   /** Size of the journal up to that entry, and the checksum of all its bytes. */
   readonly size: number;
   readonly sum: number;
-  /** Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of all closed messages (see state-check.ts). */
+  /** Closed messages in the lines before (0: those lines are not needed), and the chain of hashes of all closed messages (see hash-state.ts). */
   readonly from: number;
   readonly chain: string;
   /** Offset in the journal of the texts of later messages. */

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { FILE_MODE } from '../journal-paths.js';
-import type { JournaledMachine, StateParts, SummedMessages } from '../journaled-machine.js';
+import type { JournaledMachine, StateParts, SummedMessages } from '../journaled-machine-type.js';
 import { JOURNAL_BYTES_MAX, type WrittenSnapshots } from './load-snapshot.js';
 import {
   encodeSnapshot,

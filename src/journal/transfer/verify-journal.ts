@@ -4,7 +4,7 @@ import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { sourceOf } from '../format/read-lines.js';
 import { blobPath } from '../journal-paths.js';
-import { kindOf } from '../journaled-machine.js';
+import { kindOf } from '../journaled-machine-type.js';
 import { type JournalFault, scanFile } from './find-first-fault.js';
 import { readSource, takeApart } from './import-session.js';
 import { namedBlobs } from './named-blobs.js';

@@ -5,7 +5,7 @@ import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { misnamed } from '../journal-error.js';
-import type { JournaledMachine } from '../journaled-machine.js';
+import type { JournaledMachine } from '../journaled-machine-type.js';
 import { beginFold, type Fold, foldOn, refuseMismatch, type Visit, visitPast } from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
 import {

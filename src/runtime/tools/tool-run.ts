@@ -9,9 +9,9 @@ import { takeHashes, takeOutcome, uncountable } from '../check-outside-values.js
 import type { Equipment } from '../dependencies.js';
 import { UNKNOWN_USAGE } from '../model/price-usage.js';
 import type { Post, Told } from '../posted-event.js';
+import { lookAfter, lookBefore } from './after-tool-hook-looks.js';
 import { contextOf, filesOf } from './call-context.js';
 import { finishOutcome } from './finish-outcome.js';
-import { lookAfter, lookBefore } from './let-hooks-look.js';
 import { redactBlobs } from './redaction.js';
 import {
   createRun,

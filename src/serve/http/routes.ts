@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { endsTurns, readFork, readInput, readNewSession } from '../request-shapes.js';
-import type { ServedSessions } from '../sessions-by-key.js';
+import type { ServedSessions } from '../served-sessions.js';
 import { ApiFault } from './api-fault.js';
 import type { ServeKey } from './keys.js';
 import { readJson } from './request-body.js';

@@ -1,4 +1,4 @@
-import type { Frame } from '../frame.js';
+import type { Frame } from '../frame-type.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import {
   type Choice,

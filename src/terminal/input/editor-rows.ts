@@ -1,4 +1,4 @@
-import type { Frame } from '../frame.js';
+import type { Frame } from '../frame-type.js';
 import { graphemesOf } from '../graphemes.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../safe-text.js';
 import { columnsOf } from '../width.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../ports/clock.js';
-import type { Frame } from '../frame.js';
+import type { Frame } from '../frame-type.js';
 import type { Pressed } from '../input/key.js';
 import { type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';

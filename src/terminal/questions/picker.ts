@@ -1,4 +1,4 @@
-import type { Frame } from '../frame.js';
+import type { Frame } from '../frame-type.js';
 import { type Choice, type CompletionList, chosenBy, offerRows, ranked } from '../input/completion.js';
 import type { Pressed } from '../input/key.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';

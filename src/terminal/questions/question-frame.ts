@@ -1,5 +1,5 @@
 import type { ApprovalDescription } from '../../agent/policy/approval-question.js';
-import type { Frame } from '../frame.js';
+import type { Frame } from '../frame-type.js';
 import { editorFrame } from '../input/editor-rows.js';
 import { type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';

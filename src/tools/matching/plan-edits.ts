@@ -3,8 +3,8 @@ import { adapt, type Difference, differencesOf } from './adapt-text.js';
 import { type EditReading, type Removed, readingsOf } from './edit-readings.js';
 import { sayAmbiguous, sayAmbiguousPart, sayMissing, sayPlace, sayUnclear } from './edit-refusal.js';
 import { type FoundPart, findAll, findParts, findPlaces, type Places, type Span } from './find-places.js';
-import { segmentsOf, strayMarker } from './omission-markers.js';
 import { type SearchedFile, searchedFile } from './searched-file.js';
+import { segmentsOf, strayMarker } from './split-at-omissions.js';
 
 /**
  * Applies several replacements to a text, all or none.

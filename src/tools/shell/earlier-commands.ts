@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sinceBoot } from '../../launcher/command-record.js';
+import { sinceBoot } from '../../launcher/command-order.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';

@@ -1,7 +1,7 @@
 import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { statusOf } from '../../files/entry-status.js';
-import type { CommandRecord } from '../../launcher/command-record.js';
+import type { CommandRecord } from '../../launcher/command-order.js';
 import { reportingLeftovers } from '../../launcher/fenced-shell.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
 import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox-types.js';

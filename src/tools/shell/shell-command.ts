@@ -1,4 +1,4 @@
-import { sinceBoot } from '../../launcher/command-record.js';
+import { sinceBoot } from '../../launcher/command-order.js';
 import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
 import type { LaunchedEnd } from '../../launcher/follow-command.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';

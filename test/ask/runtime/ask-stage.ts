@@ -6,7 +6,7 @@ import { createAsker } from '../../../src/ask/api/create-asker.js';
 import { python } from '../../../src/ask/environments/python.js';
 import { quickjs } from '../../../src/ask/environments/quickjs/quickjs.js';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
-import { askMachine } from '../../../src/ask/journal/ask-journal.js';
+import { askMachine } from '../../../src/ask/journal/journaled-ask-machine.js';
 import type { AskTypes } from '../../../src/ask/ports.js';
 import type { Outcome } from '../../../src/ask/run/state.js';
 import { memoryJournalsOf } from '../../../src/journal/memory-store.js';

@@ -1,6 +1,6 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { buildProgram } from '../../../src/cli/command-table.js';
+import { buildProgram } from '../../../src/cli/build-program.js';
 import { endingOfError } from '../../../src/cli/exit-codes.js';
 import { makeSafe, safe } from '../../../src/terminal/safe-text.js';
 import { writeError } from '../../../src/terminal/write.js';

@@ -214,7 +214,7 @@ const FIGURES = ['src/cli/figures/sessions-stats.ts', 'src/cli/figures/show-time
 export const commandSurfaces: readonly Surface[] = [
   {
     name: 'a turn without a terminal: story and answer',
-    covers: ['src/cli/headless/headless.ts', 'src/cli/command-table.ts'],
+    covers: ['src/cli/headless/headless.ts', 'src/cli/build-program.ts'],
     commands: ['run'],
     show: (hostile, _out, size) => turn(hostile, size, '--verbose'),
   },
@@ -283,7 +283,7 @@ export const commandSurfaces: readonly Surface[] = [
   },
   {
     name: 'config of the project',
-    covers: ['src/cli/settings/config-command.ts'],
+    covers: ['src/cli/settings/show-config-command.ts'],
     commands: ['config'],
     show: configured('config', '--origin'),
   },
@@ -291,5 +291,5 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'policy', covers: ['src/cli/settings/explain-policy.ts'], commands: ['policy'], show: explained },
   { name: 'doctor', covers: ['src/cli/doctor/doctor.ts'], commands: ['doctor'], show: doctor },
   { name: 'ask', covers: ['src/cli/ask/ask-command.ts'], commands: ['ask'], show: ask },
-  { name: 'a refused command line', covers: ['src/cli/command-table.ts'], show: refused },
+  { name: 'a refused command line', covers: ['src/cli/build-program.ts'], show: refused },
 ];

@@ -9,7 +9,7 @@ import type { CancelCause } from '../../values/stop-cause.js';
 import { appendResults, appendTexts } from '../common/append-message.js';
 import { cancelledText, stopNote } from '../common/duration-texts.js';
 import { isStopping, isStoppingAtLimit } from '../stop-turn.js';
-import { countStreaks } from './loop-detection.js';
+import { countStreaks } from './count-streaks.js';
 import {
   closedText,
   type EndedCall,

@@ -1,6 +1,6 @@
 import type { Action } from '../../../agent/action.js';
 import type { Event } from '../../../agent/event.js';
-import { requiredRequestFaults } from '../../../agent/invariants/required-request-invariants.js';
+import { requiredRequestFaults } from '../../../agent/invariants/must-call-model-invariants.js';
 import { stateFaults } from '../../../agent/invariants/state-invariants.js';
 import { stepFaults } from '../../../agent/invariants/step-invariants.js';
 import { step } from '../../../agent/machine.js';

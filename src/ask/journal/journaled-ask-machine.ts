@@ -1,6 +1,6 @@
 import type { PastFiles } from '../../agent/collect-file-hashes.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
-import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
+import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine-type.js';
 import type { InspectableStore } from '../../journal/read/read-without-lock.js';
 import type { AskTypes } from '../ports.js';
 import { codeMode } from '../run/machine.js';
