@@ -120,8 +120,9 @@ export class World {
     return Math.round(this.#wallOffset + this.timeline.now);
   }
 
+  /** Sets the clock of the wall. Never before 1970: Linux refuses that (`settimeofday`). */
   setWallClock(byMs: number): void {
-    this.#wallOffset += byMs;
+    this.#wallOffset = Math.max(this.#wallOffset + byMs, -this.timeline.now);
   }
 
   /** The user's last input is durable. */
