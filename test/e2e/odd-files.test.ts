@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { userInfo } from 'node:os';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { stateFolder } from '../../src/base/user-folders.js';
@@ -143,7 +143,7 @@ test('wrong places and files are named in plain words', async (t) => {
 });
 
 test('a relative HOME is not used: it would put files of Pawl into the project', async (t) => {
-  const state = join(userInfo().homedir, '.local/state/pawl');
+  const state = join(homedir(), '.local/state/pawl');
   assert.equal(stateFolder({ HOME: 'odd-home' }), state);
   assert.equal(stateFolder({ HOME: 'odd-home', XDG_STATE_HOME: 'odd' }), state);
   const place = makePlace(t);
