@@ -48,6 +48,25 @@ const cancelledIn = (moment: HookMoment, replies: Story['replies']): Story =>
     await session.ask('again');
   });
 
+/** The hook of the start ends when the first request waits for it: its stopping policy, which comes before, opens it. */
+const firstRequestWaits = (): Story => {
+  let open = (): void => undefined;
+  const story = gated(
+    'the first request waits for the hooks of the start',
+    'session-start',
+    [DONE],
+    async (session, hook) => {
+      open = hook.open;
+      await session.ask('go');
+    },
+  );
+  const stoppingPolicy = (): null => {
+    setImmediate(open);
+    return null;
+  };
+  return { ...story, settings: { userPolicy: 'ask' }, stoppingPolicy };
+};
+
 const hooks: readonly Story[] = [
   oneTurn(
     'hooks say something at each moment of a turn',
@@ -104,17 +123,7 @@ const hooks: readonly Story[] = [
       await session.ask('go');
     },
   ),
-  gated(
-    'the first request waits for the hooks of the start',
-    'session-start',
-    [DONE],
-    async (session, hook) => {
-      await session.say('go');
-      await hook.begun;
-      hook.open();
-      await session.rest();
-    },
-  ),
+  firstRequestWaits(),
   {
     name: 'a hook is told that the user is asked, and nothing waits for it',
     replies: [use('change'), DONE],
