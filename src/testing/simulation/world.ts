@@ -92,6 +92,8 @@ export class World {
   isLimitRaised = false;
   /** Tokens of the largest request. */
   requestTokens = 0;
+  /** Requests that had been given up, and had not said what they cost, when the last request went out. */
+  uncountedRequests = 0;
   /** Delays of timers when they were first set. */
   readonly delays = new Map<string, number>();
   /** The session's creation has been acknowledged. */

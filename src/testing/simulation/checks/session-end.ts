@@ -32,10 +32,14 @@ const checkInputs = (world: World, state: State): void => {
   }
 };
 
+/**
+ * The limit and one reply: what a request costs is known only when it ends. Requests that the user gave up, and that had not
+ * said their cost when the last one went out, come on top.
+ */
 const checkSpending = (world: World, { session }: State): void => {
   const { usd } = world.plan.settings.limits;
   if (usd === 'unlimited' || world.isLimitRaised) return;
-  const most = usd + replyCost(world.requestTokens);
+  const most = usd + replyCost(world.requestTokens) * (1 + world.uncountedRequests);
   if (session.usage.costUsd > most)
     world.violate(
       'spend-within-limit',

@@ -118,7 +118,9 @@ const checkRequest = (life: Life, request: ModelRequest): void => {
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook
   if (life.requests > 1) world.violate('one-request-at-once', `${life.requests} requests are open`);
-  const { limits } = state.session.settings;
+  const { unaccounted, settings } = state.session;
+  world.uncountedRequests = Math.max(0, unaccounted.filter((id) => id.startsWith('req-')).length - 1); // one is this request
+  const { limits } = settings;
   if (limits.usd !== 'unlimited' && state.session.usage.costUsd >= limits.usd)
     world.violate('spend-within-limit', `a request at $${state.session.usage.costUsd} of $${limits.usd}`);
 };
