@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { chooseSample } from '../../scripts/mutation/sample/choose-sample.js';
-import { sampleFaults, sectionIn, withSection } from '../../scripts/mutation/sample/sample-page.js';
+import { chooseSample, pairMutants } from '../../scripts/mutation/sample/choose-sample.js';
+import {
+  sampleFaults,
+  sampleSection,
+  sectionIn,
+  withSection,
+} from '../../scripts/mutation/sample/sample-page.js';
 import type { Mutation } from '../../scripts/mutation/score.js';
 
 const mutantsOf = (file: string, count: number, firstLine = 1): readonly Mutation[] =>
@@ -42,6 +47,28 @@ test('a sample stays the same when the lines of a file move', () => {
   const moved = [...mutantsOf('src/large.ts', 600, 40), ...all.slice(600)];
   const size = { seed: 7, count: 50 };
   assert.deepEqual(textsOf(chooseSample(moved, size)), textsOf(chooseSample(all, size)));
+});
+
+test('two equal mutants on one line are two', () => {
+  const [first] = all as [Mutation];
+  const [one, twin, third] = [{ ...first }, { ...first }, { ...first }];
+  const pairs = pairMutants(
+    [one, twin, third],
+    [
+      { ...first, why: 'a' },
+      { ...first, why: 'b' },
+    ],
+  );
+  assert.deepEqual([pairs.get(one)?.why, pairs.get(twin)?.why, pairs.get(third)], ['a', 'b', undefined]);
+});
+
+test('the section says what was tried again, and gives no share of a few', () => {
+  const sample = { at: '2026-01-01', seed: 7, all: 600 };
+  const mutations = mutantsOf('src/large/a.ts', 5).map((one) => ({ ...one, status: 'Killed' as const }));
+  const again = [{ at: '2026-01-02', count: 3, how: 'by hand' }];
+  const section = sampleSection({ 'src/large': { ...sample, mutations, again } }, []);
+  assert.match(section, /\n- large: 3 that had lived, on 2026-01-02, by hand\n/);
+  assert.match(section, /\| large \| 2026-01-01 .* \| too few \| too few \|/);
 });
 
 test('a survivor needs a reason, and a reason a survivor or no place in the sample', () => {

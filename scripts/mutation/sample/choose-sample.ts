@@ -55,3 +55,20 @@ export const chooseSample = <M extends Mutation>(
     .slice(0, count)
     .map(({ mutation }) => mutation);
 };
+
+/** Pairs mutants with mutants of another time, by their texts and lines; each is in at most one pair. */
+export const pairMutants = <M extends Mutation, O extends Mutation>(
+  mutants: readonly M[],
+  others: readonly O[],
+): ReadonlyMap<M, O> => {
+  const byTexts = new Map<string, O[]>();
+  const keyOf = ({ file, mutator, was, becomes, line }: Mutation): string =>
+    JSON.stringify([file, mutator, was, becomes, line]);
+  for (const other of others) byTexts.set(keyOf(other), [...(byTexts.get(keyOf(other)) ?? []), other]);
+  return new Map(
+    mutants.flatMap((mutant) => {
+      const other = byTexts.get(keyOf(mutant))?.shift();
+      return other === undefined ? [] : [[mutant, other] as const];
+    }),
+  );
+};

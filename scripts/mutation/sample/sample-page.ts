@@ -11,6 +11,8 @@ export type SampledFolder = {
   /** Number of all mutants of the folder. */
   readonly all: number;
   readonly mutations: readonly Mutation[];
+  /** How often mutants that lived were tried once more, after tests were added. */
+  readonly again?: readonly { readonly at: string; readonly count: number; readonly how: string }[];
 };
 type Samples = Readonly<Record<string, SampledFolder>>;
 
@@ -51,6 +53,9 @@ const boundsOf = (caught: number, tried: number): readonly [number, number] => {
   return [(100 * (middle - half)) / whole, (100 * (middle + half)) / whole];
 };
 
+/** Under it, a share says nothing. */
+const FEWEST = 30;
+
 const row = (folder: string, { at, seed, all, mutations }: SampledFolder): string => {
   const score = totalOf(scoresOf(mutations));
   const unreached = mutations.filter(({ status }) => status === 'NoCoverage').length;
@@ -65,8 +70,9 @@ const row = (folder: string, { at, seed, all, mutations }: SampledFolder): strin
     score.hung,
     score.alive - unreached,
     unreached,
-    percent(score).toFixed(1),
-    `${low} to ${high}`,
+    ...(mutations.length < FEWEST
+      ? ['too few', 'too few']
+      : [percent(score).toFixed(1), `${low} to ${high}`]),
   ];
   return `| ${cells.join(' | ')} |`;
 };
@@ -78,6 +84,18 @@ export const sampleFigures = (samples: Samples): string =>
     '|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|',
     ...Object.entries(samples).map(([folder, sample]) => row(folder, sample)),
   ].join('\n');
+
+/** What was tried once more, for readers. */
+const againLines = (samples: Samples): readonly string[] =>
+  Object.entries(samples).flatMap(([folder, { again = [] }]) =>
+    again.map(
+      ({ at, count, how }) =>
+        `- ${folder.replace('src/', '')}: ${count} that had lived, on ${at.slice(0, 10)}, ${how}`,
+    ),
+  );
+
+const triedAgain = (lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : ['', 'Tried again after tests were added:', '', ...lines];
 
 const reasonRows = (samples: Samples, listed: readonly Survivor[]): readonly string[] =>
   Object.values(samples)
@@ -102,6 +120,10 @@ export const sampleSection = (samples: Samples, listed: readonly Survivor[]): st
     'the share of all mutants lies, with 95 % probability. Changes of text literals are left out.',
     '',
     sampleFigures(samples),
+    '',
+    'Most mutants met the tests of their own folder alone: what only tests of other folders catch counts as alive. Tests that',
+    "need Pawl's own sandbox fail in the one of this script and don't count either.",
+    ...triedAgain(againLines(samples)),
     '',
     '### Those that live, and why',
     '',

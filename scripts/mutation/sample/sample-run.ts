@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { chooseTests } from '../../test-runner/choose.js';
 import type { Mutation } from '../score.js';
 import { sampledSurvivors } from '../survivors.js';
-import { chooseSample } from './choose-sample.js';
+import { chooseSample, pairMutants } from './choose-sample.js';
 import { type Instrumented, instrument, type SwitchedMutant } from './instrument.js';
 import {
   type SampledFolder,
@@ -35,13 +35,6 @@ const readResults = (): Results =>
 
 const folderOf = ({ file }: Mutation, folders: readonly string[]): string =>
   folders.find((folder) => file.startsWith(`${folder}/`)) ?? file;
-
-const isSame = (one: Mutation, other: Mutation): boolean =>
-  one.file === other.file &&
-  one.mutator === other.mutator &&
-  one.was === other.was &&
-  one.becomes === other.becomes &&
-  one.line === other.line;
 
 const isAlive = ({ status }: Mutation): boolean => status === 'Survived' || status === 'NoCoverage';
 
@@ -82,9 +75,16 @@ const wishOf = (words: readonly string[]): Wish => {
   };
 };
 
-/** The outcome of the last run, of a mutant that was tried. */
-const lastOf = (mutant: Mutation, results: Results, { folders }: Wish): Mutation | undefined =>
-  results[folderOf(mutant, folders)]?.mutations.find((old) => isSame(old, mutant));
+/** Pairs mutants with outcomes of the last run. */
+const lastOf = (
+  mutants: readonly SwitchedMutant[],
+  results: Results,
+  folders: readonly string[],
+): ReadonlyMap<SwitchedMutant, Mutation> =>
+  pairMutants(
+    mutants,
+    folders.flatMap((folder) => results[folder]?.mutations ?? []),
+  );
 
 /** The outcome now: mutants that were not tried again, or that no test reaches this time, keep the old one. */
 const outcomeOf = (tried: Mutation | undefined, last: Mutation | undefined): readonly Mutation[] => {
@@ -124,6 +124,19 @@ const tell = (results: Results): boolean => {
   return faults.length === 0;
 };
 
+/** The date of the sample, and when some of it were tried again. */
+const timesOf = (
+  last: SampledFolder | undefined,
+  now: Date,
+  isAgain: boolean,
+  retried: number,
+): Pick<SampledFolder, 'at' | 'again'> => {
+  const at = now.toISOString();
+  if (last === undefined || !isAgain) return { at };
+  if (retried === 0) return last;
+  return { at: last.at, again: [...(last.again ?? []), { at, count: retried, how: 'by this script' }] };
+};
+
 /** Whether all that live have a reason. */
 export const mutateSample = async (root: string, words: readonly string[]): Promise<boolean> => {
   const wish = wishOf(words);
@@ -132,29 +145,25 @@ export const mutateSample = async (root: string, words: readonly string[]): Prom
   const results = readResults();
   if (wish.onlyPage) return tell(results);
   const { mutants, sourcesWith } = await instrument(root, folders);
+  const lasts = wish.onlyAlive ? lastOf(mutants, results, folders) : new Map<SwitchedMutant, Mutation>();
   const sampleOf = (folder: string): readonly SwitchedMutant[] => {
     const own = mutants.filter((mutant) => folderOf(mutant, folders) === folder);
-    return wish.onlyAlive
-      ? own.filter((mutant) => lastOf(mutant, results, wish) !== undefined)
-      : chooseSample(own, { seed, count });
+    return wish.onlyAlive ? own.filter((mutant) => lasts.has(mutant)) : chooseSample(own, { seed, count });
   };
-  const lastIfWanted = (mutant: SwitchedMutant): Mutation | undefined =>
-    wish.onlyAlive ? lastOf(mutant, results, wish) : undefined;
   const untried = folders.flatMap(sampleOf).filter((mutant) => {
-    const last = lastIfWanted(mutant);
+    const last = lasts.get(mutant);
     return last === undefined || isAlive(last);
   });
   console.log(`${untried.length} of ${mutants.length} mutants, seed ${seed}`);
   const tried = await tryAll(root, wish, untried, sourcesWith);
+  // Trying ends early when the time is over, but keeps the order.
+  const triedOf = (mutant: SwitchedMutant): Mutation | undefined => tried[untried.indexOf(mutant)];
   const outcomeOfMutant = (mutant: SwitchedMutant): readonly Mutation[] =>
-    outcomeOf(
-      tried.find((one) => isSame(one, mutant)),
-      lastIfWanted(mutant),
-    );
+    outcomeOf(triedOf(mutant), lasts.get(mutant));
   const fresh = folders.map((folder): readonly [string, SampledFolder] => [
     folder,
     {
-      at: startedAt.toISOString(),
+      ...timesOf(results[folder], startedAt, wish.onlyAlive, sampleOf(folder).filter(triedOf).length),
       seed,
       all: mutants.filter((mutant) => folderOf(mutant, folders) === folder).length,
       mutations: sampleOf(folder).flatMap(outcomeOfMutant),
