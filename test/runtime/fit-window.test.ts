@@ -113,3 +113,11 @@ test('when exchanges are left out, what the user said in them is named', () => {
   assert.match(opening, /task.*messages that came here are left out.*wish 0.*wish 20.*wish 100/s);
   assert.match(JSON.stringify(fitted.at(-1)), /c199/);
 });
+
+test('results are cut to the smallest size before a word of the user is', () => {
+  const words = 'u'.repeat(3_000);
+  const result = 'r'.repeat(3_000);
+  const fitted = fitMessages(talkOf(words, [{ input: '', result, said: '', thought: '' }]), 900);
+  assert.deepEqual(fitted[0], user(words));
+  assert.ok(JSON.stringify(fitted[2]).length < 600);
+});

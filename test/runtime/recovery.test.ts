@@ -185,6 +185,18 @@ test('a call that had not started when the session ended starts now, once', asyn
   assert.equal(resultsOf(again.model.requests[0]?.messages ?? [])['1'], 'ran 1');
 });
 
+test('a command that is found still running is waited for and not run again', async () => {
+  const { on, seq } = await cutWhileRunning({ effect: 'opaque' });
+  let runs = 0;
+  const acting = {
+    ...tool('act', () => ok(`ran ${++runs}`), traits({ effect: 'opaque' })),
+    findInterrupted: async () => ({ kind: 'found', leftMs: null, finish: async () => ok('found') }) as const,
+  };
+  const again = await reopen(on, seq, [acting]);
+  await again.rest();
+  assert.deepEqual([runs, resultsOf(again.model.requests[0]?.messages ?? [])['1']], [0, 'found']);
+});
+
 test('a fork in the middle of a turn is a session of its own: both go on', async () => {
   const { on, seq } = await cutWhileRunning({ effect: 'opaque' });
   const fork = await reopen(on, seq, []);

@@ -134,6 +134,13 @@ test('after a tool, after a batch and before a request, remarks reach the next r
     'edited\n[hook guard] objects: the file is not formatted',
   );
   assert.match(lastRequest(on), /\[hook guard\] the index is stale.*\[hook guard\] be quick/);
+  assert.deepEqual(told.find(({ moment }) => moment === 'before-request')?.facts, {
+    request_id: 'req-1',
+    attempt: 1,
+    model: 'test/one',
+    context_tokens: 8,
+    cost_usd: 0,
+  });
   assert.deepEqual(told.find(({ moment }) => moment === 'after-batch')?.facts, {
     tool_calls: [{ tool_name: 'edit', tool_use_id: '1', tool_input: {}, failed: false }],
   });
