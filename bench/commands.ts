@@ -8,7 +8,7 @@ import type { Tool, ToolContext } from '../src/ports/tool.js';
 import { createSessionSandbox } from '../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../src/tools/builtin-tools.js';
 import { createFileMemory } from '../src/tools/file-memory.js';
-import { createJobs } from '../src/tools/jobs.js';
+import { createJobs } from '../src/tools/job-registry.js';
 import { median } from './figures.js';
 
 /**

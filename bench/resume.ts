@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openSession } from '../src/api/create-agent.js';
 import { fileJournals } from '../src/journal/file-store.js';
-import { journalPath, sessionsFolder } from '../src/journal/journal-paths.js';
+import { journalPath, sessionsFolder } from '../src/journal/paths-and-durable-writes.js';
 import { scriptedModel } from '../src/models/scripted/scripted-model.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';

@@ -9,7 +9,7 @@ export {
   type FinishReason,
   finishReasonOf,
   toolsMode,
-} from './agent/projections/tools-mode-turn-end.js';
+} from './agent/projections/tools-mode-finish-reason.js';
 export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
 export type { State, WaitReason } from './agent/state.js';
 export type { Usage } from './agent/values/usage.js';
@@ -34,22 +34,27 @@ export type {
   AskRun,
   ResumeOptions,
 } from './ask/api/asker-types.js';
-export type { Environment, EnvironmentKind, EnvironmentName, EnvironmentOptions } from './ask/ports.js';
+export type {
+  Environment,
+  EnvironmentKind,
+  EnvironmentName,
+  EnvironmentOptions,
+} from './ask/environment-and-journal-types.js';
 export type { Outcome } from './ask/run/state.js';
 export type { InputSource } from './ask/runtime/measure-inputs.js';
 export type { Pieces } from './ask/tree/count-answered-pieces.js';
-export { EnvironmentUnavailable, seedParity } from './ask-values.js';
+export { EnvironmentUnavailable, seedParity } from './eager-ask-values.js';
 export { fileJournals } from './journal/file-store.js';
 export { JournalError, type JournalErrorKind } from './journal/journal-error.js';
-export { replay } from './journal/read/replay.js';
+export { replay } from './journal/read/journaled-agent-machine.js';
 export { type JournalStep, steps } from './journal/read/steps.js';
 export { createAsker, fileAskJournals } from './lazy-ask.js';
-export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk.js';
+export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk-model.js';
 export { type ChosenModel, chooseModel } from './models/choose-model.js';
 export type { Entry, Header, Journal, JournalStore, SessionInfo } from './ports/journal.js';
 export type { Model, ModelFacts, ModelPiece, ModelRequest } from './ports/model.js';
-export type { Runtime } from './ports/runtime.js';
 export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session-input-output.js';
+export type { Runtime } from './ports/session-runtime.js';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from './ports/tool.js';
 export type { HookMoment } from './ports/user-hooks.js';
 export { builtinTools } from './tools/builtin-tools.js';

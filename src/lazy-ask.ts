@@ -1,5 +1,5 @@
 import type { Asker, AskerOptions } from './ask/api/asker-types.js';
-import type { AskTypes } from './ask/ports.js';
+import type { AskTypes } from './ask/environment-and-journal-types.js';
 import { fileBlobs } from './journal/blobs.js';
 import type { FileJournalOptions } from './journal/file-store.js';
 import { listSessions } from './journal/read/list-sessions.js';

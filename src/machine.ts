@@ -23,7 +23,7 @@ export type { CodeState, Outcome } from './ask/run/state.js';
 export { type Pieces, piecesOf } from './ask/tree/count-answered-pieces.js';
 export { stepTree } from './ask/tree/step-tree.js';
 export { initialTree, outcomeOf, spentBy, type Tree, type TreeStep } from './ask/tree/tree-state.js';
-export { seedParity } from './ask-values.js';
+export { seedParity } from './eager-ask-values.js';
 export { type JournalStep, steps } from './journal/read/steps.js';
 export { mutableStateMachine, stateMachine } from './machine-kit/builder/build-machine.js';
 export type { BuildReport, Pair, Shadowed } from './machine-kit/builder/build-report.js';
@@ -62,4 +62,4 @@ export {
   startMachine,
 } from './machine-kit/builder/drive-machine.js';
 export { edgesJson, markdownTable, mermaid } from './machine-kit/kernel/diagrams.js';
-export type { Diagnostic, Edge } from './machine-kit/kernel/step.js';
+export type { Diagnostic, Edge } from './machine-kit/kernel/step-types.js';

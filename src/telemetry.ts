@@ -1,6 +1,6 @@
 import type { Context, Tracer } from '@opentelemetry/api';
 import type { Session } from './api/session.js';
-import type { Runtime } from './ports/runtime.js';
+import type { Runtime } from './ports/session-runtime.js';
 import { SessionSpans } from './telemetry/session-spans.js';
 
 /** `pawl/telemetry`: spans of OpenTelemetry for sessions of the library. It needs the package `@opentelemetry/api`. */

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createAsker } from '../../src/ask/api/create-asker.js';
+import type { EnvironmentName } from '../../src/ask/environment-and-journal-types.js';
 import { fileAskJournals } from '../../src/ask/journal/journaled-ask-machine.js';
-import type { EnvironmentName } from '../../src/ask/ports.js';
 import { readerModel, rootModel, type Sent } from './models.js';
 
 export type Measured = {

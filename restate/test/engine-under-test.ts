@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { agentOnEngine, fileBlobs, lastingSessions, type NewSession, type Runtime } from 'pawl/engine';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';

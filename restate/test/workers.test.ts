@@ -10,7 +10,7 @@ import {
   systemClock,
 } from 'pawl/engine';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import { storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
 import { localLive } from '../src/index.js';

@@ -1,7 +1,7 @@
 import { projections } from '../../src/agent/projections/all-projections.js';
 import type { Projection } from '../../src/agent/projections/projection.js';
 import type { Chart, ChartArrow, ChartName, LabelLine } from '../../src/inspector/charts/chart.js';
-import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step.js';
+import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
 import { type ChartPlan, layOut } from './layout.js';
 import { EARLY_ENDS, type RestingArrow, restingArrows, restingStates } from './resting.js';
 

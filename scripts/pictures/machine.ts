@@ -10,7 +10,7 @@ import {
   NOTE_PIXELS,
   pathOf,
 } from '../../src/inspector/charts/chart.js';
-import type { MachineDescription } from '../../src/machine-kit/kernel/step.js';
+import type { MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
 import { restingArrows } from './resting.js';
 import { escapeXml, type Theme } from './svg.js';
 

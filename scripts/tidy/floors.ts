@@ -11,9 +11,9 @@ const FLOORS: Readonly<Record<string, number>> = {
   agent: 2,
   'ask/run': 3,
   'ask/tree': 3.1,
-  'ask-values.ts': 3.2,
+  'eager-ask-values.ts': 3.2,
   ports: 4,
-  'ask/ports.ts': 4.1,
+  'ask/environment-and-journal-types.ts': 4.1,
   providers: 4.2,
   figures: 4.2,
   files: 4.3,
@@ -58,7 +58,7 @@ const FLOORS: Readonly<Record<string, number>> = {
 const SELF_CONTAINED = new Set(['machine-kit', 'agent']);
 
 /** Parts that may import ask: ask itself and the faces. The agent knows nothing of it. */
-const KNOWS_ASK = new Set(['lazy-ask.ts', 'ask-values.ts', 'index.ts', 'machine.ts', 'cli']);
+const KNOWS_ASK = new Set(['lazy-ask.ts', 'eager-ask-values.ts', 'index.ts', 'machine.ts', 'cli']);
 
 const isAsk = (part: string): boolean => part.startsWith('ask/');
 

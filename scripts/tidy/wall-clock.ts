@@ -3,7 +3,7 @@ import { type Fault, isNode, type Node, nameOf, type Source, walk } from './sour
 /** The files that may ask for the time of day. None of them measures a wait or a deadline with it. */
 const ALLOWED: ReadonlySet<string> = new Set([
   'src/runtime/clock.ts', // the clock of sessions, which is steady while a timer runs
-  'src/testing/simulation/process-clocks.ts', // replaces the clock of simulated processes
+  'src/testing/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
 
   // compare it with the times of files, which are times of day
   'src/sandbox/protected/protected-scan.ts',
@@ -11,7 +11,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'src/workspace/git/repository-cache.ts',
   'src/workspace/git/refs.ts',
   'src/workspace/git/scratch-folder.ts',
-  'src/workspace/formatters/formatter-reach.ts',
+  'src/workspace/formatters/snapshot-need.ts',
 
   'src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
   'src/models/providers/sdk-model.ts', // a server may say until which time of day to wait

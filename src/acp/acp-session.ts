@@ -5,6 +5,7 @@ import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../a
 import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
+import { commandsUpdate, unknownCommandText } from './available-commands.js';
 import { permissionRequest, readAnswer } from './calls/permission-request.js';
 import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
 import type { AcpHost, OpenedSession } from './host-interface.js';
@@ -19,7 +20,6 @@ import {
   createUpdates,
   type SessionOpening,
 } from './replay-into-outbox.js';
-import { commandsUpdate, unknownCommandText } from './session-commands.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
 import { TrustGate } from './trust/trust-gate.js';
 import { answerOf, TurnFailed } from './turn-answer.js';

@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentclientprotocol/sdk';
-import { systemWords } from '../base/system-words.js';
+import { systemWords } from '../base/path-error-texts.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
 import { attempt } from '../runtime/attempt.js';

@@ -1,8 +1,8 @@
 import { emptyConversation } from './conversation.js';
 import { noStreaks } from './moves/tools/count-streaks.js';
 import { readLimits, type Settings } from './settings.js';
-import { agentMachine } from './spec.js';
 import type { In, SessionData } from './state.js';
+import { agentMachine } from './state-and-event-names.js';
 import { table } from './table.js';
 
 /** The agent's machine: pure and total, never throws. */

@@ -19,7 +19,7 @@ import * as settle from './moves/tools/finish-batch.js';
 import { startBatch } from './moves/tools/start-calls.js';
 import * as turn from './moves/turn.js';
 import { hearHooks } from './moves/user-hooks.js';
-import type { AgentTable } from './spec.js';
+import type { AgentTable } from './state-and-event-names.js';
 
 /**
  * The whole machine. Each state has one row, in the order in which its parts run:

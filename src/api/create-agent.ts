@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import type { Preset } from '../agent/policy/preset-rules.js';
 import type { SandboxLevel, Settings } from '../agent/settings.js';
-import { agentMachine } from '../journal/read/replay.js';
+import { agentMachine } from '../journal/read/journaled-agent-machine.js';
 import type { Clock } from '../ports/clock.js';
 import type { JournalStore } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
@@ -10,7 +10,7 @@ import type { Tool } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
 import { checkModel, checkTool } from '../runtime/check-outside-values.js';
 import { systemClock } from '../runtime/clock.js';
-import { createRuntime, type LocalRuntime } from '../runtime/local-runtime.js';
+import { createRuntime, type LocalRuntime } from '../runtime/in-process-runtime.js';
 import { createModels, type Models } from '../runtime/model/connected-models.js';
 import { newSessionId } from '../runtime/new-session-id.js';
 import { createRedactor, type Redactor } from '../secrets/redactor.js';

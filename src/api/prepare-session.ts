@@ -1,7 +1,7 @@
 import type { Settings } from '../agent/settings.js';
 import type { Clock } from '../ports/clock.js';
 import type { Model } from '../ports/model.js';
-import type { NewSession } from '../ports/runtime.js';
+import type { NewSession } from '../ports/session-runtime.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { instruct } from './session-instructions.js';
 import { type Fenced, probeFor } from './session-sandbox-level.js';

@@ -1,5 +1,5 @@
 import type { Tool } from '../ports/tool.js';
-import type { SessionDependencies } from '../runtime/dependencies.js';
+import type { SessionDependencies } from '../runtime/dependency-types.js';
 import type { Models } from '../runtime/model/connected-models.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
 import type { Redactor } from '../secrets/redactor.js';
@@ -27,7 +27,7 @@ export const equip = async (
   const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
     await Promise.all([
       import('../tools/file-memory.js'),
-      import('../tools/jobs.js'),
+      import('../tools/job-registry.js'),
       import('../prompt/compaction-instructions.js'),
       import('../workspace/after-tool-hooks.js'),
       tools === undefined ? import('../tools/builtin-tools.js') : null,

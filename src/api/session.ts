@@ -6,7 +6,7 @@ import type { Model } from '../ports/model.js';
 import type { Input, Watcher } from '../ports/session-input-output.js';
 import type { Job } from '../ports/tool.js';
 import { attempt } from '../runtime/attempt.js';
-import type { LocalRuntime } from '../runtime/local-runtime.js';
+import type { LocalRuntime } from '../runtime/in-process-runtime.js';
 import { type Models, settingsOfModel } from '../runtime/model/connected-models.js';
 import type { Redactor } from '../secrets/redactor.js';
 import { refuseUnpriced, type Unpriced } from './session-settings.js';

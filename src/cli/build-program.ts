@@ -3,9 +3,9 @@ import { defaultProvider, keylessProvider, providers } from '../providers/provid
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError, writeOut } from '../terminal/write.js';
 import { acpFlags } from './acp/acp-flags.js';
+import { withAdvice } from './ambiguous-and-foreign-flags.js';
 import { type AskFlags, askFlags } from './ask/ask-flags.js';
 import { exitCodes } from './exit-codes.js';
-import { withAdvice } from './flag-mistakes.js';
 import { type RunFlags, runFlags, usageStop } from './flags.js';
 import type { Prompt } from './headless/headless-prompt.js';
 import { addServe } from './serve/add-serve-command.js';
@@ -114,7 +114,7 @@ const addRunners = (program: Command, end: End): void => {
       end(
         crash
           ? await (await import('./demo/crash-demo.js')).runCrashDemo()
-          : await (await import('./demo/demo.js')).runDemo(),
+          : await (await import('./demo/scripted-repair.js')).runDemo(),
       ),
     );
   const ask = program.command('ask [question...]');

@@ -4,9 +4,9 @@ import { homeFolder } from '../base/user-folders.js';
 import { attemptNow } from '../runtime/attempt.js';
 import { makeSafe, safe } from '../terminal/safe-text.js';
 import { writeError } from '../terminal/write.js';
+import { tiePrompt } from './ambiguous-and-foreign-flags.js';
 import { buildProgram } from './build-program.js';
 import { endingOfError, exitCodes, Stop } from './exit-codes.js';
-import { tiePrompt } from './flag-mistakes.js';
 import { flushSpans } from './telemetry/flush-at-exit.js';
 
 /** Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isTable, type ParsedTable } from '../base/parsed-table.js';
+import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { findStatements, type TomlStatement } from './find-toml-keys.js';
 import { readMcpTable } from './mcp-servers.js';
 

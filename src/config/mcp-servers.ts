@@ -1,6 +1,6 @@
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
+import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-table.js';
 
 /**
  * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and `mcpServers` of a

@@ -1,5 +1,5 @@
+import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { plural } from '../base/plural.js';
 import { defaultProvider } from '../providers/provider-table.js';
 import { checkValue } from './check-setting-value.js';

@@ -2,8 +2,8 @@ import type { Needs } from '../agent/call.js';
 import { isMcpPattern } from '../agent/policy/mcp-tool-patterns.js';
 import { patternFault } from '../agent/policy/paths/path-patterns.js';
 import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
+import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { checkValue } from './check-setting-value.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { SandboxLevel } from '../agent/settings.js';
+import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { closestTo } from '../base/nearest-word.js';
-import { isTable, type ParsedTable } from '../base/parsed-table.js';
 import { HOOK_MOMENTS, type HookMoment } from '../ports/user-hooks.js';
 
 /** Hooks as a user or a project writes them: the table `hook` of a config.toml. */

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs } from '../ports/journal.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf } from './journal-error.js';
-import { blobPath, makeFolder, syncFolder, writeWhole } from './journal-paths.js';
+import { blobPath, makeFolder, syncFolder, writeWhole } from './paths-and-durable-writes.js';
 
 const sha256Of = (bytes: Buffer): string => hash('sha256', bytes, 'hex');
 

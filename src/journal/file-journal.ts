@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../agent/collect-file-hashes.js';
+import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import { openRegular } from '../files/regular-file.js';
 import type { Blobs, Entry, EntryDraft, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
@@ -9,7 +9,7 @@ import { joinLines } from './format/join-lines.js';
 import { encodeRecord } from './format/line-codec.js';
 import { cannotRead, cannotWrite, resumeCommand } from './journal-error.js';
 import { checkOf, type Fold } from './read/fold.js';
-import { readFrozen } from './read/prompt-blobs.js';
+import { readFrozen } from './read/frozen-prompt.js';
 import { JournalScan } from './read/scan.js';
 import type { WrittenSnapshots } from './snapshot/load-snapshot.js';
 import {

@@ -8,6 +8,7 @@ import { fileBlobs } from './blobs.js';
 import { openFileJournal, readEntries } from './file-journal.js';
 import { encodeHeader } from './format/line-codec.js';
 import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './journal-error.js';
+import type { JournaledMachine } from './journaled-machine.js';
 import {
   isSessionId,
   journalPath,
@@ -16,9 +17,9 @@ import {
   sessionsFolder,
   syncFolder,
   writeWhole,
-} from './journal-paths.js';
-import type { JournaledMachine } from './journaled-machine-type.js';
+} from './paths-and-durable-writes.js';
 import { beginFold, CHECK_EVERY, refuseMismatch } from './read/fold.js';
+import { agentMachine } from './read/journaled-agent-machine.js';
 import { listSessions } from './read/list-sessions.js';
 import {
   type InspectableStore,
@@ -26,11 +27,10 @@ import {
   replayFile,
   type VisitedOpening,
 } from './read/read-without-lock.js';
-import { agentMachine } from './read/replay.js';
 import { deleteSession } from './removal/delete-session.js';
 import { removeLeftovers } from './removal/remove-leftovers.js';
 import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
-import { copyEntries } from './write/fork-header.js';
+import { copyEntries } from './write/copy-entries-to-fork.js';
 import { acquireLock, type Lock } from './write/lock.js';
 import { recover } from './write/recover-journal.js';
 
@@ -228,7 +228,7 @@ export type FileJournalOptions = {
 };
 
 /**
- * Stores the sessions of one machine as files under `folder`, which is created on first use (see journal-paths.ts).
+ * Stores the sessions of one machine as files under `folder`, which is created on first use (see paths-and-durable-writes.ts).
  *
  * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
  */

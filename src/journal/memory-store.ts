@@ -3,7 +3,7 @@ import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Recorded } from './format/line-codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
-import type { JournaledMachine } from './journaled-machine-type.js';
+import type { JournaledMachine } from './journaled-machine.js';
 import {
   beginFold,
   CHECK_EVERY,
@@ -14,11 +14,11 @@ import {
   replayWith,
   visitPast,
 } from './read/fold.js';
+import { readFrozen } from './read/frozen-prompt.js';
+import { agentMachine } from './read/journaled-agent-machine.js';
 import { summarise, titleOf } from './read/list-sessions.js';
-import { readFrozen } from './read/prompt-blobs.js';
 import type { InspectableStore } from './read/read-without-lock.js';
-import { agentMachine } from './read/replay.js';
-import { forkHeader } from './write/fork-header.js';
+import { forkHeader } from './write/copy-entries-to-fork.js';
 
 type Session<M extends MachineTypes> = {
   readonly header: Header<M>;

@@ -1,8 +1,8 @@
 import { type FSWatcher, watch } from 'node:fs';
-import type { CommandOrder } from './command-order.js';
-import { isRunning, isTelling, type Spool } from './command-spool.js';
+import { isRunning, isTelling, type Spool } from './command-files.js';
+import type { CommandOrder } from './command-recovery-record.js';
+import { createMarkReader } from './command-shell-scripts.js';
 import { type CommandStatus, type LaunchedProcess, verdictOf, whyKilled } from './command-verdict.js';
-import { createMarkReader } from './fenced-shell.js';
 import type { OutputReceiver } from './spool-reader.js';
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { type CommandRecord, readOrder } from './command-order.js';
-import { isRunning, openSpool } from './command-spool.js';
+import { isRunning, openSpool } from './command-files.js';
+import { type CommandRecord, readOrder } from './command-recovery-record.js';
 import {
   type CommandStatus,
   type CommandVerdict,

@@ -1,7 +1,13 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { CommandOrder } from './command-order.js';
+import type { CommandOrder } from './command-recovery-record.js';
+import {
+  commandText,
+  goLine,
+  openCommandText,
+  openGoLine,
+  type ShellCommand,
+} from './command-shell-scripts.js';
 import type { LaunchedProcess } from './command-verdict.js';
-import { commandText, goLine, openCommandText, openGoLine, type ShellCommand } from './fenced-shell.js';
 import type { LaunchedEnd, ParkedCommand } from './follow-command.js';
 import {
   type Enclosure,

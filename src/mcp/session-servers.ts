@@ -7,17 +7,17 @@ import { attempt } from '../runtime/attempt.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { RemoteOffers } from './connected-server.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
-import { offersOf } from './offers/offered-prompts.js';
+import { offersOf } from './offers/offered-prompts-and-resources.js';
 import {
   createSessionOffers,
   type OfferingServer,
   type SessionOffers,
-} from './offers/prompts-and-resources.js';
+} from './offers/session-prompts-and-resources.js';
 import { type AskUserOrNot, createServerAsker, type ServerAsker } from './questions/ask-server-questions.js';
 import type { AskUser } from './questions/server-question.js';
-import { declareTools, type OfferedTool } from './tools/declared-tools.js';
+import { declareTools, type OfferedTool } from './tools/declare-to-model.js';
 import { createMcpTool } from './tools/mcp-tool.js';
-import { offeredTools, wantedTools } from './tools/offered-tools.js';
+import { offeredTools, wantedTools } from './tools/sanitize-declarations.js';
 import { readOffers, readTools, storeOffers, storeTools } from './tools/tool-cache.js';
 
 /**

@@ -10,7 +10,7 @@ import {
   providers,
 } from '../providers/provider-table.js';
 import { modelsLike, thinksByItself } from './catalogue.js';
-import { endpointOf, keyIn } from './endpoints.js';
+import { endpointOf, keyIn } from './endpoint-and-key.js';
 import { createFetch } from './http/node-fetch.js';
 import { adapters } from './providers/adapters.js';
 import { findFacts, type Unanswered } from './providers/find-model-facts.js';

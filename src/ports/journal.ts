@@ -1,4 +1,4 @@
-import type { PastFiles } from '../agent/collect-file-hashes.js';
+import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import type { Prices } from '../agent/values/usage.js';
 import type { AgentTypes, MachineTypes } from './machine-types.js';
 

@@ -1,6 +1,6 @@
 import type { UserEvent } from '../agent/event.js';
 import type { State } from '../agent/state.js';
-import type { Diagnostic, Edge } from '../machine-kit/kernel/step.js';
+import type { Diagnostic, Edge } from '../machine-kit/kernel/step-types.js';
 import type { AgentTypes, MachineTypes } from './machine-types.js';
 
 /** Types of a session's input (user events) and output (steps). Types only. */

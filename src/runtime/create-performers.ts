@@ -1,10 +1,10 @@
 import type { State } from '../agent/state.js';
 import type { Journal } from '../ports/journal.js';
-import type { Equipment } from './dependencies.js';
+import type { Equipment } from './dependency-types.js';
 import { createCompactions } from './model/compaction-call.js';
 import { ModelCalls } from './model/model-call.js';
 import type { Performers } from './perform.js';
-import type { Post } from './posted-event.js';
+import type { Post } from './posted-event-types.js';
 import { createTimers } from './timers.js';
 import { HookRuns } from './tools/after-tool-hook-runs.js';
 import { Previews } from './tools/preview.js';

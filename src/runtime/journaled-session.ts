@@ -3,10 +3,10 @@ import type { Entry, Header, Journal } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Watcher } from '../ports/session-input-output.js';
 import { attempt, attemptNow } from './attempt.js';
-import type { Group, Item } from './event-group.js';
+import type { Group, Item } from './event-group-types.js';
 import type { MachineAdapter } from './machine-adapter-type.js';
 import { Observers } from './observers.js';
-import type { Applied, Posted, Told } from './posted-event.js';
+import type { Applied, Posted, Told } from './posted-event-types.js';
 
 /** The parts of a session of any machine. */
 export type SessionParts<M extends MachineTypes> = {

@@ -1,6 +1,6 @@
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Stepped } from '../ports/session-input-output.js';
-import type { Posted } from './posted-event.js';
+import type { Posted } from './posted-event-types.js';
 
 /** What the loop needs to know about a machine: its step, and how to journal its events. */
 export type MachineAdapter<M extends MachineTypes> = {

@@ -1,6 +1,6 @@
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
-import type { CommandRecord } from '../launcher/command-order.js';
+import type { CommandRecord } from '../launcher/command-recovery-record.js';
 import type { TakenCommand } from '../launcher/launcher-pool.js';
 import type { OutputReceiver } from '../launcher/spool-reader.js';
 import type { HostView } from './host/host-folders.js';

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { statusOf } from '../files/entry-status.js';
-import { canBeParked } from '../launcher/fenced-shell.js';
+import { canBeParked } from '../launcher/command-shell-scripts.js';
 import type { Launcher } from '../launcher/launcher-pool.js';
 import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
 import { findProgram, type ProgramPath, searchPrograms } from '../programs/find-program.js';
@@ -12,6 +12,7 @@ import {
   mountArguments,
   probeArguments,
 } from './bubblewrap-arguments.js';
+import { closingOthers } from './close-inherited-descriptors.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
 import type {
   CommandSandbox,
@@ -22,7 +23,6 @@ import type {
 } from './command-sandbox-types.js';
 import { hostMounts } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
-import { closingOthers } from './inherited-descriptors.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';

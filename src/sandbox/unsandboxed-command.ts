@@ -1,6 +1,6 @@
 import { guardScript } from '../programs/end-with-pawl.js';
 import type { ProgramPath } from '../programs/find-program.js';
-import { closingOthers } from './inherited-descriptors.js';
+import { closingOthers } from './close-inherited-descriptors.js';
 
 /** The pipe of the guard, after the standard descriptors. */
 const GUARD_PIPE = 3;

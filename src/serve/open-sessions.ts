@@ -1,7 +1,7 @@
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Stepped } from '../ports/session-input-output.js';
+import type { NodeRuntime } from './adapt-runtime-to-node.js';
 import type { NodeMetrics } from './metrics.js';
-import type { NodeRuntime } from './node-runtime.js';
 import { SessionFeed } from './streams/session-feed.js';
 
 /** The sessions that are open on this node, each with its feed. */

@@ -1,11 +1,11 @@
 import { attempt } from '../runtime/attempt.js';
+import type { NodeRuntime } from './adapt-runtime-to-node.js';
 import { ApiFault } from './http/api-fault.js';
-import { KeyUse } from './http/key-usage.js';
+import { KeyUse } from './http/key-rate-limits.js';
 import type { ServeKey } from './http/keys.js';
 import { openNodeServer } from './http/node-server.js';
 import type { ApiExchange } from './http/routes.js';
 import { NodeMetrics } from './metrics.js';
-import type { NodeRuntime } from './node-runtime.js';
 import { OpenSessions } from './open-sessions.js';
 import { ServedSessions } from './served-sessions.js';
 import { defaultStreamLimits, EventStream, type StreamLimits } from './streams/event-stream.js';

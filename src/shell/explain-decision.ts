@@ -2,8 +2,8 @@ import type { JudgedCall, Needs, ShellFacts } from '../agent/call.js';
 import { decide, type PolicyDecision, placeOf } from '../agent/policy/policy.js';
 import type { CommandPlace } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
-import { commandFinder } from './find-command.js';
-import { type FindProgram, shellFacts } from './shell-facts.js';
+import { type FindProgram, shellFacts } from './collect-command-facts.js';
+import { commandFinder } from './find-command-file.js';
 
 /** Explains the policy's decision about a shell text, without a session. */
 

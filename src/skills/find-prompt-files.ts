@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { systemWords } from '../base/system-words.js';
+import { systemWords } from '../base/path-error-texts.js';
 import { isWithin } from '../files/is-within.js';
 import { readRegular, systemFault } from '../files/regular-file.js';
 import type { PromptFault, PromptPlace } from './prompt-file.js';

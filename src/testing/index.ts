@@ -3,9 +3,9 @@ export { memoryJournals } from '../journal/memory-store.js';
 export type { Script } from '../models/scripted/script.js';
 export { type ScriptedOptions, scriptedModel } from '../models/scripted/scripted-model.js';
 export { type FakeClock, fakeClock } from './clock.js';
+export { simulate } from './lazy-simulation.js';
 export type {
   SimulationFailure,
   SimulationOptions,
   SimulationReport,
-} from './simulation/simulation-report.js';
-export { simulate } from './simulation-face.js';
+} from './simulation/report-types.js';

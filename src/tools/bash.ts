@@ -9,10 +9,10 @@ import { failed } from './files/change-file.js';
 import { readCommandShape } from './other-agents-inputs.js';
 import { jobOf, jobStarted } from './shell/command-job.js';
 import { outcomeOf, type StartedCommand, waitForEnd } from './shell/command-result.js';
-import type { CommandVariables } from './shell/command-variables.js';
 import { callKey, findCommand } from './shell/earlier-commands.js';
+import type { CommandVariables } from './shell/per-command-variables.js';
 import type { CommandRequest } from './shell/prepare-command.js';
-import { startCommand } from './shell/shell-command.js';
+import { startCommand } from './shell/running-command.js';
 
 /** The shell for all commands. */
 export const PROGRAM = 'bash';
@@ -174,8 +174,8 @@ const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 /** Loads the shell grammar with the first command. */
 const runsOf = async (command: string, searchPath: string, workspace: string): Promise<ShellFacts> => {
   const [{ shellFacts }, { commandFinder }] = await Promise.all([
-    import('../shell/shell-facts.js'),
-    import('../shell/find-command.js'),
+    import('../shell/collect-command-facts.js'),
+    import('../shell/find-command-file.js'),
   ]);
   return shellFacts(command, commandFinder(searchPath, workspace));
 };

@@ -10,7 +10,7 @@ import { findTool } from './find.js';
 import { listTool } from './list.js';
 import { readTool } from './read.js';
 import { searchTool } from './search.js';
-import { createCommandVariables } from './shell/command-variables.js';
+import { createCommandVariables } from './shell/per-command-variables.js';
 import { todoTool } from './todo.js';
 import { writeTool } from './write.js';
 

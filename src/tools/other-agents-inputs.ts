@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../agent/message.js';
-import { type JsonLimits, parseBounded } from '../base/bounded-json.js';
+import { type JsonLimits, parseBounded } from '../base/parse-bounded-json.js';
 
 /**
  * Translates input in the form of other agents' tools into ours, where it has only one meaning.

@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { COMMAND_LEVELS, type CommandLevel } from '../agent/policy/call-sandbox-level.js';
-import { parseBounded } from '../base/bounded-json.js';
-import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './versioned-file.js';
+import { parseBounded } from '../base/parse-bounded-json.js';
+import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './numbered-file-versions.js';
 
 /**
  * What the user allowed projects to run on this machine.

@@ -1,5 +1,5 @@
 import type { HookDecision } from '../agent/values/hook-verdict.js';
-import { parseBounded } from '../base/bounded-json.js';
+import { parseBounded } from '../base/parse-bounded-json.js';
 import type { HookMoment } from '../ports/user-hooks.js';
 
 /** What a hook said: by its exit code and its output, or as a value of a function. */

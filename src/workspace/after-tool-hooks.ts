@@ -6,8 +6,8 @@ import { committedContent } from './commits/committed-content.js';
 import { createCommitWatch } from './commits/create-commit-watch.js';
 import { settleAbandoned } from './commits/settle-commit.js';
 import type { ContentBefore } from './formatters/content-before-calls.js';
-import { FormatterReach } from './formatters/formatter-reach.js';
 import { Autoformatters } from './formatters/run-autoformatters.js';
+import { FormatterReach } from './formatters/snapshot-need.js';
 import { type GitPlace, useRepository } from './git/git.js';
 import { ProgramFailure } from './run-program.js';
 

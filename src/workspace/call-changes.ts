@@ -5,7 +5,7 @@ import type { JudgedCall } from '../agent/call.js';
 import { isWithin } from '../files/is-within.js';
 import type { AgentChanges } from './agent-changes.js';
 import type { Repository } from './git/git.js';
-import { markedFolder } from './git/locate-repository.js';
+import { markedFolder } from './git/nearest-repository-folder.js';
 import type { Refs } from './git/refs.js';
 import { settleAll } from './run-program.js';
 import { changedBetween, type WorktreeSnapshot } from './worktree-snapshot.js';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { plural } from '../base/plural.js';
 import { loadFile } from '../tools/files/file-text.js';
 import { type GitPlace, type Repository, useRepository } from './git/git.js';
-import { oneLine } from './safe-names.js';
+import { oneLine } from './printable-names.js';
 
 /** Shows the uncommitted changes of a working tree to the user. */
 

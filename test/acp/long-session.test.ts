@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { agent } from '../../src/agent/machine.js';
 import { openFromFlags } from '../../src/cli/sessions/open-session.js';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { makeStage } from './acp-stage.js';
 
 const warn = (): void => undefined;

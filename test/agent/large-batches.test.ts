@@ -6,7 +6,7 @@ import { isAsked } from '../../src/agent/moves/tools/tool-batch.js';
 import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { State } from '../../src/agent/state.js';
 import { CHECK_EVERY, checkOf } from '../../src/journal/read/fold.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import * as given from './given.js';
 import { settingsOf } from './settings.js';
 

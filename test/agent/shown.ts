@@ -3,7 +3,7 @@ import type { Action } from '../../src/agent/action.js';
 import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
 import type { AssistantPart, Message, UserMessage } from '../../src/agent/message.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
-import type { Edge } from '../../src/machine-kit/kernel/step.js';
+import type { Edge } from '../../src/machine-kit/kernel/step-types.js';
 import { NOW } from './given.js';
 
 // ---- States by their short names ----

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Action } from '../../src/agent/action.js';
 import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
 import type { In, State, WaitReason } from '../../src/agent/state.js';
-import type { Diagnostic, Edge } from '../../src/machine-kit/kernel/step.js';
+import type { Diagnostic, Edge } from '../../src/machine-kit/kernel/step-types.js';
 import { event as cancels, PROMPT, waiting } from './by-hand.js';
 import * as g from './given.js';
 

@@ -2,7 +2,7 @@ import type { Action } from '../../src/agent/action.js';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { Message } from '../../src/agent/message.js';
 import type { SessionData, State, WaitReason } from '../../src/agent/state.js';
-import type { Edge } from '../../src/machine-kit/kernel/step.js';
+import type { Edge } from '../../src/machine-kit/kernel/step-types.js';
 
 /** How a trace shows what the machine did: in words, and leaving nothing of an action out but the inside of its calls. */
 

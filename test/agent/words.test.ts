@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { durationText, resetText } from '../../src/agent/moves/common/duration-texts.js';
+import { durationText, resetText } from '../../src/agent/moves/common/failure-and-stop-texts.js';
 import { cutMiddle, utf8Bytes } from '../../src/agent/moves/common/truncate-text.js';
 import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/tools/result-texts.js';
 import * as g from './given.js';

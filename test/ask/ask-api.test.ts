@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { createAsker } from '../../src/ask/api/create-asker.js';
-import type { EnvironmentKind } from '../../src/ask/ports.js';
-import { EnvironmentUnavailable } from '../../src/ask-values.js';
+import type { EnvironmentKind } from '../../src/ask/environment-and-journal-types.js';
+import { EnvironmentUnavailable } from '../../src/eager-ask-values.js';
 import {
   answers,
   askAbout,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ModelError, StopReason } from '../../src/agent/event.js';
 import type { Usage } from '../../src/agent/values/usage.js';
-import type { CellReport, SubcallKind } from '../../src/ask/run/cell.js';
+import type { CellReport, SubcallKind } from '../../src/ask/run/cell-types.js';
 import type { RunEventOf, TreeEvent } from '../../src/ask/run/event.js';
 import {
   type CodeSettings,
@@ -15,7 +15,7 @@ import {
 import type { CodeState } from '../../src/ask/run/state.js';
 import type { StopVerdict } from '../../src/ask/run/stop-policies.js';
 import type { Tree } from '../../src/ask/tree/tree-state.js';
-import { seedParity } from '../../src/ask-values.js';
+import { seedParity } from '../../src/eager-ask-values.js';
 
 /** The clock of all tests stands still here. */
 export const NOW = 1_700_000_000_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { messagesOf } from '../../src/agent/conversation.js';
 import type { TreeAction } from '../../src/ask/run/action.js';
-import type { CellReport, PastCell } from '../../src/ask/run/cell.js';
+import type { CellReport, PastCell } from '../../src/ask/run/cell-types.js';
 import type { TreeEvent } from '../../src/ask/run/event.js';
 import { digestOf } from '../../src/ask/run/text/text-hash.js';
 import type { Tree } from '../../src/ask/tree/tree-state.js';

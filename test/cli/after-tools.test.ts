@@ -8,7 +8,7 @@ import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { recordSchema } from '../../src/cli/headless/record-schema.js';
 import { recordsOf } from '../../src/cli/headless/records.js';
-import { createStepPrinter } from '../../src/cli/interactive/step-printer.js';
+import { createStepPrinter } from '../../src/cli/interactive/progress-lines.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
 import { statusRow } from '../../src/terminal/status-row.js';
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openFromFlags } from '../../src/cli/sessions/open-session.js';
 import { storedJournals } from '../../src/cli/sessions/stored-sessions.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Resuming a session steps the machine once over its journal: for its settings, its state and the turns shown again. */

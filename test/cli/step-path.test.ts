@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { countStates, moved, pathLine, statesOf } from '../../src/cli/sessions/show/step-path.js';
-import type { Edge } from '../../src/machine-kit/kernel/step.js';
+import type { Edge } from '../../src/machine-kit/kernel/step-types.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({

@@ -4,7 +4,7 @@ import type { EndedStatus, JudgedCall } from '../../src/agent/call.js';
 import type { Event } from '../../src/agent/event.js';
 import { initialState } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
-import { createStepPrinter, withDetail } from '../../src/cli/interactive/step-printer.js';
+import { createStepPrinter, withDetail } from '../../src/cli/interactive/progress-lines.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
 
 /** What a reader sees of calls that did not end well. */

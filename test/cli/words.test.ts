@@ -4,7 +4,7 @@ import { closestTo } from '../../src/base/nearest-word.js';
 import { stateFolder } from '../../src/base/user-folders.js';
 import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
 import { readAnswer } from '../../src/cli/interactive/read-approval-answer.js';
-import { readTypedInput } from '../../src/cli/slash/slash-commands.js';
+import { readTypedInput } from '../../src/cli/slash/command-table-and-parser.js';
 import {
   formatCost,
   formatSeconds,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { createRuntime } from '../../src/runtime/local-runtime.js';
+import { createRuntime } from '../../src/runtime/in-process-runtime.js';
 import { newSessionId } from '../../src/runtime/new-session-id.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { allStories } from './all-stories.js';
 import { linesOf, readExpected, writeExpected } from './expected-events.js';

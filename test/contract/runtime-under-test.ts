@@ -1,7 +1,7 @@
 import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Model } from '../../src/ports/model.js';
-import type { Runtime } from '../../src/ports/runtime.js';
 import type { StoppingPolicy } from '../../src/ports/session-input-output.js';
+import type { Runtime } from '../../src/ports/session-runtime.js';
 import type { Tool } from '../../src/ports/tool.js';
 import type { UserHooks } from '../../src/ports/user-hooks.js';
 

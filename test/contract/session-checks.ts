@@ -7,8 +7,8 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
 import type { Entry, SessionInfo } from '../../src/ports/journal.js';
-import type { Runtime } from '../../src/ports/runtime.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
+import type { Runtime } from '../../src/ports/session-runtime.js';
 import { traceRuntimeSession } from '../../src/telemetry.js';
 import { contractTools } from './contract-tools.js';
 import { attend, entriesOf, MODEL_ID, storySettings } from './play-story.js';

@@ -3,8 +3,8 @@ import type { State } from '../../src/agent/state.js';
 import type { Script } from '../../src/models/scripted/script.js';
 import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { Entry } from '../../src/ports/journal.js';
-import type { Runtime } from '../../src/ports/runtime.js';
 import type { Input, Stepped, StoppingPolicy } from '../../src/ports/session-input-output.js';
+import type { Runtime } from '../../src/ports/session-runtime.js';
 import type { UserHooks } from '../../src/ports/user-hooks.js';
 
 /** A story of the contract: what one user does in one session, and what the model answers. */

@@ -3,7 +3,7 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { Settings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import type { Header, Journal } from '../../src/ports/journal.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileJournals, fileJournalsOf } from '../../src/journal/file-store.js';
-import type { JournaledMachine } from '../../src/journal/journaled-machine-type.js';
+import type { JournaledMachine } from '../../src/journal/journaled-machine.js';
 import { memoryJournalsOf } from '../../src/journal/memory-store.js';
 import { replayWith } from '../../src/journal/read/fold.js';
 import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';

@@ -7,10 +7,10 @@ import { initialState, step } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine-type.js';
+import { fingerprintOf, type JournaledMachine } from '../../src/journal/journaled-machine.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
+import { agentMachine, replay } from '../../src/journal/read/journaled-agent-machine.js';
 import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
-import { agentMachine, replay } from '../../src/journal/read/replay.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
 import { headerOf, makeFolder, plain, tellFrom } from './story.js';
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFile, open, readFile, rm, writeFile } from 'node:fs/promises';
 import test from 'node:test';
 import { initialState } from '../../src/agent/machine.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { loadSnapshot } from '../../src/journal/snapshot/load-snapshot.js';
 import { decodeSnapshots, encodeSnapshot } from '../../src/journal/snapshot/snapshot-format.js';
 import { foldsAll, pathsIn, stage, storeOf, texts, write } from './snapshot-stage.js';

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
-import { collectPastFiles } from '../../src/agent/collect-file-hashes.js';
+import { collectPastFiles } from '../../src/agent/file-hashes-from-events.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import type { EntryDraft, Header } from '../../src/ports/journal.js';
 import { begin, completed, edit, ended, eventOf, type Given, input, started } from '../agent/given.js';

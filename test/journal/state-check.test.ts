@@ -5,7 +5,7 @@ import type { AssistantPart, Message } from '../../src/agent/message.js';
 import type { State } from '../../src/agent/state.js';
 import { checkOf } from '../../src/journal/read/fold.js';
 import { createStateCheck, sha256 } from '../../src/journal/read/hash-state.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 import { headerOf, tellFrom } from './story.js';
 

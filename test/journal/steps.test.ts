@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { memoryJournals } from '../../src/journal/memory-store.js';
-import { agentMachine, replay } from '../../src/journal/read/replay.js';
+import { agentMachine, replay } from '../../src/journal/read/journaled-agent-machine.js';
 import { type JournalStep, steps } from '../../src/journal/read/steps.js';
 import type { Entry, Header } from '../../src/ports/journal.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';

@@ -4,7 +4,7 @@ import type { Event } from '../../src/agent/event.js';
 import { initialState, step } from '../../src/agent/machine.js';
 import { defaultSettings } from '../../src/agent/settings.js';
 import type { State } from '../../src/agent/state.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import type { Entry, EntryDraft, Header, Journal } from '../../src/ports/journal.js';
 import { temporaryFolder } from '../temporary-folder.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createTreeCheck } from '../../src/ask/journal/tree-state-check.js';
+import { createTreeCheck } from '../../src/ask/journal/hash-tree-state.js';
 import type { Tree } from '../../src/ask/tree/tree-state.js';
 import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
 

@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 import type { LauncherOptions } from '../../src/launcher/launcher-process.js';
 import { ownPrograms } from '../../src/programs/find-program.js';
 import { systemBash } from '../../src/programs/start-program.js';
-import { closingOthers } from '../../src/sandbox/inherited-descriptors.js';
+import { closingOthers } from '../../src/sandbox/close-inherited-descriptors.js';
 import { processesWith, until } from '../tools/processes.js';
 import { makePlace, programOf, shell, to } from './place.js';
 

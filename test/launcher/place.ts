@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ShellCommand } from '../../src/launcher/fenced-shell.js';
+import type { ShellCommand } from '../../src/launcher/command-shell-scripts.js';
 import type { LaunchedEnd } from '../../src/launcher/follow-command.js';
 import { createLauncher, type Launcher } from '../../src/launcher/launcher-pool.js';
 import type { CommandFence, LauncherOptions } from '../../src/launcher/launcher-process.js';
 import type { OutputReceiver } from '../../src/launcher/spool-reader.js';
 import { ownPrograms, type ProgramPath } from '../../src/programs/find-program.js';
 import { systemBash } from '../../src/programs/start-program.js';
-import { closingOthers } from '../../src/sandbox/inherited-descriptors.js';
+import { closingOthers } from '../../src/sandbox/close-inherited-descriptors.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

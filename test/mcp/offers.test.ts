@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { withServerPrompts } from '../../src/cli/mcp/server-prompts.js';
 import { NO_PROMPTS, type SessionPrompts } from '../../src/cli/skills/session-prompts.js';
 import type { McpServer } from '../../src/config/mcp-servers.js';
-import { offeredPrompts, offeredResources } from '../../src/mcp/offers/offered-prompts.js';
+import { offeredPrompts, offeredResources } from '../../src/mcp/offers/offered-prompts-and-resources.js';
 import { argumentsFor } from '../../src/mcp/offers/prompt-arguments.js';
 import { readOffers } from '../../src/mcp/tools/tool-cache.js';
 import type { TestScope } from '../temporary-folder.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { declaredName, declareTools } from '../../src/mcp/tools/declared-tools.js';
-import { offeredTools } from '../../src/mcp/tools/offered-tools.js';
+import { declaredName, declareTools } from '../../src/mcp/tools/declare-to-model.js';
+import { offeredTools } from '../../src/mcp/tools/sanitize-declarations.js';
 import { safeSchema } from '../../src/mcp/tools/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.

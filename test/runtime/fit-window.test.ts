@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { estimateTokens } from '../../src/agent/conversation.js';
 import type { AssistantPart, Message } from '../../src/agent/message.js';
-import { fitMessages } from '../../src/runtime/model/fit-window.js';
+import { fitMessages } from '../../src/runtime/model/shorten-for-summary.js';
 
 const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
 const reply = (...parts: readonly AssistantPart[]): Message => ({

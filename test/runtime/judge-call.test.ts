@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JudgedCall } from '../../src/agent/call.js';
 import type { Tool } from '../../src/ports/tool.js';
-import { judgeCall } from '../../src/runtime/tools/judge-call.js';
+import { judgeCall } from '../../src/runtime/tools/validate-raw-call.js';
 import { ok, rawCall, tool } from './stage.js';
 
 const facts = { argv: [], paths: ['/workspace/a'], hosts: [], shape: 'read a' };

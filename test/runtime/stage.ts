@@ -11,7 +11,7 @@ import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
 import type { FileMemory, Job, Jobs, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 import type { UserHooks } from '../../src/ports/user-hooks.js';
-import { createRuntime, type LocalRuntime } from '../../src/runtime/local-runtime.js';
+import { createRuntime, type LocalRuntime } from '../../src/runtime/in-process-runtime.js';
 import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
 
 /** What the runtime's tests stand on: a model that answers from a list, small tools, a journal that can refuse. */

@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { toolsMode } from '../../src/agent/projections/tools-mode-turn-end.js';
+import { toolsMode } from '../../src/agent/projections/tools-mode-finish-reason.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
 import { openSession, type SessionOptions } from '../../src/api/create-agent.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';

@@ -4,7 +4,7 @@ import type { HostView } from '../../src/sandbox/host/host-folders.js';
 import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 
 /** The command tool as a session has it, without a session. */
 

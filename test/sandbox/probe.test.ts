@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import { probeSandbox } from '../../src/sandbox/bubblewrap-program.js';
+import { probeSandbox } from '../../src/sandbox/run-program-in-bubblewrap.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

@@ -8,7 +8,7 @@ import { restingArrows, restingStates } from '../../scripts/pictures/resting.js'
 import { readmePicture } from '../../scripts/pictures/session.js';
 import { agent } from '../../src/agent/machine.js';
 import type { Chart } from '../../src/inspector/charts/chart.js';
-import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step.js';
+import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
 
 const fileOf = (name: string): string =>
   readFileSync(new URL(`../../docs/pictures/${name}`, import.meta.url), 'utf8');

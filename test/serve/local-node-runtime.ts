@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/replay.js';
+import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { createRuntime } from '../../src/runtime/local-runtime.js';
+import { createRuntime } from '../../src/runtime/in-process-runtime.js';
 import { newSessionId } from '../../src/runtime/new-session-id.js';
-import { lastingSessions } from '../../src/serve/node-runtime.js';
+import { lastingSessions } from '../../src/serve/adapt-runtime-to-node.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
 
 /** The runtime inside one process, with journals on disk, as the runtime of a node. */

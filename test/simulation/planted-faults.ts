@@ -17,7 +17,7 @@ const fault = (
 const RECOVERY = 'runtime/tools/recover-calls.ts';
 const LOOP = 'runtime/journaled-session.ts';
 const WRITER = 'journal/write/group-writer.ts';
-const PATHS = 'journal/journal-paths.ts';
+const PATHS = 'journal/paths-and-durable-writes.ts';
 const TOOL_RUN = 'runtime/tools/tool-run.ts';
 
 /** Faults of the first version, and their next relatives. */

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { buildProgram } from '../../src/cli/build-program.js';
-import { commandChoices } from '../../src/cli/slash/slash-commands.js';
+import { commandChoices } from '../../src/cli/slash/command-table-and-parser.js';
 import { safe } from '../../src/terminal/safe-text.js';
 import { loadMarkdown } from '../../src/terminal/transcript/markdown.js';
 import { removeFolderSync } from '../temporary-folder.js';
@@ -55,8 +55,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',
   ...Object.fromEntries(
     [
-      ...['sessions/choose-session', 'interactive/session-controller', 'interactive/input/paste-picture'],
-      ...['interactive/screen', 'interactive/lasting-terminal', 'run-terminal-sessions'],
+      ...['sessions/choose-session', 'interactive/run-session', 'interactive/input/paste-picture'],
+      ...['interactive/take-and-restore-terminal', 'interactive/lasting-terminal', 'run-terminal-sessions'],
     ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };

@@ -15,7 +15,7 @@ import type {
 import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */

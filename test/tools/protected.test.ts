@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { PROTECTED_PATHS } from '../../src/agent/policy/paths/protected-paths.js';
 import { decide } from '../../src/agent/policy/policy.js';
 import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { judgeCall } from '../../src/runtime/tools/judge-call.js';
+import { judgeCall } from '../../src/runtime/tools/validate-raw-call.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { removeFolderSync } from '../temporary-folder.js';
 

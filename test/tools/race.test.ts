@@ -17,7 +17,7 @@ import type { JsonObject } from '../../src/agent/message.js';
 import type { ToolContext, ToolOutcome } from '../../src/ports/tool.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/jobs.js';
+import { createJobs } from '../../src/tools/job-registry.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 /**

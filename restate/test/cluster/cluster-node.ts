@@ -6,7 +6,7 @@ import { fileBlobs } from 'pawl/engine';
 import type { Model, ModelPiece, ModelRequest } from '../../../src/ports/model.js';
 import type { Tool } from '../../../src/ports/tool.js';
 import { createFileMemory } from '../../../src/tools/file-memory.js';
-import { createJobs } from '../../../src/tools/jobs.js';
+import { createJobs } from '../../../src/tools/job-registry.js';
 import { httpLive } from '../../src/live/http-live.js';
 import { startNode } from '../../src/node/start-node.js';
 

@@ -27,7 +27,7 @@ export const rules: readonly Survivor[] = [
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
   ]),
-  ...aliveIn('src/agent/spec.ts', [
+  ...aliveIn('src/agent/state-and-event-names.ts', [
     [
       'Only its type is looked at: from it the compiler takes the names of the events that have a default row.',
       [LIST, "['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed']", '[]'],

@@ -1,9 +1,9 @@
 import type { State } from '../../agent/state.js';
+import { commandsUpdate } from '../available-commands.js';
 import type { AcpHost, OpenedSession } from '../host-interface.js';
 import type { Outbox } from '../outbox.js';
 import type { ReopenableSession } from '../reopenable-session.js';
 import type { Client } from '../replay-into-outbox.js';
-import { commandsUpdate } from '../session-commands.js';
 import { noticeUpdate } from '../session-updates.js';
 import { askTrustQuestions } from './ask-trust-questions.js';
 

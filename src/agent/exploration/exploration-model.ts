@@ -1,5 +1,5 @@
 import type { FiniteModel } from '../../machine-kit/explorer/explore-states.js';
-import type { Edge, Step } from '../../machine-kit/kernel/step.js';
+import type { Edge, Step } from '../../machine-kit/kernel/step-types.js';
 import type { Action } from '../action.js';
 import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';

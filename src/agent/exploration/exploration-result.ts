@@ -1,4 +1,4 @@
-import type { Edge } from '../../machine-kit/kernel/step.js';
+import type { Edge } from '../../machine-kit/kernel/step-types.js';
 import type { Projection } from '../projections/projection.js';
 
 /** Results of explorations: plain values, since they may come from other processes. */

@@ -1,4 +1,4 @@
-import type { Step } from '../../machine-kit/kernel/step.js';
+import type { Step } from '../../machine-kit/kernel/step-types.js';
 import type { Action } from '../action.js';
 import { brokenRule } from '../broken-rule-text.js';
 import type { Event } from '../event.js';

@@ -1,4 +1,4 @@
-import type { Edge, Step } from '../../machine-kit/kernel/step.js';
+import type { Edge, Step } from '../../machine-kit/kernel/step-types.js';
 import type { Action } from '../action.js';
 import { brokenRule } from '../broken-rule-text.js';
 import type { Event, StopReason } from '../event.js';

@@ -6,7 +6,7 @@ import { go, ignore } from '../move-result.js';
 import type { In, SessionData } from '../state.js';
 import { appendTexts } from './common/append-message.js';
 import { countHookUsage, countUsage } from './common/count-usage.js';
-import { cancelledText } from './common/duration-texts.js';
+import { cancelledText } from './common/failure-and-stop-texts.js';
 import { nextId } from './common/next-id.js';
 
 /** Hooks between the results and the next model call. A failed phase does not stop the turn. */

@@ -8,7 +8,7 @@ import { go } from '../move-result.js';
 import type { RetrySchedule, Settings } from '../settings.js';
 import type { In, SessionData } from '../state.js';
 import { countUsage } from './common/count-usage.js';
-import { durationText, modelErrorText, resetText } from './common/duration-texts.js';
+import { durationText, modelErrorText, resetText } from './common/failure-and-stop-texts.js';
 import { nextId } from './common/next-id.js';
 import { callModel, retractPartial } from './common/send-request.js';
 import { schedule, timerFrom } from './common/timers.js';

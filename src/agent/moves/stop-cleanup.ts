@@ -9,7 +9,7 @@ import { originOf } from '../values/failure-origin.js';
 import type { CancelCause } from '../values/stop-cause.js';
 import { appendPartialReply, appendTexts } from './common/append-message.js';
 import { countUsage } from './common/count-usage.js';
-import { stopNote } from './common/duration-texts.js';
+import { stopNote } from './common/failure-and-stop-texts.js';
 import { retractPartial } from './common/send-request.js';
 import { isStopping, isTurnLimit, stopCauseOf } from './stop-turn.js';
 

@@ -3,7 +3,7 @@ import type { MoveTo, SessionUpdate } from '../move-result.js';
 import { go } from '../move-result.js';
 import type { State } from '../state.js';
 import { type CancelCause, stopCauseFacts } from '../values/stop-cause.js';
-import { cancelledText } from './common/duration-texts.js';
+import { cancelledText } from './common/failure-and-stop-texts.js';
 
 /**
  * Stops a turn from outside, with one move for each state that is left. The table names the next state; the cause decides

@@ -1,4 +1,4 @@
-import type { Edge, Step } from '../../machine-kit/kernel/step.js';
+import type { Edge, Step } from '../../machine-kit/kernel/step-types.js';
 import type { Action, ActionType } from '../action.js';
 import type { Event } from '../event.js';
 import { isEnded } from '../moves/tools/tool-batch.js';

@@ -1,5 +1,5 @@
 import { markdownTable, mermaid } from '../../machine-kit/kernel/diagrams.js';
-import type { Edge, MachineDescription } from '../../machine-kit/kernel/step.js';
+import type { Edge, MachineDescription } from '../../machine-kit/kernel/step-types.js';
 import type { Projection, ProjectionEdge } from './projection.js';
 
 /** Diagrams of a seed's machine, in the form of our own diagrams. */

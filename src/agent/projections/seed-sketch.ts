@@ -1,4 +1,4 @@
-import type { Edge } from '../../machine-kit/kernel/step.js';
+import type { Edge } from '../../machine-kit/kernel/step-types.js';
 import { noLimits } from '../settings.js';
 import type { Projection, ProjectionStep } from './projection.js';
 import { type ArrowRow, arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';

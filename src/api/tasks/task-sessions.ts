@@ -3,7 +3,7 @@ import type { State } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import type { JournalStore, StartedBy } from '../../ports/journal.js';
 import type { AgentSession } from '../../runtime/agent-session.js';
-import type { LocalRuntime } from '../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../runtime/in-process-runtime.js';
 
 /** A task may take that long. */
 export const TASK_DEADLINE_MS = 30 * 60_000;

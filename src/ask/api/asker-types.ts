@@ -3,7 +3,12 @@ import type { Clock } from '../../ports/clock.js';
 import type { JournalStore, OpenJournal } from '../../ports/journal.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session-input-output.js';
-import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '../ports.js';
+import type {
+  AskSettings,
+  AskTypes,
+  EnvironmentKind,
+  EnvironmentName,
+} from '../environment-and-journal-types.js';
 import type { ChangedLimits } from '../run/event.js';
 import type { RunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { isLimited } from '../../agent/values/limit-value.js';
 import { reportThrough } from '../../api/guarded-report.js';
-import { EnvironmentUnavailable } from '../../ask-values.js';
+import { EnvironmentUnavailable } from '../../eager-ask-values.js';
 import type { Clock } from '../../ports/clock.js';
 import type { OpenJournal } from '../../ports/journal.js';
 import type { Model } from '../../ports/model.js';
@@ -12,9 +12,14 @@ import { systemClock } from '../../runtime/clock.js';
 import { newSessionId } from '../../runtime/new-session-id.js';
 import { createRedactor } from '../../secrets/redactor.js';
 import { secretsOf } from '../../secrets/secret-variables.js';
+import type {
+  AskSettings,
+  AskTypes,
+  EnvironmentKind,
+  EnvironmentName,
+} from '../environment-and-journal-types.js';
 import { chooseEnvironment } from '../environments/choose-environment.js';
 import { askMachine } from '../journal/journaled-ask-machine.js';
-import type { AskSettings, AskTypes, EnvironmentKind, EnvironmentName } from '../ports.js';
 import { codeModeInstructions, subcallInstructions } from '../prompt/code-mode-instructions.js';
 import type { ChangedLimits } from '../run/event.js';
 import { allowedModels, type CodeSettings, defaultCodeSettings, readRunLimits } from '../run/settings.js';

@@ -5,7 +5,7 @@ import type { JournalStore } from '../../ports/journal.js';
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../../runtime/attempt.js';
 import { findAllowed } from '../../tools/files/resolve-paths.js';
-import type { AskTypes } from '../ports.js';
+import type { AskTypes } from '../environment-and-journal-types.js';
 import { type RunLimits, readRunLimits } from '../run/settings.js';
 import type { Outcome } from '../run/state.js';
 import { ROOT } from '../tree/run-ids.js';

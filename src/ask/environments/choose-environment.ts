@@ -1,4 +1,4 @@
-import type { EnvironmentKind, EnvironmentName } from '../ports.js';
+import type { EnvironmentKind, EnvironmentName } from '../environment-and-journal-types.js';
 
 export type EnvironmentChoice =
   | {

@@ -1,5 +1,5 @@
-import type { Cell, Environment, Subcall, SubcallAnswerer } from '../ports.js';
-import type { CellReport } from '../run/cell.js';
+import type { Cell, Environment, Subcall, SubcallAnswerer } from '../environment-and-journal-types.js';
+import type { CellReport } from '../run/cell-types.js';
 
 /**
  * An environment that replaces its process when it ends.

@@ -1,12 +1,12 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { probeSandbox, type SandboxedProgram } from '../../sandbox/bubblewrap-program.js';
 import { librariesOf } from '../../sandbox/host/shared-libraries.js';
-import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
+import { probeSandbox, type SandboxedProgram } from '../../sandbox/run-program-in-bubblewrap.js';
+import type { EnvironmentKind, EnvironmentOptions } from '../environment-and-journal-types.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
 import { redeclare } from './rewrite-declarations.js';
-import { programInput } from './sandboxed/launch-spec.js';
+import { programInput } from './sandboxed/program-input.js';
 import type { Inputs } from './sandboxed/repl-protocol.js';
 import { startProcess } from './sandboxed/sandboxed-repl.js';
 

@@ -1,12 +1,12 @@
-import type { PastFiles } from '../../agent/collect-file-hashes.js';
+import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import { type FileJournalOptions, fileJournalsOf } from '../../journal/file-store.js';
-import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine-type.js';
+import { fingerprintOf, type JournaledMachine } from '../../journal/journaled-machine.js';
 import type { InspectableStore } from '../../journal/read/read-without-lock.js';
-import type { AskTypes } from '../ports.js';
+import type { AskTypes } from '../environment-and-journal-types.js';
 import { codeMode } from '../run/machine.js';
 import { stepTreeUnchecked } from '../tree/step-tree.js';
 import { initialTree } from '../tree/tree-state.js';
-import { createTreeCheck } from './tree-state-check.js';
+import { createTreeCheck } from './hash-tree-state.js';
 
 /** A resumed run needs only the time of its last event. */
 const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {

@@ -1,4 +1,4 @@
-import type { PastCell, SubcallKind } from './cell.js';
+import type { PastCell, SubcallKind } from './cell-types.js';
 import type { Outcome } from './state.js';
 import type { StopFacts } from './stop-policies.js';
 

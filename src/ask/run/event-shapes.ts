@@ -20,7 +20,7 @@ import {
   text,
   variant,
 } from '../../machine-kit/kernel/shape.js';
-import type { CellReport, CellVariable, SubcallKind } from './cell.js';
+import type { CellReport, CellVariable, SubcallKind } from './cell-types.js';
 import type { CodeEvent, CodeEventType, LimitsChanged, RunEventOf, TreeEvent } from './event.js';
 import type { PolicyReason, Short, StopVerdict } from './stop-policies.js';
 

@@ -1,7 +1,7 @@
 import type { ModelError, StopReason } from '../../agent/event.js';
 import type { AssistantMessage } from '../../agent/message.js';
 import type { Usage } from '../../agent/values/usage.js';
-import type { CellReport } from './cell.js';
+import type { CellReport } from './cell-types.js';
 import type { RunLimits } from './settings.js';
 import type { Short, StopVerdict } from './stop-policies.js';
 

@@ -1,4 +1,4 @@
-import { codeMachine } from './spec.js';
+import { codeMachine } from './state-and-event-names.js';
 import { table } from './table.js';
 
 /** Code mode of one run: pure, total, never throws. */

@@ -1,4 +1,4 @@
-import type { Edge } from '../../machine-kit/kernel/step.js';
+import type { Edge } from '../../machine-kit/kernel/step-types.js';
 import type { RunStateName } from './state.js';
 
 /**

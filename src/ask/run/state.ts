@@ -2,7 +2,7 @@ import type { Conversation } from '../../agent/conversation.js';
 import type { ModelErrorKind } from '../../agent/event.js';
 import type { AssistantMessage } from '../../agent/message.js';
 import type { AppendList } from '../../machine-kit/kernel/append-list.js';
-import type { AnsweredSubcall, CellReport, OpenSubcall, PastCell } from './cell.js';
+import type { AnsweredSubcall, CellReport, OpenSubcall, PastCell } from './cell-types.js';
 import type { CodeSettings, InputFacts } from './settings.js';
 import type { PolicyReason, Repeat } from './stop-policies.js';
 import type { FinalForm } from './text/final-answer.js';

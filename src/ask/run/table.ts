@@ -6,7 +6,7 @@ import * as resume from './moves/resume.js';
 import * as cells from './moves/run-cells.js';
 import * as start from './moves/start-run.js';
 import * as subcalls from './moves/subcalls.js';
-import type { CodeTable } from './spec.js';
+import type { CodeTable } from './state-and-event-names.js';
 
 /**
  * The transition table of code mode: each state and event. The first match wins; a missing cell does not compile.

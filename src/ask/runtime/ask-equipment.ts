@@ -2,7 +2,7 @@ import type { Clock } from '../../ports/clock.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { Model, ModelRequest } from '../../ports/model.js';
 import type { Redactor } from '../../secrets/redactor.js';
-import type { EnvironmentKind } from '../ports.js';
+import type { EnvironmentKind } from '../environment-and-journal-types.js';
 import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
 
 /** The user's own reason to stop a run, asked before every model call. */

@@ -1,5 +1,5 @@
 import type { MachineAdapter } from '../../runtime/machine-adapter-type.js';
-import type { AskTypes } from '../ports.js';
+import type { AskTypes } from '../environment-and-journal-types.js';
 import { stepTree } from '../tree/step-tree.js';
 
 /** Adapts the tree to journaled sessions: every event is journaled at once, and none is delayed. */

@@ -1,8 +1,8 @@
 import type { Journal } from '../../ports/journal.js';
 import { JournaledSession } from '../../runtime/journaled-session.js';
-import type { Post, Posted } from '../../runtime/posted-event.js';
+import type { Post, Posted } from '../../runtime/posted-event-types.js';
 import { createTimers } from '../../runtime/timers.js';
-import type { AskTypes } from '../ports.js';
+import type { AskTypes } from '../environment-and-journal-types.js';
 import type { ChangedLimits } from '../run/event.js';
 import type { Outcome } from '../run/state.js';
 import { ROOT } from '../tree/run-ids.js';

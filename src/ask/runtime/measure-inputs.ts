@@ -3,7 +3,7 @@ import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { openRegular } from '../../files/regular-file.js';
 import type { Blobs } from '../../ports/journal.js';
-import type { InputFile } from '../ports.js';
+import type { InputFile } from '../environment-and-journal-types.js';
 import type { InputFacts } from '../run/settings.js';
 
 /** Finds and measures inputs, and verifies on resume that they are unchanged. */

@@ -10,9 +10,9 @@ import {
   type ReplyEnding,
   readStream,
 } from '../../runtime/model/read-stream.js';
-import type { Post } from '../../runtime/posted-event.js';
+import type { Post } from '../../runtime/posted-event-types.js';
 import type { Redactor } from '../../secrets/redactor.js';
-import type { AskSettings, AskTypes } from '../ports.js';
+import type { AskSettings, AskTypes } from '../environment-and-journal-types.js';
 import type { TreeAction } from '../run/action.js';
 import type { Run } from '../run/state.js';
 import { type AskEquipment, GRACE_MS } from './ask-equipment.js';

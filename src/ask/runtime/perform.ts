@@ -1,8 +1,8 @@
 import { faultIn } from '../../machine-kit/kernel/shape.js';
 import { attempt } from '../../runtime/attempt.js';
-import type { Post } from '../../runtime/posted-event.js';
+import type { Post } from '../../runtime/posted-event-types.js';
 import type { Timers } from '../../runtime/timers.js';
-import type { AskTypes } from '../ports.js';
+import type { AskTypes } from '../environment-and-journal-types.js';
 import type { TreeAction } from '../run/action.js';
 import { verdictShape } from '../run/event-shapes.js';
 import type { StopVerdict } from '../run/stop-policies.js';

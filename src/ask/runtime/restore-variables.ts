@@ -1,5 +1,5 @@
-import type { Environment, SubcallAnswerer } from '../ports.js';
-import type { PastCell } from '../run/cell.js';
+import type { Environment, SubcallAnswerer } from '../environment-and-journal-types.js';
+import type { PastCell } from '../run/cell-types.js';
 import { digestOf, digestOfCall } from '../run/text/text-hash.js';
 
 /** How far a rerun restored the variables of an environment. */

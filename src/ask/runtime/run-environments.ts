@@ -2,10 +2,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { attempt } from '../../runtime/attempt.js';
-import type { Post } from '../../runtime/posted-event.js';
-import type { AskSettings, AskTypes, Environment, EnvironmentOptions, Subcall } from '../ports.js';
+import type { Post } from '../../runtime/posted-event-types.js';
+import type {
+  AskSettings,
+  AskTypes,
+  Environment,
+  EnvironmentOptions,
+  Subcall,
+} from '../environment-and-journal-types.js';
 import type { Material, TreeAction } from '../run/action.js';
-import type { PastCell } from '../run/cell.js';
+import type { PastCell } from '../run/cell-types.js';
 import type { AskEquipment } from './ask-equipment.js';
 import { restoreVariables, type Variables } from './restore-variables.js';
 

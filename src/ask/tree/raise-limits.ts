@@ -10,8 +10,8 @@ import { raisedWords } from '../run/text/texts-for-model.js';
 import { piecesOf } from './count-answered-pieces.js';
 import { limitAccount } from './ledger.js';
 import { ROOT } from './run-ids.js';
+import { change, note, setLedger, setNode, type TreeDraft } from './step-draft.js';
 import type { Tree } from './tree-state.js';
-import { change, note, setLedger, setNode, type TreeDraft } from './tree-transaction.js';
 
 /** Changes the limits of a tree that is not running, so that a run that reached a limit can continue. */
 

@@ -5,22 +5,13 @@ import { treeEventShape } from '../run/event-shapes.js';
 import { codeMode } from '../run/machine.js';
 import { withRun } from '../run/move-result.js';
 import { runInFlight } from '../run/moves/resume.js';
-import { abortCall, bookCall, fillPlaces, wantCall } from './call-queue.js';
 import { forgetCalls, purseOf } from './ledger.js';
+import { abortCall, bookCall, fillPlaces, wantCall } from './model-call-queue.js';
 import { changeLimits } from './raise-limits.js';
 import { lineageOf, ROOT } from './run-ids.js';
+import { act, change, draftOf, note, setLedger, setNode, stepOf, type TreeDraft } from './step-draft.js';
 import { abandonBatches, endChild, openBatch } from './subcall-batch.js';
 import type { Tree, TreeStep } from './tree-state.js';
-import {
-  act,
-  change,
-  draftOf,
-  note,
-  setLedger,
-  setNode,
-  stepOf,
-  type TreeDraft,
-} from './tree-transaction.js';
 
 /**
  * The step function of a tree of runs. Every run steps the same machine; the tree handles sub-calls, budget and queue.

@@ -7,8 +7,8 @@ import { errorText, outcomeText } from '../run/text/texts-for-model.js';
 import { countPiece, type Missing, missingOf } from './count-answered-pieces.js';
 import { closeAccount, openAccount, purseOf } from './ledger.js';
 import { parentOf } from './run-ids.js';
+import { change, setLedger, setNode, type TreeDraft } from './step-draft.js';
 import type { Batch } from './tree-state.js';
-import { change, setLedger, setNode, type TreeDraft } from './tree-transaction.js';
 
 /** Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts. */
 

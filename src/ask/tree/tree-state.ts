@@ -1,7 +1,7 @@
 import type { UsageTotals } from '../../agent/state.js';
-import type { Diagnostic, Edge } from '../../machine-kit/kernel/step.js';
+import type { Diagnostic, Edge } from '../../machine-kit/kernel/step-types.js';
 import type { OutsideAction, TreeAction } from '../run/action.js';
-import type { SubcallKind } from '../run/cell.js';
+import type { SubcallKind } from '../run/cell-types.js';
 import { newRun } from '../run/moves/start-run.js';
 import { type CodeSettings, readRunLimits } from '../run/settings.js';
 import type { CodeState, Outcome } from '../run/state.js';

@@ -6,7 +6,7 @@ import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { reserveStdout, writeError } from '../../terminal/write.js';
 import { type ExitCode, exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
-import { refuseBadFlags } from '../sessions/prepare-session.js';
+import { refuseBadFlags } from '../sessions/choose-model-and-settings.js';
 import { listenToSignals } from '../signals.js';
 import { newSessionFlags } from './acp-flags.js';
 import { createHost } from './create-acp-host.js';

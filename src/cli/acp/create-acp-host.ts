@@ -1,6 +1,6 @@
 import type { AcpHost } from '../../acp/host-interface.js';
 import { knownModels } from '../../models/catalogue.js';
-import { keyIn } from '../../models/endpoints.js';
+import { keyIn } from '../../models/endpoint-and-key.js';
 import { providerOfModel } from '../../providers/provider-table.js';
 import { endingOfError, exitCodes } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';

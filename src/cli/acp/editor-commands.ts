@@ -6,8 +6,8 @@ import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js
 import type { RunFlags } from '../flags.js';
 import { NO_PROMPTS } from '../skills/session-prompts.js';
 import { type CommandContext, type CommandView, NotNow } from '../slash/command-context.js';
+import { type CommandName, readTypedInput, slashCommands } from '../slash/command-table-and-parser.js';
 import { runCommand } from '../slash/run-slash-command.js';
-import { type CommandName, readTypedInput, slashCommands } from '../slash/slash-commands.js';
 
 /** The slash commands that an editor offers: those that need no screen and stay in the session. */
 

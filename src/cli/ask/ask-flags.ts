@@ -1,5 +1,5 @@
 import type { AskSettingsPatch } from '../../ask/api/asker-types.js';
-import type { EnvironmentName } from '../../ask/ports.js';
+import type { EnvironmentName } from '../../ask/environment-and-journal-types.js';
 import type { ChangedLimits } from '../../ask/run/event.js';
 import { chooseWord, flagOf, limitsOf, type RunFlags, readAmount, TAKE_OVER } from '../flags.js';
 

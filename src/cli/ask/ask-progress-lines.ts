@@ -1,6 +1,6 @@
 import { tokensOf } from '../../agent/values/usage.js';
 import type { TreeAction } from '../../ask/run/action.js';
-import type { CellReport } from '../../ask/run/cell.js';
+import type { CellReport } from '../../ask/run/cell-types.js';
 import { lineageOf } from '../../ask/tree/run-ids.js';
 import { spentBy, unknownCallsOf } from '../../ask/tree/tree-state.js';
 import { groupDigits } from '../../base/group-digits.js';

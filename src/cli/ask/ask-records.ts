@@ -1,5 +1,5 @@
 import type { AskRun } from '../../ask/api/asker-types.js';
-import type { AskTypes } from '../../ask/ports.js';
+import type { AskTypes } from '../../ask/environment-and-journal-types.js';
 import type { TreeAction } from '../../ask/run/action.js';
 import type { TreeEvent } from '../../ask/run/event.js';
 import type { Outcome } from '../../ask/run/state.js';

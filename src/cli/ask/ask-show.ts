@@ -1,6 +1,6 @@
 import { messagesOf } from '../../agent/conversation.js';
 import type { Message } from '../../agent/message.js';
-import type { AskTypes } from '../../ask/ports.js';
+import type { AskTypes } from '../../ask/environment-and-journal-types.js';
 import type { CallPurpose } from '../../ask/run/action.js';
 import type { Outcome, Run } from '../../ask/run/state.js';
 import { cutCharacters } from '../../ask/run/text/texts-for-model.js';

@@ -1,5 +1,5 @@
+import type { AskTypes } from '../../ask/environment-and-journal-types.js';
 import { fileAskJournals } from '../../ask/journal/journaled-ask-machine.js';
-import type { AskTypes } from '../../ask/ports.js';
 import { stateFolder } from '../../base/user-folders.js';
 import type { StoredReplay } from '../../journal/read/read-without-lock.js';
 import type { JournalStep } from '../../journal/read/steps.js';

@@ -2,16 +2,16 @@ import { statSync } from 'node:fs';
 import { isLimited, type Limit } from '../../agent/values/limit-value.js';
 import type { AskRun } from '../../ask/api/asker-types.js';
 import { createAsker } from '../../ask/api/create-asker.js';
+import type { AskSettings, AskTypes } from '../../ask/environment-and-journal-types.js';
 import { fileAskJournals } from '../../ask/journal/journaled-ask-machine.js';
-import type { AskSettings, AskTypes } from '../../ask/ports.js';
 import {
   findInputs,
   INPUT_BYTES_MAX,
   InputError,
   type InputSource,
 } from '../../ask/runtime/measure-inputs.js';
-import { EnvironmentUnavailable } from '../../ask-values.js';
-import { journalPath } from '../../journal/journal-paths.js';
+import { EnvironmentUnavailable } from '../../eager-ask-values.js';
+import { journalPath } from '../../journal/paths-and-durable-writes.js';
 import type { Model } from '../../ports/model.js';
 import type { Watcher } from '../../ports/session-input-output.js';
 import { oneLine } from '../../terminal/paint-text.js';

@@ -7,15 +7,8 @@ import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { writeError } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { JsonRecord } from '../headless/record-schema.js';
+import { chooseSandbox, ownCommand, prepareProject, say, sayFacts, scriptedModelOf } from './demo-setup.js';
 import { type PawlProcess, startPawl } from './pawl-process.js';
-import {
-  chooseSandbox,
-  ownCommand,
-  prepareProject,
-  say,
-  sayFacts,
-  scriptedModelOf,
-} from './sample-project.js';
 
 /**
  * `pawl demo --crash`: Pawl is killed while a command runs, and resumed.

@@ -1,7 +1,7 @@
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeJson, writeOut } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
-import type { Check, DoctorWorld, Found } from './doctor-check.js';
+import type { Check, DoctorWorld, Found } from './check-context.js';
 import { placeChecks } from './folder-checks.js';
 import { hookChecks } from './hooks.js';
 import { mcpChecks } from './mcp-configuration.js';

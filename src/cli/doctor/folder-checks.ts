@@ -14,7 +14,7 @@ import path from 'node:path';
 import { stateFolder } from '../../base/user-folders.js';
 import { userFile } from '../../config/load.js';
 import { attemptNow } from '../../runtime/attempt.js';
-import { type Check, type DoctorWorld, type Found, runProgram } from './doctor-check.js';
+import { type Check, type DoctorWorld, type Found, runProgram } from './check-context.js';
 import { findGitPipe } from './programs.js';
 
 /** Checks of the folders that Pawl writes to, and of the workspace. */

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { consult } from '../settings/apply-config.js';
-import type { Check } from './doctor-check.js';
+import type { Check } from './check-context.js';
 
 /** A check of the user's own hooks, without running them. */
 

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { consult } from '../settings/apply-config.js';
-import type { Check, DoctorWorld } from './doctor-check.js';
+import type { Check, DoctorWorld } from './check-context.js';
 
 /** A check of the MCP servers, without starting them. */
 

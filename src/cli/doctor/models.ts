@@ -1,12 +1,12 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { factsOf } from '../../models/catalogue.js';
 import { chooseModel } from '../../models/choose-model.js';
-import { endpointOf } from '../../models/endpoints.js';
+import { endpointOf } from '../../models/endpoint-and-key.js';
 import { createFetch } from '../../models/http/node-fetch.js';
 import { DEFAULT_MODEL, providerOfModel } from '../../providers/provider-table.js';
 import { attempt } from '../../runtime/attempt.js';
 import { consult, variablesOf } from '../settings/apply-config.js';
-import type { Check, DoctorWorld } from './doctor-check.js';
+import type { Check, DoctorWorld } from './check-context.js';
 
 /** Checks of the configured model and of the connection to its provider. */
 

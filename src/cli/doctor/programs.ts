@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { repositoryFolders } from '../../files/repository-folders.js';
 import { attempt, attemptNow } from '../../runtime/attempt.js';
 import { PROGRAM as SHELL } from '../../tools/bash.js';
-import { findWaitingFile } from '../../workspace/git/check-git-files.js';
+import { findWaitingFile } from '../../workspace/git/find-blocking-files.js';
 import {
   type Check,
   type DoctorWorld,
@@ -11,7 +11,7 @@ import {
   programsOf,
   runProgram,
   versionIn,
-} from './doctor-check.js';
+} from './check-context.js';
 
 /** Checks of the programs that the agent starts. */
 

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
 import { consult } from '../settings/apply-config.js';
-import type { Check, DoctorWorld } from './doctor-check.js';
+import type { Check, DoctorWorld } from './check-context.js';
 
 /** Checks of the sandbox for the agent's commands. */
 

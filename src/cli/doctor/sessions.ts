@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { stateFolder } from '../../base/user-folders.js';
-import { sessionsFolder } from '../../journal/journal-paths.js';
+import { sessionsFolder } from '../../journal/paths-and-durable-writes.js';
 import { checkHolder, describeSelf, readHolder } from '../../journal/write/lock-owner.js';
 import { loadAgentsFiles } from '../../prompt/agents-files.js';
-import type { Check, DoctorWorld } from './doctor-check.js';
+import type { Check, DoctorWorld } from './check-context.js';
 
 /** Checks of sessions: open elsewhere, torn journal tails, instruction files that can't be used. */
 

@@ -7,7 +7,7 @@ import { foreignFolder, repositoryFolders } from '../../files/repository-folders
 import { providers } from '../../providers/provider-table.js';
 import { attempt } from '../../runtime/attempt.js';
 import { consult } from '../settings/apply-config.js';
-import type { Check, DoctorWorld } from './doctor-check.js';
+import type { Check, DoctorWorld } from './check-context.js';
 
 /** Checks of configuration files and environment variables. */
 

@@ -17,7 +17,7 @@ import {
 import type { RunFlags } from '../flags.js';
 import { createEventBuffer, type EventBuffer } from '../interactive/event-buffer.js';
 import { attachPictures, picturesNamed } from '../interactive/input/mentioned-pictures.js';
-import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
+import { createStepPrinter, withDetail } from '../interactive/progress-lines.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { tornText } from '../sessions/show/torn-journal-text.js';
 import { listenToSignals } from '../signals.js';

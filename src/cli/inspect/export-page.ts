@@ -11,7 +11,7 @@ import { exitCodes, Stop } from '../exit-codes.js';
 import { usageStop } from '../flags.js';
 import { packageVersion } from '../package-folder.js';
 import { shownSession } from './inspect-command.js';
-import { pageRedactor, readPage } from './start-inspector.js';
+import { pageRedactor, readPage } from './page-and-server.js';
 
 /** `pawl export ID --html FILE`: writes the inspector's page with the session inside, and prints its path. */
 export const exportPage = async (given: string, html: string, other: string | undefined): Promise<number> => {

@@ -4,7 +4,7 @@ import { writeError, writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { findInfo } from '../sessions/stored-sessions.js';
 import { listenToSignals } from '../signals.js';
-import { openInspector } from './start-inspector.js';
+import { openInspector } from './page-and-server.js';
 
 /** The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't be shown. */
 export const shownSession = async (given: string): Promise<string> => {

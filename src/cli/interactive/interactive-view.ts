@@ -8,20 +8,20 @@ import type { Composer, ComposerResult } from '../../terminal/input/composer.js'
 import type { Key, Pressed } from '../../terminal/input/key.js';
 import type { LiveArea } from '../../terminal/live-area.js';
 import { type Look, paint, paintTyped } from '../../terminal/paint-text.js';
+import { type AnsweredQuestion, Questions } from '../../terminal/questions/approval-questions.js';
 import { openPicker, type Picker, pick, pickerFrame } from '../../terminal/questions/picker.js';
 import { questionFrame } from '../../terminal/questions/question-frame.js';
-import { type AnsweredQuestion, Questions } from '../../terminal/questions/questions.js';
 import type { WindowSize } from '../../terminal/questions/reading-window.js';
 import { makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { isBusy, statusRow } from '../../terminal/status-row.js';
 import { Transcript } from '../../terminal/transcript/transcript.js';
 import { indentWords } from '../../terminal/width.js';
 import type { RecentTurns } from '../sessions/open-for-resume.js';
-import { readTypedInput } from '../slash/slash-commands.js';
+import { readTypedInput } from '../slash/command-table-and-parser.js';
+import { refusalText } from './ignored-command-text.js';
 import { ServerForms } from './mcp-server-forms.js';
 import { createPlainQuestions, type PlainQuestions } from './plain-questions.js';
 import { scopedAnswer } from './read-approval-answer.js';
-import { refusalText } from './refusal-text.js';
 import { renderRecentTurns } from './resumed-transcript.js';
 import type { ViewHandlers } from './view-handler-types.js';
 

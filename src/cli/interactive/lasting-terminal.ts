@@ -9,12 +9,12 @@ import { type Background, watchBackground } from '../../terminal/theme.js';
 import { writeWindow } from '../../terminal/write.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { listenToSignals } from '../signals.js';
-import { commandChoices } from '../slash/slash-commands.js';
+import { commandChoices } from '../slash/command-table-and-parser.js';
 import { type HistoryFile, openHistory } from './input/history-file.js';
 import { readKeyboard, readLines } from './input/keyboard.js';
 import { namePastesIn } from './input/pasted-path.js';
 import { createWorkspaceFiles } from './input/workspace-files.js';
-import { type Screen, suspend } from './screen.js';
+import { type Screen, suspend } from './take-and-restore-terminal.js';
 
 /** Receives the keys and signals of the terminal. */
 export type TerminalListener = {

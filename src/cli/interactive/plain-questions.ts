@@ -1,7 +1,7 @@
 import type { ApprovalDescription } from '../../agent/policy/approval-question.js';
 import type { Look } from '../../terminal/paint-text.js';
+import type { Questions } from '../../terminal/questions/approval-questions.js';
 import { letterOf, questionRows } from '../../terminal/questions/question-rows.js';
-import type { Questions } from '../../terminal/questions/questions.js';
 import { joinSafe, makeSafe, type Safe, safe } from '../../terminal/safe-text.js';
 import { indentWords } from '../../terminal/width.js';
 import { readAnswer } from './read-approval-answer.js';

@@ -2,7 +2,7 @@ import type { ApprovalAnswer, ApprovalScope } from '../../agent/event.js';
 import { type ApprovalChoice, describeGrant, scopeOfAnswer } from '../../agent/policy/approval-question.js';
 import type { Grant } from '../../agent/settings.js';
 import { oneLine } from '../../terminal/paint-text.js';
-import type { AnsweredQuestion } from '../../terminal/questions/questions.js';
+import type { AnsweredQuestion } from '../../terminal/questions/approval-questions.js';
 
 const GRANT_COLUMNS = 100;
 

@@ -2,7 +2,7 @@ import type { Blobs } from '../../ports/journal.js';
 import { keyVariables } from '../../providers/provider-table.js';
 import { createSessionSandbox, type SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { createFileMemory } from '../../tools/file-memory.js';
-import { createJobs } from '../../tools/jobs.js';
+import { createJobs } from '../../tools/job-registry.js';
 
 /** The user's own shell command (`!command`). The same code runs it as the model's commands. */
 export type UserCommand = {

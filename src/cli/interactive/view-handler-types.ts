@@ -1,5 +1,5 @@
 import type { InputMode } from '../../agent/event.js';
-import type { TypedInput } from '../slash/slash-commands.js';
+import type { TypedInput } from '../slash/command-table-and-parser.js';
 import type { ScopedAnswer } from './read-approval-answer.js';
 
 /** Requests of the user to the session. The view does not wait for them; their results arrive as steps. */

@@ -8,7 +8,7 @@ import {
 import { edgesJson, markdownTable, mermaid } from '../../machine-kit/kernel/diagrams.js';
 import { writeResult } from '../../terminal/write.js';
 import { exitCodes } from '../exit-codes.js';
-import { readView } from './projection-flag.js';
+import { readView } from './view-flag.js';
 
 type Flags = { readonly table?: true; readonly json?: true; readonly view?: string };
 

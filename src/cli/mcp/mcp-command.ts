@@ -1,10 +1,10 @@
 import { plural } from '../../base/plural.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { type Connection, createConnection } from '../../mcp/connection.js';
-import { offersOf } from '../../mcp/offers/offered-prompts.js';
+import { offersOf } from '../../mcp/offers/offered-prompts-and-resources.js';
 import { shownStart } from '../../mcp/server-secrets.js';
-import { declaredName } from '../../mcp/tools/declared-tools.js';
-import { offeredTools, wantedTools } from '../../mcp/tools/offered-tools.js';
+import { declaredName } from '../../mcp/tools/declare-to-model.js';
+import { offeredTools, wantedTools } from '../../mcp/tools/sanitize-declarations.js';
 import { readTools, storeOffers, storeTools } from '../../mcp/tools/tool-cache.js';
 import { oneLine } from '../../terminal/paint-text.js';
 import { makeSafe, safe } from '../../terminal/safe-text.js';

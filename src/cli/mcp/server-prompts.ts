@@ -1,4 +1,4 @@
-import type { SessionOffers } from '../../mcp/offers/prompts-and-resources.js';
+import type { SessionOffers } from '../../mcp/offers/session-prompts-and-resources.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import { attempt } from '../../runtime/attempt.js';
 import type { Choice } from '../../terminal/input/completion.js';

@@ -1,6 +1,6 @@
 import type { Limits } from '../../agent/settings.js';
+import type { NodeSessionWish } from '../../serve/adapt-runtime-to-node.js';
 import { ApiFault } from '../../serve/http/api-fault.js';
-import type { NodeSessionWish } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { withConfig } from '../settings/apply-config.js';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../runtime/clock.js';
-import type { LocalRuntime } from '../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../runtime/in-process-runtime.js';
 import { newSessionId } from '../../runtime/new-session-id.js';
-import type { NodeRuntime } from '../../serve/node-runtime.js';
+import type { NodeRuntime } from '../../serve/adapt-runtime-to-node.js';
 import type { RunFlags } from '../flags.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';

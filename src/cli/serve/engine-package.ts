@@ -1,7 +1,7 @@
-import { agentMachine } from '../../journal/read/replay.js';
+import { agentMachine } from '../../journal/read/journaled-agent-machine.js';
 import { attempt } from '../../runtime/attempt.js';
-import type { EngineNodeOptions } from '../../serve/engine-node-options.js';
-import type { SharedRuntime } from '../../serve/node-runtime.js';
+import type { SharedRuntime } from '../../serve/adapt-runtime-to-node.js';
+import type { EngineNodeOptions } from '../../serve/engine-node-options-types.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { packageVersion } from '../package-folder.js';
 

@@ -2,10 +2,10 @@ import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { attempt } from '../../runtime/attempt.js';
+import { sharedSessions } from '../../serve/adapt-runtime-to-node.js';
 import { type BlobPlace, readS3Place } from '../../serve/blob-place.js';
-import type { EngineNodeOptions } from '../../serve/engine-node-options.js';
+import type { EngineNodeOptions } from '../../serve/engine-node-options-types.js';
 import { isLoopback } from '../../serve/http/admission.js';
-import { sharedSessions } from '../../serve/node-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, usageStop } from '../flags.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
@@ -14,7 +14,7 @@ import { realWorkspace, type Warn } from '../settings/connect-model.js';
 import { blamingClient } from './client-session-flags.js';
 import { nodeAgent } from './engine-agent.js';
 import { loadEnginePackage } from './engine-package.js';
-import type { NodeSessions } from './node-backend-type.js';
+import type { NodeSessions } from './node-sessions-type.js';
 import { DEFAULT_NODE_PORT, type ServeFlags } from './serve-flags.js';
 
 /** The sessions of a node on a durable engine: this process does their work, and the engine keeps them. */

@@ -8,14 +8,14 @@ import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, readAmount, usageStop } from '../flags.js';
+import { refuseBadFlags } from '../sessions/choose-model-and-settings.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
-import { refuseBadFlags } from '../sessions/prepare-session.js';
 import { withConfig } from '../settings/apply-config.js';
 import { connectModel, realWorkspace } from '../settings/connect-model.js';
 import { listenToSignals } from '../signals.js';
 import { embeddedSessions } from './embedded-sessions.js';
-import type { NodeSessions } from './node-backend-type.js';
 import { type NodeKeys, nodeKeys } from './node-keys.js';
+import type { NodeSessions } from './node-sessions-type.js';
 import {
   DEFAULT_DRAIN_SECONDS,
   DEFAULT_PORT,

@@ -3,11 +3,11 @@ import type { Settings } from '../../agent/settings.js';
 import { type AgentOptions, createAgent, type Session, type SessionOptions } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
-import { journalPath } from '../../journal/journal-paths.js';
+import { journalPath } from '../../journal/paths-and-durable-writes.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Watcher } from '../../ports/session-input-output.js';
-import type { LocalRuntime } from '../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../runtime/in-process-runtime.js';
 import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
 import { oneLine } from '../../terminal/paint-text.js';
 import { exitCodes, Stop } from '../exit-codes.js';
@@ -17,13 +17,13 @@ import { keysIn } from '../settings/apply-config.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';
 import { watchWithSpans } from '../telemetry/export-if-wanted.js';
+import { chooseSettings, prepareFromFlags, refuseBadFlags } from './choose-model-and-settings.js';
 import type { Place } from './defaults-by-frontend.js';
 import { openStateFolder } from './make-state-folder.js';
 import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
-import { optionalTools } from './optional-tools.js';
-import { chooseSettings, prepareFromFlags, refuseBadFlags } from './prepare-session.js';
 import { tornSentence } from './show/torn-journal-text.js';
 import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
+import { optionalTools } from './tools-servers-and-hooks.js';
 
 /** Opens a new or resumed session from flags and environment. */
 

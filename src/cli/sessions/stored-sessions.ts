@@ -2,7 +2,7 @@ import type { Settings } from '../../agent/settings.js';
 import { stateFolder } from '../../base/user-folders.js';
 import { fileBlobs } from '../../journal/blobs.js';
 import { fileJournals } from '../../journal/file-store.js';
-import { journalPath } from '../../journal/journal-paths.js';
+import { journalPath } from '../../journal/paths-and-durable-writes.js';
 import type { InspectableStore, StoredReplay } from '../../journal/read/read-without-lock.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { Blobs, SessionInfo } from '../../ports/journal.js';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { plural } from '../../base/plural.js';
 import { stateFolder } from '../../base/user-folders.js';
-import { journalPath } from '../../journal/journal-paths.js';
+import { journalPath } from '../../journal/paths-and-durable-writes.js';
 import { type Verification, verifyStored } from '../../journal/transfer/verify-journal.js';
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';

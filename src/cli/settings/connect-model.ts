@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '../../agent/settings.js';
 import { groupDigits } from '../../base/group-digits.js';
-import { systemWords } from '../../base/system-words.js';
+import { systemWords } from '../../base/path-error-texts.js';
 import { chooseModel, type ModelProblem } from '../../models/choose-model.js';
 import type { Model } from '../../ports/model.js';
 import { providerOfModel } from '../../providers/provider-table.js';

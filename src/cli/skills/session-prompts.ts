@@ -5,7 +5,7 @@ import type { PromptFault, PromptFiles } from '../../skills/prompt-file.js';
 import { type PromptSources, promptPlaces } from '../../skills/prompt-places.js';
 import type { Choice } from '../../terminal/input/completion.js';
 import type { Configured } from '../settings/apply-config.js';
-import { builtInNames } from '../slash/slash-commands.js';
+import { builtInNames } from '../slash/command-table-and-parser.js';
 
 /** The skills and commands of a session: what the model is told of them, and what the user can name. */
 

@@ -9,7 +9,7 @@ import { exitCodes } from '../exit-codes.js';
 import { usageStop } from '../flags.js';
 import { withConfig } from '../settings/apply-config.js';
 import { realWorkspace } from '../settings/connect-model.js';
-import { builtInNames } from '../slash/slash-commands.js';
+import { builtInNames } from '../slash/command-table-and-parser.js';
 import { promptSources } from './session-prompts.js';
 
 /** `pawl skills list` and `pawl skills check FOLDER`. */

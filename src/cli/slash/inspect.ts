@@ -7,7 +7,7 @@ let opened: Promise<Inspector> | null = null;
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
 export const inspect: Command = async ({ view, session }) => {
-  opened ??= import('../inspect/start-inspector.js').then(({ openInspector }) => openInspector());
+  opened ??= import('../inspect/page-and-server.js').then(({ openInspector }) => openInspector());
   try {
     const { addressOf } = await opened;
     view.print(safe`  ${makeSafe(addressOf(session.id))}`);

@@ -5,6 +5,7 @@ import { indentWords, wrapWords } from '../../terminal/width.js';
 import { endingOfError } from '../exit-codes.js';
 import { clear, fork, resume } from './change-session.js';
 import { type Command, type CommandContext, NotNow } from './command-context.js';
+import { type CommandName, keyHelp, slashHelp } from './command-table-and-parser.js';
 import { budget, cost } from './cost-and-budget.js';
 import { diff } from './diff.js';
 import { effort } from './effort.js';
@@ -15,7 +16,6 @@ import { mcp } from './mcp.js';
 import { model } from './model.js';
 import { permissions } from './permissions.js';
 import { preset } from './preset.js';
-import { type CommandName, keyHelp, slashHelp } from './slash-commands.js';
 
 /** Runs slash commands by name. */
 

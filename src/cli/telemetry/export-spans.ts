@@ -4,7 +4,7 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Session } from '../../api/session.js';
 import { VERSION } from '../../base/version.js';
-import { endpointOf } from '../../models/endpoints.js';
+import { endpointOf } from '../../models/endpoint-and-key.js';
 import type { Stepped, Watcher } from '../../ports/session-input-output.js';
 import { providers } from '../../providers/provider-table.js';
 import { SessionSpans, type SpanOptions } from '../../telemetry/session-spans.js';

@@ -3,7 +3,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { lookOf, warningText } from '../../terminal/paint-text.js';
 import { openTrust } from '../../trust/trust-store.js';
 import { readKeyboard, readLines } from '../interactive/input/keyboard.js';
-import type { Screen } from '../interactive/screen.js';
+import type { Screen } from '../interactive/take-and-restore-terminal.js';
 import { askTrust } from './ask-trust.js';
 import { settleExecutables } from './project-executables.js';
 import { hookSource } from './project-hooks.js';

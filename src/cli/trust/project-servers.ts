@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { COMMAND_LEVELS } from '../../agent/policy/call-sandbox-level.js';
-import { parseBounded, whereInvalid } from '../../base/bounded-json.js';
-import { isTable } from '../../base/parsed-table.js';
+import { isTable } from '../../base/is-parsed-table.js';
+import { parseBounded, whereInvalid } from '../../base/parse-bounded-json.js';
 import { plural } from '../../base/plural.js';
 import { type McpServer, readServers, type StdioServer } from '../../config/mcp-servers.js';
 import { isWithin } from '../../files/is-within.js';

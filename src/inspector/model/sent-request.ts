@@ -1,6 +1,6 @@
 import type { Message } from '../../agent/message.js';
 import { requestMessages } from '../../agent/values/request-messages.js';
-import type { InspectedSession } from '../page-data.js';
+import type { InspectedSession } from '../page-data-types.js';
 import type { SessionHistory } from './session-history.js';
 
 /** The requests to the model, as the runtime made them from the state. */

@@ -1,5 +1,5 @@
 import type { Entry } from '../../ports/journal.js';
-import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data.js';
+import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data-types.js';
 import type { PageState } from './page-state.js';
 
 /** Where the page gets a session from: the file that it is in, or the server that it came from. */

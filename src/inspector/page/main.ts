@@ -1,4 +1,4 @@
-import type { InspectedSession } from '../page-data.js';
+import type { InspectedSession } from '../page-data-types.js';
 import { make } from './dom.js';
 import {
   exportedSession,

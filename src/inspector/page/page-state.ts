@@ -4,7 +4,7 @@ import type { ChartName } from '../charts/chart.js';
 import { ChartTrace } from '../model/chart-trace.js';
 import type { MarkerKind } from '../model/jump-markers.js';
 import { SessionHistory } from '../model/session-history.js';
-import type { InspectedSession } from '../page-data.js';
+import type { InspectedSession } from '../page-data-types.js';
 
 /** What the page shows: the session, the selected entry, the open panel. Panels draw from it and change it. */
 

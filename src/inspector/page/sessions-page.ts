@@ -1,5 +1,5 @@
 import type { SessionInfo } from '../../ports/journal.js';
-import type { SessionList, SessionSummary } from '../page-data.js';
+import type { SessionList, SessionSummary } from '../page-data-types.js';
 import { make } from './dom.js';
 import { dayText, durationText, moneyText, plural } from './format-numbers.js';
 import { addressOf, fetchJson } from './load-session.js';

@@ -5,7 +5,7 @@ import { cannotRead } from '../../journal/journal-error.js';
 import { JournalScan, type ScanPoint } from '../../journal/read/scan.js';
 import type { Entry, Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
-import type { FeedPiece } from '../page-data.js';
+import type { FeedPiece } from '../page-data-types.js';
 
 /**
  * Follows a journal that a process may be writing to, without its lock and without changing anything.

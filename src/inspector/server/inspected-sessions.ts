@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { fileJournals } from '../../journal/file-store.js';
-import { journalPath } from '../../journal/journal-paths.js';
+import { journalPath } from '../../journal/paths-and-durable-writes.js';
+import { agentMachine } from '../../journal/read/journaled-agent-machine.js';
 import type { InspectableStore } from '../../journal/read/read-without-lock.js';
-import { agentMachine } from '../../journal/read/replay.js';
 import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import type {
@@ -11,7 +11,7 @@ import type {
   InspectedSession,
   SessionList,
   SessionSummary,
-} from '../page-data.js';
+} from '../page-data-types.js';
 import { followJournal } from './follow-journal.js';
 import { redactJson } from './redact-json.js';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isSessionId } from '../../journal/journal-paths.js';
+import { isSessionId } from '../../journal/paths-and-durable-writes.js';
 import { admit } from './admission.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
 import { policyOf } from './page-html.js';

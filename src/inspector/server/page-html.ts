@@ -1,4 +1,4 @@
-import type { ExportedSession } from '../page-data.js';
+import type { ExportedSession } from '../page-data-types.js';
 
 /** The page as one text: for the server, and as a file with a session inside. */
 

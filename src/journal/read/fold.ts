@@ -1,9 +1,9 @@
-import type { PastFiles } from '../../agent/collect-file-hashes.js';
+import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { JournalError } from '../journal-error.js';
-import type { JournaledMachine, SummedMessages } from '../journaled-machine-type.js';
+import type { JournaledMachine, SummedMessages } from '../journaled-machine.js';
 import { type JournalStep, stepEntry } from './steps.js';
 
 /** A state check is written every CHECK_EVERY entries, and at rest. */

@@ -3,7 +3,7 @@ import type { Message } from '../../agent/message.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData, State } from '../../agent/state.js';
 import { AppendList } from '../../machine-kit/kernel/append-list.js';
-import type { SummedMessages } from '../journaled-machine-type.js';
+import type { SummedMessages } from '../journaled-machine.js';
 
 /**
  * Hashes the agent's states for state checks.

@@ -5,8 +5,8 @@ import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, codeOf, JournalError } from '../journal-error.js';
-import { deletedIdOf, sessionIdOf, sessionsFolder } from '../journal-paths.js';
-import { kindOf } from '../journaled-machine-type.js';
+import { kindOf } from '../journaled-machine.js';
+import { deletedIdOf, sessionIdOf, sessionsFolder } from '../paths-and-durable-writes.js';
 import { JournalScan } from './scan.js';
 
 /** Small blocks, since header and title are at the beginning. */

@@ -4,7 +4,7 @@ import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
-import type { JournaledMachine } from '../journaled-machine-type.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';
 import { JournalScan } from './scan.js';
 

@@ -6,7 +6,7 @@ import { decodeRecords } from '../format/decode-batch.js';
 import { decodeHeader, decodeRecord, type Recorded } from '../format/line-codec.js';
 import { type ByteSource, type Lines, piecesOf, readLines, splitFirst } from '../format/read-lines.js';
 import { damaged, type JournalError, newerVersion, otherMachine } from '../journal-error.js';
-import { kindOf } from '../journaled-machine-type.js';
+import { kindOf } from '../journaled-machine.js';
 
 /** Read block size, and lines decoded per batch. A batch stays in memory until it is folded. */
 const BLOCK_BYTES = 1 << 20;

@@ -2,7 +2,7 @@ import { initialState, step } from '../../agent/machine.js';
 import type { Entry, Header } from '../../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import type { Stepped } from '../../ports/session-input-output.js';
-import type { JournaledMachine } from '../journaled-machine-type.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 
 /** Computes the steps of a journal. Pure: no action is performed, and the same entries give the same steps. */
 

@@ -9,7 +9,7 @@ import {
   pastedFolder,
   sessionsFolder,
   syncFolder,
-} from '../journal-paths.js';
+} from '../paths-and-durable-writes.js';
 import { readSessions } from '../read/list-sessions.js';
 import { acquireLock, type Lock } from '../write/lock.js';
 

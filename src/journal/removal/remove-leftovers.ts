@@ -1,5 +1,11 @@
 import { readdir, rm } from 'node:fs/promises';
-import { deletedIdOf, isSessionId, journalPath, lockPath, sessionsFolder } from '../journal-paths.js';
+import {
+  deletedIdOf,
+  isSessionId,
+  journalPath,
+  lockPath,
+  sessionsFolder,
+} from '../paths-and-durable-writes.js';
 import { acquireLock } from '../write/lock.js';
 import { finishDeletion } from './delete-session.js';
 

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../../agent/collect-file-hashes.js';
+import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { Message } from '../../agent/message.js';
 import { readRegular } from '../../files/regular-file.js';
 import { AppendList } from '../../machine-kit/kernel/append-list.js';
@@ -8,7 +8,7 @@ import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeHeader, parse } from '../format/line-codec.js';
 import { NEWLINE } from '../format/read-lines.js';
-import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine-type.js';
+import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine.js';
 import { continueFold, type Fold } from '../read/fold.js';
 import type { ScanPoint } from '../read/scan.js';
 import { decodeSnapshots, type SnapshotBody, type SnapshotLine, snapshotPath } from './snapshot-format.js';

@@ -1,9 +1,9 @@
 import { closeSync, ftruncateSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../../agent/collect-file-hashes.js';
+import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
-import { FILE_MODE } from '../journal-paths.js';
-import type { JournaledMachine, StateParts, SummedMessages } from '../journaled-machine-type.js';
+import type { JournaledMachine, StateParts, SummedMessages } from '../journaled-machine.js';
+import { FILE_MODE } from '../paths-and-durable-writes.js';
 import { JOURNAL_BYTES_MAX, type WrittenSnapshots } from './load-snapshot.js';
 import {
   encodeSnapshot,

@@ -2,7 +2,7 @@ import { open, rm } from 'node:fs/promises';
 import { openRegular } from '../../files/regular-file.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { blobDamaged, cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.js';
-import { FILE_MODE, journalPath } from '../journal-paths.js';
+import { FILE_MODE, journalPath } from '../paths-and-durable-writes.js';
 import { manifestOf } from './export-format.js';
 import { scanFile } from './find-first-fault.js';
 import { type NamedBlob, namedBlobs, sha256Of } from './named-blobs.js';

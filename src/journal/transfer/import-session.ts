@@ -14,7 +14,7 @@ import {
   makeFolder,
   sessionsFolder,
   syncFolder,
-} from '../journal-paths.js';
+} from '../paths-and-durable-writes.js';
 import { removeLeftovers } from '../removal/remove-leftovers.js';
 import { type Part, readManifest } from './export-format.js';
 import { scanFile } from './find-first-fault.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { codeOf } from '../journal-error.js';
-import { blobPath } from '../journal-paths.js';
+import { blobPath } from '../paths-and-durable-writes.js';
 
 /** A blob that a journal names, as it is on disk. */
 export type NamedBlob = {

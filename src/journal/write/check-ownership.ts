@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { openRegular } from '../../files/regular-file.js';
 import { JournalScan } from '../read/scan.js';
 import { FileIdentity, type IdentityLook } from './file-identity.js';
-import { foreignChange, NotOwnFile, takenOver } from './foreign-change.js';
+import { foreignChange, NotOwnFile, takenOver } from './foreign-change-errors.js';
 import type { Ownership } from './group-writer.js';
 import type { Lock } from './lock.js';
 import { rescue } from './rescue-copy.js';

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../journal-error.js';
-import { FILE_MODE, syncFolder } from '../journal-paths.js';
+import { FILE_MODE, syncFolder } from '../paths-and-durable-writes.js';
 
 const openNew = async (path: string): Promise<{ readonly handle: FileHandle; readonly keptAs: string }> => {
   for (let number = 1; ; number++) {

@@ -1,5 +1,5 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
-import { FILE_MODE } from '../journal-paths.js';
+import { FILE_MODE } from '../paths-and-durable-writes.js';
 
 /**
  * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is full. The results of

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { link, rename, rm, writeFile } from 'node:fs/promises';
 import { readRegular } from '../../files/regular-file.js';
 import { codeOf } from '../journal-error.js';
-import { FILE_MODE } from '../journal-paths.js';
+import { FILE_MODE } from '../paths-and-durable-writes.js';
 import { HOLDER_BYTES_MAX } from './lock-owner.js';
 
 /**

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { encodeMark, type Mark, markOffset, markPath } from '../format/acknowledged-mark.js';
-import { FILE_MODE } from '../journal-paths.js';
+import { FILE_MODE } from '../paths-and-durable-writes.js';
 
 /** The mark file of an open journal. Its failures stop nothing: an old mark claims less than is there. */
 export type MarkFile = {

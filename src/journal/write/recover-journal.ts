@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../../agent/collect-file-hashes.js';
+import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { misnamed } from '../journal-error.js';
-import type { JournaledMachine } from '../journaled-machine-type.js';
+import type { JournaledMachine } from '../journaled-machine.js';
 import { beginFold, type Fold, foldOn, refuseMismatch, type Visit, visitPast } from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
 import {

@@ -3,7 +3,7 @@ import { mkdtemp, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../journal-error.js';
-import { FILE_MODE, makeFolder, rescueFolder, syncFolder } from '../journal-paths.js';
+import { FILE_MODE, makeFolder, rescueFolder, syncFolder } from '../paths-and-durable-writes.js';
 import { JournalScan } from '../read/scan.js';
 
 /** A copy of a journal whose own file was changed by somebody else. */

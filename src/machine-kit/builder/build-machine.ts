@@ -1,6 +1,6 @@
 import { typeIn } from '../kernel/shape.js';
-import type { Step } from '../kernel/step.js';
-import { stepper } from '../kernel/stepper.js';
+import { stepper } from '../kernel/step-function.js';
+import type { Step } from '../kernel/step-types.js';
 import type { HasType } from '../kernel/table.js';
 import {
   BadRegistration,

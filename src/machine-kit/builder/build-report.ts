@@ -1,4 +1,4 @@
-import type { Edge } from '../kernel/step.js';
+import type { Edge } from '../kernel/step-types.js';
 
 /** A pair of state and event. */
 export type Pair<S extends string> = { readonly state: S; readonly event: string };

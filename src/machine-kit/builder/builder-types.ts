@@ -1,4 +1,4 @@
-import type { Diagnostic, Edge, MachineDescription } from '../kernel/step.js';
+import type { Diagnostic, Edge, MachineDescription } from '../kernel/step-types.js';
 import type { EventOf, HasType } from '../kernel/table.js';
 import type { BuildReport } from './build-report.js';
 

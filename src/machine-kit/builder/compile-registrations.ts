@@ -1,5 +1,5 @@
 import { type CompiledTable, compileTable } from '../kernel/compile-table.js';
-import type { Edge } from '../kernel/step.js';
+import type { Edge } from '../kernel/step-types.js';
 import type { HasType, MoveResult } from '../kernel/table.js';
 import { reportOf } from './build-report.js';
 import type { From, StateOptions } from './builder-types.js';

@@ -1,5 +1,5 @@
 import { typeIn } from '../kernel/shape.js';
-import type { Diagnostic } from '../kernel/step.js';
+import type { Diagnostic } from '../kernel/step-types.js';
 import type { HasType } from '../kernel/table.js';
 import { BadSetting, IllegalTransition, MachineBusy, UnmatchedEvents } from './builder-errors.js';
 import type { BuilderStep, BuiltMachine } from './builder-types.js';

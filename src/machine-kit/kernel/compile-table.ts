@@ -1,4 +1,4 @@
-import type { Edge, IgnoredPair } from './step.js';
+import type { Edge, IgnoredPair } from './step-types.js';
 import type { Guard, HasName, HasType, IgnoredCell, Move } from './table.js';
 
 /** Compiles a table into look-ups. Edges are made once, frozen, and shared by all steps. */

@@ -1,4 +1,4 @@
-import type { Edge, MachineDescription } from './step.js';
+import type { Edge, MachineDescription } from './step-types.js';
 
 /** Diagrams and tables of a machine, all made from its list of edges. */
 

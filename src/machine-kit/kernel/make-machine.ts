@@ -1,7 +1,7 @@
 import { compileTable } from './compile-table.js';
 import { faultIn, typeIn } from './shape.js';
-import type { MachineDescription, Step } from './step.js';
-import { malformed, stepper } from './stepper.js';
+import { malformed, stepper } from './step-function.js';
+import type { MachineDescription, Step } from './step-types.js';
 import type { HasName, HasType, MachineSpec, Table } from './table.js';
 
 export type Machine<S extends HasName, E extends HasType, A> = MachineDescription & {

@@ -6,7 +6,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
-import { parseBounded } from '../../base/bounded-json.js';
+import { parseBounded } from '../../base/parse-bounded-json.js';
 import type { HttpServer } from '../../config/mcp-servers.js';
 import { readRegularSync } from '../../files/regular-file.js';
 import { writePrivate } from '../../files/write-private-file.js';

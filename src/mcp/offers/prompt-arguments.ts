@@ -1,4 +1,4 @@
-import type { DeclaredPrompt } from './offered-prompts.js';
+import type { DeclaredPrompt } from './offered-prompts-and-resources.js';
 
 /**
  * The arguments of a prompt from the words behind its name.

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../agent/message.js';
 import type { Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../../runtime/attempt.js';
 import type { Connection } from '../connection.js';
-import type { DeclaredTool } from './declared-tools.js';
+import type { DeclaredTool } from './declare-to-model.js';
 import { outcomeOf } from './tool-result.js';
 
 /** A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing things. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { parseBounded } from '../../base/bounded-json.js';
+import { parseBounded } from '../../base/parse-bounded-json.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { readRegularSync } from '../../files/regular-file.js';
 import { writePrivate } from '../../files/write-private-file.js';
-import { isOffers, NO_OFFERS, type ServerOffers } from '../offers/offered-prompts.js';
-import type { OfferedTool } from './declared-tools.js';
+import { isOffers, NO_OFFERS, type ServerOffers } from '../offers/offered-prompts-and-resources.js';
+import type { OfferedTool } from './declare-to-model.js';
 
 /**
  * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder. A session declares

@@ -1,8 +1,8 @@
 import { VERSION } from '../../base/version.js';
 import { pageWords, shorten } from './error-page-text.js';
-import { type Exchange, exchangeOf } from './exchange-of-request.js';
 import { LeanReadable } from './lean-streams.js';
 import type { LeanFetch, LeanResponse } from './node-fetch.js';
+import { type Exchange, exchangeOf } from './request-side-channel.js';
 import { watchLines } from './watch-event-lines.js';
 
 /**
@@ -12,7 +12,7 @@ import { watchLines } from './watch-event-lines.js';
  * 2. A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
  *    too: a key is sent only to the address that the user named.
  * 3. A request has no half characters (lone surrogates): a provider refuses it, and with it every later one of the session.
- * 4. Lines of the stream that packages skip are reported to the exchange of the request (exchange-of-request.ts).
+ * 4. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts).
  */
 
 const USER_AGENT = `pawl/${VERSION}`;

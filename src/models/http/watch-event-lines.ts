@@ -1,4 +1,4 @@
-import type { Exchange } from './exchange-of-request.js';
+import type { Exchange } from './request-side-channel.js';
 
 /**
  * Reads the lines of a server-sent event stream that packages skip: comments, by which gateways say that a provider is

@@ -2,7 +2,7 @@ import type { LanguageModelV3, LanguageModelV3StreamPart } from '@ai-sdk/provide
 import type { Model, ModelPiece, ModelRequest } from '../../ports/model.js';
 import { classify } from '../errors/classify-error.js';
 import { type Gathering, gather } from '../gather-reply.js';
-import { bindExchange } from '../http/exchange-of-request.js';
+import { bindExchange } from '../http/request-side-channel.js';
 import { createPieceQueue } from '../piece-queue.js';
 import { convertRequest } from '../sdk-request.js';
 import { type AdapterOptions, brokenOff, type Wire } from './provider-adapter.js';

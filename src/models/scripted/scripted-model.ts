@@ -2,8 +2,8 @@ import type { ModelError } from '../../agent/event.js';
 import type { AssistantText, ReasoningPart } from '../../agent/message.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from '../../ports/model.js';
+import { createCursor } from './choose-reply.js';
 import { callIdOf, isAnswer, rawInputOf, type Script, type ScriptedReply } from './script.js';
-import { createCursor } from './script-cursor.js';
 import { findUnmet } from './script-expectations.js';
 import { createRules } from './script-rules.js';
 

@@ -6,14 +6,14 @@ import { type HookVerdicts, hookNotes } from '../../agent/values/hook-verdict.js
 import { requestMessages } from '../../agent/values/request-messages.js';
 import type { Model } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
-import type { Equipment } from '../dependencies.js';
-import type { Post } from '../posted-event.js';
+import type { Equipment } from '../dependency-types.js';
+import type { Post } from '../posted-event-types.js';
 import { denialIn, type UserHookRuns } from '../user-hooks/user-hook-runs.js';
-import { fitMessages } from './fit-window.js';
 import { type KeepingNeeds, withKept } from './preserved-context.js';
 import { priceUsage, UNKNOWN_USAGE } from './price-usage.js';
 import { OpenRequests, type ReplyEnding, readStream, textOf } from './read-stream.js';
 import { withoutImages } from './request-images.js';
+import { fitMessages } from './shorten-for-summary.js';
 
 type Start = Extract<Action, { readonly type: 'StartCompaction' }>;
 

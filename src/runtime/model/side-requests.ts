@@ -3,7 +3,7 @@ import type { SessionData } from '../../agent/state.js';
 import { sumUsage, type Usage } from '../../agent/values/usage.js';
 import type { TokenUsage } from '../../ports/model.js';
 import { attempt } from '../attempt.js';
-import type { Equipment } from '../dependencies.js';
+import type { Equipment } from '../dependency-types.js';
 import { priceUsage, UNKNOWN_USAGE } from './price-usage.js';
 import { type OpenRequest, readStream, textOf } from './read-stream.js';
 

@@ -8,9 +8,9 @@ import type { Journal } from '../../ports/journal.js';
 import type { FileMemory } from '../../ports/tool.js';
 import { type Attempt, attempt, attemptNow } from '../attempt.js';
 import { waitAtMost } from '../clock.js';
-import type { Equipment } from '../dependencies.js';
+import type { Equipment } from '../dependency-types.js';
 import { SideRequests } from '../model/side-requests.js';
-import type { Post } from '../posted-event.js';
+import type { Post } from '../posted-event-types.js';
 import { type BatchPast, emptyBatch, readLastBatch } from './batch-for-hooks.js';
 import { redactReport } from './redaction.js';
 

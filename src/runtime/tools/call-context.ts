@@ -4,7 +4,7 @@ import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { FileMemory, ToolContext } from '../../ports/tool.js';
-import type { Equipment } from '../dependencies.js';
+import type { Equipment } from '../dependency-types.js';
 import type { Joiner } from '../model/join-deltas.js';
 import type { DeadlineWatch } from './watch-deadline.js';
 

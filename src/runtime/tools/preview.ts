@@ -3,8 +3,8 @@ import type { SessionData } from '../../agent/state.js';
 import type { PreviewContext, Tool } from '../../ports/tool.js';
 import { attempt } from '../attempt.js';
 import { takePreview } from '../check-outside-values.js';
-import type { Equipment } from '../dependencies.js';
-import type { Post } from '../posted-event.js';
+import type { Equipment } from '../dependency-types.js';
+import type { Post } from '../posted-event-types.js';
 import { redactPreview } from './redaction.js';
 
 /** Time limit for a preview. After that the user is asked without one. */

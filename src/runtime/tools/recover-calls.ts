@@ -1,5 +1,5 @@
 import type { Call, JudgedCall } from '../../agent/call.js';
-import { collectPastFiles, type PastFiles } from '../../agent/collect-file-hashes.js';
+import { collectPastFiles, type PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { State } from '../../agent/state.js';
 import type { Journal } from '../../ports/journal.js';
 import type { FileHashes, FileMemory, ToolOutcome } from '../../ports/tool.js';

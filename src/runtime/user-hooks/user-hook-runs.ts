@@ -5,7 +5,7 @@ import type { State } from '../../agent/state.js';
 import { type HookVerdicts, type ReportedMoment, reasonOf } from '../../agent/values/hook-verdict.js';
 import type { HookMoment, UserHooks } from '../../ports/user-hooks.js';
 import type { Redactor } from '../../secrets/redactor.js';
-import type { Post } from '../posted-event.js';
+import type { Post } from '../posted-event-types.js';
 import { ofBatch, ofCall, ofCompaction, ofOutcome, ofQuestion, ofRequest, ofTurnEnd } from './hook-facts.js';
 
 /**

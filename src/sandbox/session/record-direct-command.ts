@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { type CommandOrder, writeOrder } from '../../launcher/command-order.js';
+import { type CommandOrder, writeOrder } from '../../launcher/command-recovery-record.js';
 import { commandsFolder } from './session-folders.js';
 import { sessionFile } from './session-of-folder.js';
 

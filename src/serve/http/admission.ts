@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { foreignHeader, loopbackHosts } from '../../net/check-host-and-origin.js';
 import { ApiFault } from './api-fault.js';
-import type { KeyUse } from './key-usage.js';
+import type { KeyUse } from './key-rate-limits.js';
 import { findKey, type ServeKey } from './keys.js';
 
 /**

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { attempt } from '../../runtime/attempt.js';
 import { admitKey, checkPlace } from './admission.js';
 import { ApiFault, apiFaultOf } from './api-fault.js';
-import type { KeyUse } from './key-usage.js';
+import type { KeyUse } from './key-rate-limits.js';
 import type { ServeKey } from './keys.js';
 import { findRoute, type RouteParts } from './routes.js';
 

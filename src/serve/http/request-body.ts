@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { parseBounded } from '../../base/bounded-json.js';
+import { parseBounded } from '../../base/parse-bounded-json.js';
 import { ApiFault } from './api-fault.js';
 
 /** Reads the JSON body of a request, within the limit of its key. */

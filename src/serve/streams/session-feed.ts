@@ -3,7 +3,7 @@ import { turnRuns } from '../../agent/values/turn-running.js';
 import type { Entry } from '../../ports/journal.js';
 import type { Stepped } from '../../ports/session-input-output.js';
 import { attempt } from '../../runtime/attempt.js';
-import type { NodeRuntime } from '../node-runtime.js';
+import type { NodeRuntime } from '../adapt-runtime-to-node.js';
 import { type Approval, approvalsIn } from './pending-approvals.js';
 
 /**

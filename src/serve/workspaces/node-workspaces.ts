@@ -12,7 +12,7 @@ import {
   removeWorktree,
   resolveCommit,
   type WorktreePlace,
-} from '../../workspace/git/linked-worktrees.js';
+} from '../../workspace/git/session-worktrees.js';
 import { ApiFault } from '../http/api-fault.js';
 import type { NodeWorkspace } from './session-records.js';
 

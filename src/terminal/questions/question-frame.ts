@@ -4,8 +4,8 @@ import { editorFrame } from '../input/editor-rows.js';
 import { type Look, oneLine, paint } from '../paint-text.js';
 import { makeSafe, type Safe, safe } from '../safe-text.js';
 import { cutLine } from '../width.js';
+import type { Questions } from './approval-questions.js';
 import { letterOf } from './question-rows.js';
-import type { Questions } from './questions.js';
 import type { WindowSize } from './reading-window.js';
 
 /** The frame of a question: its head, the rows that fit, the other questions, the keys. */

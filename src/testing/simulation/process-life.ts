@@ -1,7 +1,7 @@
 import type { State } from '../../agent/state.js';
 import type { Clock } from '../../ports/clock.js';
 import { createClock } from '../../runtime/clock.js';
-import type { Caller } from './disk/calling-process.js';
+import type { Caller } from './disk/caller-type.js';
 import type { Disk } from './disk/disk.js';
 import type { CrashPlan } from './disturbances/plan-crash.js';
 import type { World } from './world.js';

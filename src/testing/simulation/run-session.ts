@@ -1,8 +1,8 @@
 import { startComputer } from './disk/kernel-files.js';
-import { useClocks } from './process-clocks.js';
 import { Choices } from './random-choices.js';
+import { useClocks } from './replace-global-clocks.js';
 import type { Situation } from './required-situations.js';
-import { SimulatedSession } from './session.js';
+import { SimulatedSession } from './session-lives.js';
 import { planFor } from './session-plan.js';
 import { type Violation, World } from './world.js';
 

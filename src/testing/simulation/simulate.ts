@@ -1,10 +1,10 @@
 import { simulateFiles, unmountDisks } from './disk/node-files.js';
 import { closeSockets } from './disk/sockets.js';
-import { simulateClocks, useClocks } from './process-clocks.js';
+import { simulateClocks, useClocks } from './replace-global-clocks.js';
+import type { SimulationOptions, SimulationReport } from './report-types.js';
 import { type Situation, situations } from './required-situations.js';
 import { runSession, type SessionResult } from './run-session.js';
 import { shrink } from './shrink.js';
-import type { SimulationOptions, SimulationReport } from './simulation-report.js';
 
 /** Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at once. */
 const inSimulation = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -2,7 +2,7 @@ import type { OutputReceiver } from '../../launcher/spool-reader.js';
 import type { Job, ToolOutcome } from '../../ports/tool.js';
 import { type CommandOutput, createCommandOutput } from './command-output.js';
 import { describeEnd, endLines, outputOf, type StartedCommand } from './command-result.js';
-import type { CommandEnd } from './shell-command.js';
+import type { CommandEnd } from './running-command.js';
 
 /** A background command as a job of the session. */
 

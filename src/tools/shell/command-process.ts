@@ -1,6 +1,6 @@
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
-import { createMarkReader } from '../../launcher/fenced-shell.js';
+import { createMarkReader } from '../../launcher/command-shell-scripts.js';
 import type { LaunchedEnd } from '../../launcher/follow-command.js';
 import { guardOf, PROGRAM_ENDED } from '../../programs/end-with-pawl.js';
 import type { ProgramPath } from '../../programs/find-program.js';

@@ -1,7 +1,7 @@
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { failed } from '../files/change-file.js';
+import type { CommandEnd, RunningCommand } from './running-command.js';
 import { type FailedCommand, sandboxHint } from './sandbox-hints.js';
-import type { CommandEnd, RunningCommand } from './shell-command.js';
 
 /** A command's output and end as the model sees them. */
 

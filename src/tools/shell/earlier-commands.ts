@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sinceBoot } from '../../launcher/command-order.js';
+import { sinceBoot } from '../../launcher/command-recovery-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
@@ -7,7 +7,7 @@ import { jobLeft, jobOf, jobStarted } from './command-job.js';
 import { describeEnd, outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
 import { endMarked, listMarked } from './end-processes.js';
 import { identityOf } from './prepare-command.js';
-import { followFound } from './shell-command.js';
+import { followFound } from './running-command.js';
 
 /**
  * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).

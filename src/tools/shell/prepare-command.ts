@@ -1,8 +1,8 @@
 import type { CommandLevel } from '../../agent/policy/call-sandbox-level.js';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { statusOf } from '../../files/entry-status.js';
-import type { CommandRecord } from '../../launcher/command-order.js';
-import { reportingLeftovers } from '../../launcher/fenced-shell.js';
+import type { CommandRecord } from '../../launcher/command-recovery-record.js';
+import { reportingLeftovers } from '../../launcher/command-shell-scripts.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
 import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox-types.js';
 import { SandboxRefusal } from '../../sandbox/sandbox-refusal.js';

@@ -6,7 +6,7 @@ import { isWithin } from '../../files/is-within.js';
 import type { HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
-import { oneLine, statistics } from '../safe-names.js';
+import { oneLine, statistics } from '../printable-names.js';
 import { takeSnapshot, type WorktreeSnapshot } from '../worktree-snapshot.js';
 import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
 import { type CommitWatch, QUIET } from './commit-watch-type.js';

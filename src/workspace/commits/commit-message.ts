@@ -1,6 +1,6 @@
 import { plural } from '../../base/plural.js';
+import { oneLine } from '../printable-names.js';
 import { ProgramFailure } from '../run-program.js';
-import { oneLine } from '../safe-names.js';
 
 /** The message of an automatic commit: the model's if it is in time and valid, otherwise a fixed one. */
 

@@ -8,12 +8,12 @@ import { createAgentChanges } from '../agent-changes.js';
 import { callChangesBetween, isFolder, namedFiles, namedFilesNow, noteCallChanges } from '../call-changes.js';
 import { type GitPlace, useRepository } from '../git/git.js';
 import { KnownRepository } from '../git/repository-cache.js';
-import { isSameView, type RepositoryView, RepositoryViews, snapshotOf } from '../repository-views.js';
+import { isSameView, type RepositoryView, RepositoryViews, snapshotOf } from '../observe-repository.js';
 import { ProgramFailure } from '../run-program.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
-import { RepositoryEvents, unborn } from './changes-since-report.js';
 import { type CommitWatch, QUIET } from './commit-watch-type.js';
 import { byCalls, describeCommit, type HeadMover, noteOf, warningOf } from './head-movement-notes.js';
+import { RepositoryEvents, unborn } from './repository-events-since-report.js';
 
 export type WatchNeeds = {
   /** Pawl's own environment. */

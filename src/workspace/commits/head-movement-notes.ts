@@ -1,6 +1,6 @@
 import { plural } from '../../base/plural.js';
 import type { Refs } from '../git/refs.js';
-import { statistics } from '../safe-names.js';
+import { statistics } from '../printable-names.js';
 import { type HeadChange, joinHeadChanges, type NewCommit, placeOf, shortHash } from './head-movement.js';
 
 /** Notes and warnings about new commits. */

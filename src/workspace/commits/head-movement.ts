@@ -1,8 +1,8 @@
 import { plural } from '../../base/plural.js';
 import type { Repository } from '../git/git.js';
 import type { Head, Refs } from '../git/refs.js';
+import { oneLine } from '../printable-names.js';
 import { settleAll } from '../run-program.js';
-import { oneLine } from '../safe-names.js';
 import type { WorktreeSnapshot } from '../worktree-snapshot.js';
 
 /** How HEAD moved between two observations, determined from the commit graph and never from a command's output. */

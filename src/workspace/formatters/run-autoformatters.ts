@@ -4,7 +4,7 @@ import { plural } from '../../base/plural.js';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import type { HookContext, HookReport } from '../../ports/after-tool-hooks.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
-import { createCommandVariables } from '../../tools/shell/command-variables.js';
+import { createCommandVariables } from '../../tools/shell/per-command-variables.js';
 import { settleAll } from '../run-program.js';
 import { type ContentBefore, EarlierContent } from './content-before-calls.js';
 import { BatchFormatter } from './format-file.js';

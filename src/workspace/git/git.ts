@@ -6,9 +6,9 @@ import { repositoryFolders } from '../../files/repository-folders.js';
 import { atExit } from '../../programs/at-exit.js';
 import { searchPrograms } from '../../programs/find-program.js';
 import { type ProgramEnd, ProgramFailure, type ProgramOrder, runProgram, settleAll } from '../run-program.js';
-import { findWaitingFile } from './check-git-files.js';
-import { checkOwnRepository } from './check-own-repository.js';
+import { findWaitingFile } from './find-blocking-files.js';
 import { moveRef, type RefMove, type RefOutcome, type RefWatcher } from './ref-transaction.js';
+import { checkOwnRepository } from './refuse-redirected-repository.js';
 import type { KnownRepository, LocatedRepository, RepositoryLocation } from './repository-cache.js';
 import {
   authorVariables,
@@ -32,7 +32,7 @@ import { makeScratch } from './scratch-folder.js';
  *    run hooks, and those are turned off.
  * 3. Configuration is never written. Submodules are ignored.
  * 4. Without a `.git` in or above the workspace, or below another user's, no process is started.
- * 5. A git folder outside the working tree is used only if it names the working tree in return (check-own-repository.ts).
+ * 5. A git folder outside the working tree is used only if it names the working tree in return (refuse-redirected-repository.ts).
  * 6. HEAD and branches are read from their files (refs.ts). Git is asked only if these have an unusual form.
  */
 

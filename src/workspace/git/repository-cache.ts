@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { type Fingerprint, fingerprintOf, isSettled, joinFingerprints } from '../file-fingerprint.js';
-import { includedFiles } from './check-git-files.js';
+import { includedFiles } from './find-blocking-files.js';
 import { configFilesOf, type GitConfig } from './safe-git-config.js';
 
 /**

@@ -16,7 +16,7 @@ import type { Projection } from '../../../src/agent/projections/projection.js';
 import { loom } from '../../../src/agent/projections/seed-loom.js';
 import { minimal } from '../../../src/agent/projections/seed-minimal.js';
 import type { State } from '../../../src/agent/state.js';
-import type { Step } from '../../../src/machine-kit/kernel/step.js';
+import type { Step } from '../../../src/machine-kit/kernel/step-types.js';
 import { batch, failed, llm, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';
 import { LATE, NOTICE } from '../step-rows.js';

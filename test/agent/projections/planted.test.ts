@@ -6,7 +6,7 @@ import { loom } from '../../../src/agent/projections/seed-loom.js';
 import { minimal } from '../../../src/agent/projections/seed-minimal.js';
 import { minimalHead } from '../../../src/agent/projections/seed-minimal-with-hook.js';
 import { sketch } from '../../../src/agent/projections/seed-sketch.js';
-import type { Edge } from '../../../src/machine-kit/kernel/step.js';
+import type { Edge } from '../../../src/machine-kit/kernel/step-types.js';
 import type { Given } from '../given.js';
 import * as g from '../given.js';
 import { bring, type Place, type Step } from '../walker.js';

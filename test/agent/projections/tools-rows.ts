@@ -4,7 +4,7 @@ import { initialState } from '../../../src/agent/machine.js';
 import type { ProjectionCursor, ProjectionEdge } from '../../../src/agent/projections/projection.js';
 import { checkRefinement } from '../../../src/agent/projections/refinement-check.js';
 import { tools } from '../../../src/agent/projections/seed-tools-mode.js';
-import { finishReasonOf } from '../../../src/agent/projections/tools-mode-turn-end.js';
+import { finishReasonOf } from '../../../src/agent/projections/tools-mode-finish-reason.js';
 import type { State } from '../../../src/agent/state.js';
 import * as g from '../given.js';
 import { settingsOf } from '../settings.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { EnvironmentKind, EnvironmentName } from '../../../src/ask/environment-and-journal-types.js';
 import { chooseEnvironment } from '../../../src/ask/environments/choose-environment.js';
-import type { EnvironmentKind, EnvironmentName } from '../../../src/ask/ports.js';
 
 type Row = {
   readonly title: string;

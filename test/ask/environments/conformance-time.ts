@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { Environment, EnvironmentKind, SubcallAnswerer } from '../../../src/ask/ports.js';
+import type {
+  Environment,
+  EnvironmentKind,
+  SubcallAnswerer,
+} from '../../../src/ask/environment-and-journal-types.js';
 import { echo, runCell, withEnvironment } from './conformance.js';
 
 /** Deadlines, signals and what happens in which order. */

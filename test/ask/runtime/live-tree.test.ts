@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AskTypes } from '../../../src/ask/ports.js';
+import type { AskTypes } from '../../../src/ask/environment-and-journal-types.js';
 import type { StopFacts } from '../../../src/ask/run/stop-policies.js';
 import type { InspectableStore } from '../../../src/journal/read/read-without-lock.js';
 import { answers, askAbout, endOf, journaled, memoryRuns, notingModel, program } from './ask-stage.js';

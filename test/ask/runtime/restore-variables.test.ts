@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Subcall } from '../../../src/ask/environment-and-journal-types.js';
 import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
-import type { Subcall } from '../../../src/ask/ports.js';
-import type { CellReport, PastCell } from '../../../src/ask/run/cell.js';
+import type { CellReport, PastCell } from '../../../src/ask/run/cell-types.js';
 import { digestOf } from '../../../src/ask/run/text/text-hash.js';
 import { restoreVariables } from '../../../src/ask/runtime/restore-variables.js';
 

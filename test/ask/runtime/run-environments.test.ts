@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { createAsker } from '../../../src/ask/api/create-asker.js';
-import type { EnvironmentKind } from '../../../src/ask/ports.js';
+import type { EnvironmentKind } from '../../../src/ask/environment-and-journal-types.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 import {
   answers,

@@ -12,7 +12,7 @@ import {
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'smol-toml';
-import { isTable } from '../../../src/base/parsed-table.js';
+import { isTable } from '../../../src/base/is-parsed-table.js';
 import { Stop } from '../../../src/cli/exit-codes.js';
 import { addToFile, type NewServerFlags, removeFromFile } from '../../../src/cli/mcp/change-servers.js';
 import { readServers } from '../../../src/config/mcp-servers.js';

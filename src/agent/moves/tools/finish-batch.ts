@@ -7,7 +7,7 @@ import type { Settings } from '../../settings.js';
 import type { SessionData } from '../../state.js';
 import type { CancelCause } from '../../values/stop-cause.js';
 import { appendResults, appendTexts } from '../common/append-message.js';
-import { cancelledText, stopNote } from '../common/duration-texts.js';
+import { cancelledText, stopNote } from '../common/failure-and-stop-texts.js';
 import { isStopping, isStoppingAtLimit } from '../stop-turn.js';
 import { countStreaks } from './count-streaks.js';
 import {

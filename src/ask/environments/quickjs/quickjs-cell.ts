@@ -1,4 +1,4 @@
-import type { CellReport } from '../../run/cell.js';
+import type { CellReport } from '../../run/cell-types.js';
 import { collectOutput, cutOutput, type Output, wellFormed } from '../cell-output.js';
 import { redeclare } from '../rewrite-declarations.js';
 import type { Realm, RealmCellEnd, RealmEnding, Thrown } from './quickjs-realm.js';

@@ -1,5 +1,5 @@
 import { MessageChannel, Worker } from 'node:worker_threads';
-import type { EnvironmentOptions } from '../../ports.js';
+import type { EnvironmentOptions } from '../../environment-and-journal-types.js';
 import { programFile } from '../bundled-program-file.js';
 import {
   BELL,

@@ -6,7 +6,7 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
-import type { CellVariable } from '../../run/cell.js';
+import type { CellVariable } from '../../run/cell-types.js';
 
 /**
  * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one for the prelude.

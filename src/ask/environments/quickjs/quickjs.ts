@@ -5,8 +5,8 @@ import type {
   EnvironmentOptions,
   Subcall,
   SubcallAnswerer,
-} from '../../ports.js';
-import type { CellReport } from '../../run/cell.js';
+} from '../../environment-and-journal-types.js';
+import type { CellReport } from '../../run/cell-types.js';
 import { startPausableTimer } from '../pausable-timer.js';
 import {
   type CellEnd,

@@ -4,7 +4,7 @@ import {
   type SandboxedProgram,
   startSandboxed,
   whyNotStarted,
-} from '../../../sandbox/bubblewrap-program.js';
+} from '../../../sandbox/run-program-in-bubblewrap.js';
 import { type FromProgram, type Inputs, lineFor, readLine, type ToProgram } from './repl-protocol.js';
 
 /**

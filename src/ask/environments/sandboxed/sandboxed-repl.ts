@@ -1,6 +1,11 @@
-import type { SandboxedProgram } from '../../../sandbox/bubblewrap-program.js';
-import type { Cell, EnvironmentOptions, Subcall, SubcallAnswerer } from '../../ports.js';
-import type { CellReport } from '../../run/cell.js';
+import type { SandboxedProgram } from '../../../sandbox/run-program-in-bubblewrap.js';
+import type {
+  Cell,
+  EnvironmentOptions,
+  Subcall,
+  SubcallAnswerer,
+} from '../../environment-and-journal-types.js';
+import type { CellReport } from '../../run/cell-types.js';
 import { startPausableTimer } from '../pausable-timer.js';
 import { type CellEnd, type EnvironmentProcess, textsOf } from '../restartable-environment.js';
 import { CHANNEL_MISUSED, type LiveRepl, startLive } from './repl-connection.js';

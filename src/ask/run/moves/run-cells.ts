@@ -1,6 +1,6 @@
 import { AppendList } from '../../../machine-kit/kernel/append-list.js';
 import type { OutsideAction } from '../action.js';
-import type { AnsweredSubcall, CellReport, PastCell } from '../cell.js';
+import type { AnsweredSubcall, CellReport, PastCell } from '../cell-types.js';
 import type { RunEventOf } from '../event.js';
 import type { Next, Same } from '../move-result.js';
 import { go, ignore, nextId } from '../move-result.js';

@@ -1,5 +1,5 @@
 import { AppendList } from '../../../machine-kit/kernel/append-list.js';
-import type { AnsweredSubcall, OpenSubcall } from '../cell.js';
+import type { AnsweredSubcall, OpenSubcall } from '../cell-types.js';
 import type { RunEventOf } from '../event.js';
 import type { Same } from '../move-result.js';
 import { go, ignore } from '../move-result.js';

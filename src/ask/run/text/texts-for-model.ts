@@ -1,4 +1,4 @@
-import type { CellReport, CellVariable } from '../cell.js';
+import type { CellReport, CellVariable } from '../cell-types.js';
 import type { InputFacts } from '../settings.js';
 import type { FinishedCell, Outcome, Run } from '../state.js';
 

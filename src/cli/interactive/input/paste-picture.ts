@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import type { Session } from '../../../api/create-agent.js';
 import { stateFolder } from '../../../base/user-folders.js';
-import { makeFolder, pastedFolder, writeWhole } from '../../../journal/journal-paths.js';
+import { makeFolder, pastedFolder, writeWhole } from '../../../journal/paths-and-durable-writes.js';
 import { attempt } from '../../../runtime/attempt.js';
 import type { Composer } from '../../../terminal/input/composer.js';
 import { paint } from '../../../terminal/paint-text.js';

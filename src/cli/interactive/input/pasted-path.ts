@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attemptNow } from '../../../runtime/attempt.js';
 import type { NamePaste } from '../../../terminal/input/composer.js';
-import { readTypedInput } from '../../slash/slash-commands.js';
+import { readTypedInput } from '../../slash/command-table-and-parser.js';
 import { mentionOf } from './mentioned-pictures.js';
 
 /** A file that is dragged into the window arrives as a pasted path. Each terminal quotes it differently. */

@@ -7,7 +7,7 @@ import { joinSafe, makeSafe, type Safe, safe, safeJson } from '../../../terminal
 import { writeOut } from '../../../terminal/write.js';
 import { exitCodes, Stop } from '../../exit-codes.js';
 import { readSeq, usageStop } from '../../flags.js';
-import { readView } from '../../machine/projection-flag.js';
+import { readView } from '../../machine/view-flag.js';
 import { findInfo, foldStored, storedBlobs } from '../stored-sessions.js';
 import { messageLines } from './show-message.js';
 import { showPath } from './show-seed-path.js';

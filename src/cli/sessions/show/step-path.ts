@@ -1,4 +1,4 @@
-import type { Edge } from '../../../machine-kit/kernel/step.js';
+import type { Edge } from '../../../machine-kit/kernel/step-types.js';
 import type { MachineTypes } from '../../../ports/machine-types.js';
 import type { Stepped } from '../../../ports/session-input-output.js';
 

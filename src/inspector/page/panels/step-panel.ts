@@ -1,5 +1,5 @@
 import type { JournalStep } from '../../../journal/read/steps.js';
-import type { Edge } from '../../../machine-kit/kernel/step.js';
+import type { Edge } from '../../../machine-kit/kernel/step-types.js';
 import { copyCommand } from '../copy-command.js';
 import { make } from '../dom.js';
 import { clockText, dayText } from '../format-numbers.js';

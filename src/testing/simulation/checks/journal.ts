@@ -2,7 +2,7 @@ import type { Event } from '../../../agent/event.js';
 import type { State } from '../../../agent/state.js';
 import { decodeMarks, type Mark } from '../../../journal/format/acknowledged-mark.js';
 import { createStateCheck } from '../../../journal/read/hash-state.js';
-import type { LocalRuntime } from '../../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../../runtime/in-process-runtime.js';
 import type { FileNode } from '../disk/disk.js';
 import type { World } from '../world.js';
 

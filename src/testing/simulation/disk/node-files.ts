@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import type { Caller } from './calling-process.js';
+import type { Caller } from './caller-type.js';
 import { systemError } from './disk.js';
-import { type Descriptor, DiskCalls } from './disk-calls.js';
 import { SimulatedHandle } from './file-handle.js';
+import { type Descriptor, DiskCalls } from './file-operations.js';
 import { kernelFile, runProcess } from './kernel-files.js';
 import { type AnyFunction, realFile } from './real-files.js';
 import { simulateSockets } from './sockets.js';

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import net from 'node:net';
-import type { Caller } from './calling-process.js';
+import type { Caller } from './caller-type.js';
 import { systemError } from './disk.js';
 
 /**

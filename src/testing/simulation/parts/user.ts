@@ -1,6 +1,6 @@
 import type { State } from '../../../agent/state.js';
 import type { Input } from '../../../ports/session-input-output.js';
-import type { LocalRuntime } from '../../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../../runtime/in-process-runtime.js';
 import type { Life } from '../process-life.js';
 import type { World } from '../world.js';
 

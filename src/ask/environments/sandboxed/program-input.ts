@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from 'node:fs';
-import type { EnvironmentOptions } from '../../ports.js';
+import type { EnvironmentOptions } from '../../environment-and-journal-types.js';
 import type { Inputs, ProgramSettings } from './repl-protocol.js';
 
 /** The launch data of every sandboxed program: its settings, and the inputs as readable files. */

@@ -1,10 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import type { Settings } from '../agent/settings.js';
-import type { NewSession } from '../ports/runtime.js';
 import type { StoppingPolicy } from '../ports/session-input-output.js';
+import type { NewSession } from '../ports/session-runtime.js';
 import { checkModel, checkTool } from '../runtime/check-outside-values.js';
 import { systemClock } from '../runtime/clock.js';
-import type { SessionDependencies } from '../runtime/dependencies.js';
+import type { SessionDependencies } from '../runtime/dependency-types.js';
 import { createModels } from '../runtime/model/connected-models.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { secretsOf } from '../secrets/secret-variables.js';

@@ -1,6 +1,6 @@
 import type { Preset } from '../agent/policy/preset-rules.js';
 import type { Limits } from '../agent/settings.js';
-import type { NewSession, Runtime } from '../ports/runtime.js';
+import type { NewSession, Runtime } from '../ports/session-runtime.js';
 import { checkRecord, type RecordStore } from './workspaces/session-records.js';
 
 /** The sessions behind the HTTP API: any runtime, and how this node makes settings for a new session. */

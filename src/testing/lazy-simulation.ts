@@ -1,4 +1,4 @@
-import type { SimulationOptions, SimulationReport } from './simulation/simulation-report.js';
+import type { SimulationOptions, SimulationReport } from './simulation/report-types.js';
 
 /**
  * Runs sessions of the real runtime and journal on a simulated computer: their disk, processes, clock, model, tools and

@@ -1,18 +1,18 @@
-import { ranUntil } from '../agent/collect-file-hashes.js';
+import { ranUntil } from '../agent/file-hashes-from-events.js';
 import { initialState } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';
 import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
-import type { NewSession, Runtime } from '../ports/runtime.js';
 import type { Input, StoppingPolicy, Watcher } from '../ports/session-input-output.js';
+import type { NewSession, Runtime } from '../ports/session-runtime.js';
 import type { Job } from '../ports/tool.js';
 import { AgentSession } from './agent-session.js';
 import { attempt } from './attempt.js';
 import { checkSettings } from './check-outside-values.js';
-import type { Equipment, SessionDependencies } from './dependencies.js';
+import type { Equipment, SessionDependencies } from './dependency-types.js';
 import { notOpen } from './journaled-session.js';
-import { beginHeader, freezePrompt, gatherEquipment } from './new-session-parts.js';
+import { beginHeader, freezePrompt, gatherEquipment } from './session-header-and-equipment.js';
 
 export type RuntimeDependencies = {
   readonly journals: JournalStore;

@@ -1,4 +1,4 @@
-import type { NodeRuntime } from '../../serve/node-runtime.js';
+import type { NodeRuntime } from '../../serve/adapt-runtime-to-node.js';
 
 /** The sessions of a node, and what belongs to them. */
 export type NodeSessions = {

@@ -1,5 +1,5 @@
-import { sinceBoot } from '../../launcher/command-order.js';
-import { FENCE_DEPTH } from '../../launcher/fenced-shell.js';
+import { sinceBoot } from '../../launcher/command-recovery-record.js';
+import { FENCE_DEPTH } from '../../launcher/command-shell-scripts.js';
 import type { LaunchedEnd } from '../../launcher/follow-command.js';
 import type { FollowedCommand, FoundCommand } from '../../launcher/found-commands.js';
 import { statOf } from '../../programs/process-identity.js';

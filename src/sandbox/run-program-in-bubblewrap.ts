@@ -3,7 +3,7 @@ import { Duplex, type Readable, type Writable } from 'node:stream';
 import { guardScript } from '../programs/end-with-pawl.js';
 import { ownPrograms, type ProgramPath } from '../programs/find-program.js';
 import { SYSTEM_SHELL, startProgram, systemBash } from '../programs/start-program.js';
-import { CLOSING_SCRIPT, inheritedDescriptors } from './inherited-descriptors.js';
+import { CLOSING_SCRIPT, inheritedDescriptors } from './close-inherited-descriptors.js';
 import { systemCallFilter } from './system-calls/program-system-calls.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { TreeAction } from './run/action.js';
-import type { CellReport } from './run/cell.js';
+import type { CellReport } from './run/cell-types.js';
 import type { TreeEvent } from './run/event.js';
 import type { CodeSettings } from './run/settings.js';
 import type { Tree } from './tree/tree-state.js';

@@ -5,7 +5,7 @@ import type { Blobs, FrozenPrompt, Header, StartedBy } from '../ports/journal.js
 import type { ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session-input-output.js';
 import type { Tool } from '../ports/tool.js';
-import type { Equipment, SessionDependencies } from './dependencies.js';
+import type { Equipment, SessionDependencies } from './dependency-types.js';
 import { NO_REDACTOR, redactJobs } from './tools/redaction.js';
 
 /** The parts from which each runtime makes its sessions. */

@@ -1,9 +1,9 @@
 import { attempt } from '../../runtime/attempt.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import type { Connection } from '../connection.js';
-import { declaredName } from '../tools/declared-tools.js';
-import { promptText, resourceText } from './offer-text.js';
-import type { DeclaredPrompt, ServerOffers } from './offered-prompts.js';
+import { declaredName } from '../tools/declare-to-model.js';
+import type { DeclaredPrompt, ServerOffers } from './offered-prompts-and-resources.js';
+import { promptText, resourceText } from './prompt-and-resource-text.js';
 import { argumentsFor } from './prompt-arguments.js';
 
 /** The prompts and resources of a session's servers, for the user to name. The model is not told of them. */

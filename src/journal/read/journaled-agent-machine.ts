@@ -1,10 +1,10 @@
-import { collectPastFiles } from '../../agent/collect-file-hashes.js';
+import { collectPastFiles } from '../../agent/file-hashes-from-events.js';
 import { agent, initialState } from '../../agent/machine.js';
 import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
-import { fingerprintOf, type JournaledMachine } from '../journaled-machine-type.js';
+import { fingerprintOf, type JournaledMachine } from '../journaled-machine.js';
 import { type Replay, type ReplayOptions, replayWith } from './fold.js';
 import { createStateCheck } from './hash-state.js';
 

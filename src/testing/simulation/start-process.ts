@@ -1,10 +1,10 @@
 import type { State } from '../../agent/state.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { codeOf } from '../../journal/journal-error.js';
-import { agentMachine } from '../../journal/read/replay.js';
+import { agentMachine } from '../../journal/read/journaled-agent-machine.js';
 import type { Header, Journal, JournalStore } from '../../ports/journal.js';
 import type { Job, Jobs } from '../../ports/tool.js';
-import { createRuntime, type LocalRuntime } from '../../runtime/local-runtime.js';
+import { createRuntime, type LocalRuntime } from '../../runtime/in-process-runtime.js';
 import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
 import { recordUnacknowledged } from './checks/steps.js';
 import { disturbClock } from './disturbances/disturb-clock.js';

@@ -1,6 +1,6 @@
 import type { CompiledBranch, CompiledTable } from './compile-table.js';
 import { typeIn } from './shape.js';
-import type { Diagnostic, Edge, Step } from './step.js';
+import type { Diagnostic, Edge, Step } from './step-types.js';
 import type { HasName, HasType, IgnoredCell, MoveResult } from './table.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import type { McpServer } from '../../config/mcp-servers.js';
-import type { OfferedTool } from './declared-tools.js';
+import type { OfferedTool } from './declare-to-model.js';
 import { safeSchema } from './tool-schema.js';
 
 /** The tools that a server offers, made safe to declare. Of equal names the first counts. */

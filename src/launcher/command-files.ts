@@ -11,14 +11,14 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { statOf } from '../programs/process-identity.js';
-import { type CommandOrder, writeOrder } from './command-order.js';
+import { type CommandOrder, writeOrder } from './command-recovery-record.js';
 import { type CommandStatus, type LaunchedProcess, readStatus } from './command-verdict.js';
 import { createSpoolReader, type SpoolReader } from './spool-reader.js';
 
 /**
  * The files of one command, in a folder that commands can't write to. launcher-script.ts says who writes which.
  *
- * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see command-order.ts.
+ * `run`: shell text that starts the fence. `command`: shell text for the parked shell. `order`: see command-recovery-record.ts.
  * `out`, `tail.1`, `tail.2`, …, `removed`: its output, see spool-reader.ts. `status`, `claim` and `why`: see
  * command-verdict.ts. `attached`: the later agent that follows it.
  */

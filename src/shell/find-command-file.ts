@@ -1,6 +1,6 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { FindProgram } from './shell-facts.js';
+import type { FindProgram } from './collect-command-facts.js';
 
 /** Finds the file that a shell would start, also in the workspace, so that it can be shown and judged. */
 

@@ -1,6 +1,6 @@
 import type { Settings } from '../agent/settings.js';
 import type { StartedBy } from '../ports/journal.js';
-import type { SessionDependencies } from '../runtime/dependencies.js';
+import type { SessionDependencies } from '../runtime/dependency-types.js';
 import type { BlobPlace } from './blob-place.js';
 
 /** What `pawl serve --engine` starts a node with; a package with an engine takes it. */

@@ -1,5 +1,5 @@
 import type { Prompt as RemotePrompt, Resource as RemoteResource } from '@modelcontextprotocol/client';
-import { isTable } from '../../base/parsed-table.js';
+import { isTable } from '../../base/is-parsed-table.js';
 
 /** The prompts and resources that a server offers, made safe to list. Of equal names the first counts. */
 

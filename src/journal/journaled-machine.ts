@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { PastFiles } from '../agent/collect-file-hashes.js';
+import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import type { Message } from '../agent/message.js';
 import type { AppendList } from '../machine-kit/kernel/append-list.js';
-import type { Edge } from '../machine-kit/kernel/step.js';
+import type { Edge } from '../machine-kit/kernel/step-types.js';
 import type { Header } from '../ports/journal.js';
 import type { AgentTypes, MachineTypes } from '../ports/machine-types.js';
 import type { Stepped } from '../ports/session-input-output.js';

@@ -5,8 +5,8 @@ import type { Run } from '../run/state.js';
 import type { Amount } from '../run/stop-policies.js';
 import { closeCall, openCall, permissionFor, usualCost, type WantedCall } from './ledger.js';
 import { lineageOf } from './run-ids.js';
+import { act, change, setLedger, type TreeDraft } from './step-draft.js';
 import type { Tree, Waiting } from './tree-state.js';
-import { act, change, setLedger, type TreeDraft } from './tree-transaction.js';
 
 /** The queue of model calls of the whole tree: which calls wait, which starts next, and their reserved cost. */
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { collectPastFiles } from '../../agent/collect-file-hashes.js';
+import { collectPastFiles } from '../../agent/file-hashes-from-events.js';
 import { isWithin } from '../../files/is-within.js';
 import { openRegular } from '../../files/regular-file.js';
 import type { Entry } from '../../ports/journal.js';

@@ -1,9 +1,9 @@
 import { initialState } from '../../agent/machine.js';
 import { JournalError } from '../../journal/journal-error.js';
-import type { LocalRuntime } from '../../runtime/local-runtime.js';
+import type { LocalRuntime } from '../../runtime/in-process-runtime.js';
 import { meetCrash } from './checks/crash-situations.js';
+import { checkDamage, mayBeDamage } from './checks/damaged-journal-refusal.js';
 import { checkKept, checkListed, isUnended, SESSION_ID, tornBytes } from './checks/journal.js';
-import { checkDamage, mayBeDamage } from './checks/journal-damage.js';
 import { checkEnd } from './checks/session-end.js';
 import { stepWatcher } from './checks/steps.js';
 import { bootAgain } from './disk/kernel-files.js';
@@ -13,9 +13,9 @@ import { changeJournal } from './disturbances/foreign-program.js';
 import { planCrash } from './disturbances/plan-crash.js';
 import { tryAsRival } from './disturbances/rival-process.js';
 import { User } from './parts/user.js';
-import { closedOutput, type SimulatedProcess, startProcess } from './process.js';
 import { Life } from './process-life.js';
 import { type PromiseOutcome, whileTimePasses } from './promise-outcome.js';
+import { closedOutput, type SimulatedProcess, startProcess } from './start-process.js';
 import type { World } from './world.js';
 
 /**

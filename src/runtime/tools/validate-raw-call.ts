@@ -3,7 +3,7 @@ import type { CallFacts, CallTraits, JudgedCall } from '../../agent/call.js';
 import type { JsonObject } from '../../agent/message.js';
 import { markSensitivePaths } from '../../agent/policy/paths/mark-sensitive-paths.js';
 import { shortTitle } from '../../agent/values/call-title.js';
-import { type JsonLimits, parseBounded } from '../../base/bounded-json.js';
+import { type JsonLimits, parseBounded } from '../../base/parse-bounded-json.js';
 import type { RawCall } from '../../ports/model.js';
 import type { Judgement, Tool } from '../../ports/tool.js';
 import type { Redactor } from '../../secrets/redactor.js';

@@ -1,7 +1,7 @@
 import type { EntryDraft } from '../ports/journal.js';
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Stepped } from '../ports/session-input-output.js';
-import type { Applied, Posted } from './posted-event.js';
+import type { Applied, Posted } from './posted-event-types.js';
 
 /** Events of a session on their way into its journal. */
 

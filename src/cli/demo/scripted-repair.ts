@@ -7,7 +7,7 @@ import { formatCost, type Look, lookOf, paint, warningText } from '../../termina
 import { makeSafe, safe } from '../../terminal/safe-text.js';
 import { writeError, writeOut } from '../../terminal/write.js';
 import { endingOf, exitCodes } from '../exit-codes.js';
-import { createStepPrinter, withDetail } from '../interactive/step-printer.js';
+import { createStepPrinter, withDetail } from '../interactive/progress-lines.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { countStates, moved, pathLine } from '../sessions/show/step-path.js';
 import { listenToSignals } from '../signals.js';
@@ -19,7 +19,7 @@ import {
   say,
   sayFacts,
   scriptedModelOf,
-} from './sample-project.js';
+} from './demo-setup.js';
 
 /**
  * `pawl demo`: a scripted model repairs a small project. Files, search, tests and git are real.

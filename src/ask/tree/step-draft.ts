@@ -1,4 +1,4 @@
-import type { Diagnostic, Edge } from '../../machine-kit/kernel/step.js';
+import type { Diagnostic, Edge } from '../../machine-kit/kernel/step-types.js';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { RunEvent, TreeEvent } from '../run/event.js';
 import type { CodeState } from '../run/state.js';
