@@ -70,6 +70,7 @@ test('a mark that the system refuses to read is no missing mark: the session is 
   await symlink(mark, mark); // ELOOP, as EMFILE comes from a system that is short of descriptors
   const refused = { kind: 'cannotRead', message: /a\.mark: .*ELOOP/ };
   await assert.rejects(store.open('a'), refused);
+  await assert.rejects(store.open('a'), ({ cause }) => cause.code === 'ELOOP');
   await assert.rejects(store.inspect('a'), refused);
   await assert.rejects(readAll(store.read('a')), refused);
   await rm(mark);

@@ -73,6 +73,11 @@ test('a lock file that makes no sense names nobody and is taken over', async (co
 const textOf = (holder: Partial<Holder>, self: Holder): string =>
   `${JSON.stringify({ ...self, ...holder })}\n`;
 
+test('a lock file that cannot be written is refused with the reason of the write', async (context) => {
+  const path = join(await makeFolder(context), 'missing', 'a.lock');
+  await assert.rejects(createFile(path, 'mine'), { code: 'ENOENT', syscall: 'open' });
+});
+
 test('a lock file from another computer is respected, and can be taken over', async (context) => {
   const path = join(await makeFolder(context), 'a.lock');
   const text = textOf({ host: 'elsewhere', bootId: 'other', pid: 4 }, await describeSelf());

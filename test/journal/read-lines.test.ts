@@ -152,3 +152,10 @@ for (const [body, what] of forged) {
     assert.equal(decodeRecord(second, first.crc, 2).kind, 'bad');
   });
 }
+
+test('a number that is not written in digits is no seq, even if its sum fits', () => {
+  const bytes = sealed('{"seq"::,"event":{}', SEED); // the colon comes after 9
+  const decoded = decodeRecords({ bytes, start: 0, ends: [bytes.length], ended: 'yes' }, SEED, 10);
+  assert.deepEqual(decoded.records, []);
+  assert.match(decoded.bad ?? '', /not the entry with seq 10/);
+});
