@@ -284,3 +284,17 @@ test('after a crash no hook runs again for a call that was judged, nor for a bat
     assert.match(lastRequest(play2), /\[hook guard\] judged/);
   }
 });
+
+test('hooks of a start that say nothing leave no event', async () => {
+  const { hooks, times } = hooksOf({ 'session-start': () => [] });
+  const on = await play({ userHooks: hooks });
+  await settle();
+  await on.say('hello');
+  await on.rest();
+  assert.equal(times('session-start'), 1);
+  const entries = await collect(on.journals.read(on.id));
+  assert.deepEqual(
+    entries.map(({ event }) => event.type).filter((type) => type === 'UserHooksRan'),
+    [],
+  );
+});
