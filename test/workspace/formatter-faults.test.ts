@@ -49,6 +49,15 @@ test('the stand-in formats', async (t) => {
   assert.deepEqual(report.changedFiles, [place.path('a.go')]);
 });
 
+test('a formatter gets the variables of commands, and may fetch no other version of itself', async (t) => {
+  const { place, searchPath } = await goPlace(
+    t,
+    '[ "$GOTOOLCHAIN" = local ] && [ "$PATH" ] && sed s/rough/smooth/',
+  );
+  await makeFormatting(place, { searchPath }).batch(ROUGH);
+  assert.equal(await place.read('a.go'), 'smooth\n');
+});
+
 test('one that hangs is ended with all it has started, told of, and not asked again', async (t) => {
   const mark = uniqueSleep();
   const { place, searchPath } = await goPlace(
