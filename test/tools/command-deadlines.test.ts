@@ -1,0 +1,112 @@
+import '../starts-no-program.js';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sinceBoot } from '../../src/launcher/command-order.js';
+import type { LaunchedEnd } from '../../src/launcher/follow-command.js';
+import type { CommandSandbox, WaitingCommand } from '../../src/sandbox/command-sandbox-types.js';
+import type { SessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
+import { settleEarlier } from '../../src/tools/shell/earlier-commands.js';
+import { type CommandRequest, prepareCommand } from '../../src/tools/shell/prepare-command.js';
+import { startCommand } from '../../src/tools/shell/shell-command.js';
+
+// What a command is started with, and what is asked about those of an earlier process: without any process.
+
+type Due = number | null | undefined;
+
+const ENDED: LaunchedEnd = {
+  how: { kind: 'exited', code: 0 },
+  leftBehind: false,
+  isCut: false,
+  isWhole: true,
+  endedAt: null,
+  why: 'lost',
+};
+
+/** A command whose process has ended already, or never was. */
+const waitingOf = (ended: Promise<LaunchedEnd>, go: (due: number | null) => void): WaitingCommand => ({
+  process: null,
+  ended,
+  cancelled: () => undefined,
+  go,
+  finish: async () => [],
+});
+
+const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox => ({
+  probe: () => assert.fail('not asked'),
+  async prepare(spec) {
+    dues.push(spec.due);
+    throw new Error('enough was seen');
+  },
+  takeWaiting: async () => waiting,
+  allow: () => undefined,
+  close: async () => undefined,
+});
+
+const requestOf = (sandbox: CommandSandbox, deadlineMs: number | null): CommandRequest => ({
+  sandbox: async () => sandbox,
+  level: 'off',
+  program: 'sh',
+  ownEnvironment: { PATH: process.env.PATH },
+  command: 'true',
+  workspace: '/',
+  environment: {},
+  deadlineMs,
+  record: { call: 'batch-1 call-1', marker: 'none', job: null },
+  progress: () => undefined,
+});
+
+test('a command without a time limit is never due, one with a limit when it is over', async () => {
+  const dues: Due[] = [];
+  for (const deadlineMs of [null, 500])
+    await prepareCommand(requestOf(sandboxOf(null, dues), deadlineMs), 1_000, 'direct');
+  assert.deepEqual(dues, [null, 1_500]);
+});
+
+test('a command that waits for its start is told when it is due', async () => {
+  for (const deadlineMs of [null, 60_000]) {
+    const dues: Due[] = [];
+    const before = sinceBoot();
+    const waiting = waitingOf(Promise.resolve(ENDED), (due) => dues.push(due));
+    const { ended } = startCommand(requestOf(sandboxOf(waiting, []), deadlineMs));
+    assert.deepEqual((await ended).how, { kind: 'exited', code: 0 });
+    const [due = null] = dues;
+    if (deadlineMs === null) assert.equal(due, null);
+    else assert.ok(due !== null && due >= before + deadlineMs && due <= sinceBoot() + deadlineMs);
+  }
+});
+
+test('to stop a command without a process signals nobody', async (t) => {
+  const { mock } = t.mock.method(process, 'kill', () => true);
+  let end: (how: LaunchedEnd) => void = () => undefined;
+  const ended = new Promise<LaunchedEnd>((resolve) => {
+    end = resolve;
+  });
+  const running = await new Promise<ReturnType<typeof startCommand>>((resolve) => {
+    const waiting = waitingOf(ended, () => resolve(started));
+    const started = startCommand(requestOf(sandboxOf(waiting, []), null));
+  });
+  running.stop();
+  await Promise.resolve();
+  end(ENDED);
+  await running.ended;
+  assert.deepEqual(
+    mock.calls.map((call) => call.arguments),
+    [],
+  );
+});
+
+test('where nothing is known of earlier processes, no job is listed and no command is ended', async () => {
+  const sandbox: SessionSandbox = {
+    of: () => assert.fail('not asked'),
+    announce: () => undefined,
+    earlier: async () => null,
+    close: async () => undefined,
+  };
+  const jobs = {
+    add: () => assert.fail('nothing to add'),
+    restore: () => assert.fail('nothing to restore'),
+    get: () => undefined,
+    list: () => [],
+  };
+  await settleEarlier(sandbox, jobs, '/', '/', []);
+});
