@@ -192,6 +192,23 @@ test('the hashes before and after the effect are in the journal with its start, 
   assert.deepEqual(appends, ['UserInput', 'LlmCompleted ToolStarted', 'ToolCompleted', 'LlmCompleted']);
 });
 
+test('when the journal fails, running calls are ended by force', async () => {
+  let isBroken = false;
+  const journals = watchedStore(memoryJournals(), () => {
+    if (isBroken) throw new Error('the disk is gone');
+  });
+  const { held, callOf } = heldTool('look');
+  const on = await play({ tools: [held], journals, model: testModel(callTools(rawCall('1', 'look'))) });
+  await on.say('go');
+  await settle();
+  const { context, end } = callOf('1');
+  isBroken = true;
+  await assert.rejects(on.say('more'), /the disk is gone/);
+  await settle();
+  assert.equal(context.force.aborted, true);
+  end(ok('late'));
+});
+
 test('a tool that cannot look at the file starts all the same, and says itself what is wrong', async () => {
   const before = (): Promise<FileHashes> => Promise.reject(new Error('no such file'));
   const fails = (): ToolOutcome => ({ status: 'failed', text: 'there is no file a' });
