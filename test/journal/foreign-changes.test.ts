@@ -1,6 +1,6 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
-import { renameSync } from 'node:fs';
+import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import {
   appendFile,
   chmod,
@@ -104,6 +104,17 @@ const errorOf = (work: Promise<unknown>): Promise<JournalError> =>
     },
   );
 
+/** Files below the folder that this process has open. */
+const openBelow = (folder: string): readonly string[] =>
+  readdirSync('/proc/self/fd').flatMap((name) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${name}`);
+      return target.startsWith(folder) ? [target] : [];
+    } catch {
+      return []; // it was closed meanwhile
+    }
+  });
+
 for (const { title, make, says, rescued = COUNT + 2 } of changes) {
   test(`a journal that was ${title} stops its session at the next write, with a copy`, async (context) => {
     const folder = await makeFolder(context);
@@ -128,6 +139,7 @@ for (const { title, make, says, rescued = COUNT + 2 } of changes) {
     );
     await opened.journal.close();
     await journal.close();
+    if (process.platform === 'linux') assert.deepEqual(openBelow(folder), []);
   });
 
   test(`a journal that was ${title} after the last write is found when it is closed`, async (context) => {
