@@ -65,10 +65,14 @@ test('two equal mutants on one line are two', () => {
 test('the section says what was tried again, and gives no share of a few', () => {
   const sample = { at: '2026-01-01', seed: 7, all: 600 };
   const mutations = mutantsOf('src/large/a.ts', 5).map((one) => ({ ...one, status: 'Killed' as const }));
-  const again = [{ at: '2026-01-02', count: 3, how: 'by hand' }];
+  const again = [{ at: '2026-01-02', count: 3, caught: 2, how: 'by hand' }];
   const section = sampleSection({ 'src/large': { ...sample, mutations, again } }, []);
-  assert.match(section, /\n- large: 3 that had lived, on 2026-01-02, by hand\n/);
+  assert.match(section, /\n- large: 3 on 2026-01-02, by hand: 2 caught\n/);
   assert.match(section, /\| large \| 2026-01-01 .* \| too few \| too few \|/);
+  const caught = mutantsOf('src/large/a.ts', 40).map((one) => ({ ...one, status: 'Killed' as const }));
+  const later = [{ at: '2026-01-02', count: 20, caught: 20, how: 'by hand' }];
+  const larger = sampleSection({ 'src/large': { ...sample, mutations: caught, again: later } }, []);
+  assert.match(larger, /\| 100\.0 \| 35 to 65 \|/, 'bounds by what was caught at first');
 });
 
 test('a survivor needs a reason, and a reason a survivor or no place in the sample', () => {

@@ -7,6 +7,7 @@ import { sampledSurvivors } from '../survivors.js';
 import { chooseSample, pairMutants } from './choose-sample.js';
 import { type Instrumented, instrument, type SwitchedMutant } from './instrument.js';
 import {
+  type Retry,
   type SampledFolder,
   sampleFaults,
   sampleFigures,
@@ -129,12 +130,14 @@ const timesOf = (
   last: SampledFolder | undefined,
   now: Date,
   isAgain: boolean,
-  retried: number,
+  retried: readonly Mutation[],
 ): Pick<SampledFolder, 'at' | 'again'> => {
   const at = now.toISOString();
   if (last === undefined || !isAgain) return { at };
-  if (retried === 0) return last;
-  return { at: last.at, again: [...(last.again ?? []), { at, count: retried, how: 'by this script' }] };
+  if (retried.length === 0) return last;
+  const caught = retried.filter((mutation) => !isAlive(mutation)).length;
+  const retry: Retry = { at, count: retried.length, caught, how: 'by this script' };
+  return { at: last.at, again: [...(last.again ?? []), retry] };
 };
 
 /** Whether all that live have a reason. */
@@ -163,7 +166,12 @@ export const mutateSample = async (root: string, words: readonly string[]): Prom
   const fresh = folders.map((folder): readonly [string, SampledFolder] => [
     folder,
     {
-      ...timesOf(results[folder], startedAt, wish.onlyAlive, sampleOf(folder).filter(triedOf).length),
+      ...timesOf(
+        results[folder],
+        startedAt,
+        wish.onlyAlive,
+        sampleOf(folder).flatMap((mutant) => triedOf(mutant) ?? []),
+      ),
       seed,
       all: mutants.filter((mutant) => folderOf(mutant, folders) === folder).length,
       mutations: sampleOf(folder).flatMap(outcomeOfMutant),
