@@ -2,6 +2,7 @@ import { exploration } from './survivors/exploration.js';
 import { kernel } from './survivors/kernel.js';
 import { moves } from './survivors/moves.js';
 import { rules } from './survivors/rules.js';
+import { samples } from './survivors/samples.js';
 import type { Survivor } from './survivors/survivor.js';
 import { views } from './survivors/views.js';
 
@@ -9,4 +10,4 @@ import { views } from './survivors/views.js';
 export const survivors: readonly Survivor[] = [...kernel, ...rules, ...moves, ...views, ...exploration];
 
 /** Those of the samples beyond the machine. */
-export const sampledSurvivors: readonly Survivor[] = [];
+export const sampledSurvivors: readonly Survivor[] = samples;
