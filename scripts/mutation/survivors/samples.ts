@@ -55,7 +55,7 @@ export const samples: readonly Survivor[] = [
       ],
     ],
   ]),
-  ...aliveIn('src/runtime/model/fit-window.ts', [
+  ...aliveIn('src/runtime/model/shorten-for-summary.ts', [
     [
       'Equivalent: no conversation begins with a reply, and an empty one fits.',
       [
