@@ -14,7 +14,7 @@ import { processFaults } from './tidy/processes.js';
 import { purityFaults } from './tidy/purity.js';
 import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
-import { textFaults } from './tidy/texts.js';
+import { codeInStringFaults, textFaults } from './tidy/texts.js';
 import { wallClockFaults } from './tidy/wall-clock.js';
 
 /** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
@@ -72,9 +72,11 @@ export const tidy = (root: string): readonly Fault[] => {
   const inEnginePackage = texts
     .filter(({ file }) => isOfEnginePackage(file))
     .map(({ file, text }) => parse(file, text));
+  const files = new Set(texts.map(({ file }) => file));
   const inSrc = sources.filter(({ file }) => file.startsWith('src/'));
   const faults = [
     ...texts.flatMap(({ file, text }) => textFaults(file, text)),
+    ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, (imported) => files.has(imported))),
     ...floorFaults(inSrc),
     ...inSrc.flatMap(purityFaults),
     ...inSrc.flatMap(oneOfEachFaults),

@@ -34,3 +34,23 @@ export const textFaults = (file: string, text: string): readonly Fault[] => {
   }
   return faults;
 };
+
+/** The import of a program in a string, which a test bundles with the root as its folder. */
+const IMPORT_FROM_ROOT = /from '\.\/(src\/[\w./-]+\.ts)'/g;
+
+/** Code in strings is checked by no compiler: what it imports must exist. */
+export const codeInStringFaults = (
+  file: string,
+  text: string,
+  exists: (file: string) => boolean,
+): readonly Fault[] =>
+  text.split('\n').flatMap((content, index) =>
+    [...content.matchAll(IMPORT_FROM_ROOT)]
+      .map(([, imported = '']) => imported)
+      .filter((imported) => !exists(imported))
+      .map((imported) => ({
+        file,
+        line: index + 1,
+        text: `code in a string imports ${imported}: no such file`,
+      })),
+  );

@@ -235,6 +235,16 @@ const clocks: readonly Row[] = [
 
 const texts: readonly Row[] = [
   {
+    title: 'a program in a string imports files that exist',
+    given: {
+      'src/cli/a.ts': '',
+      'test/a.test.ts': ['a', 'b']
+        .map((name) => `run("import 'x' from './sr${'c'}/cli/${name}.ts'");`)
+        .join('\n'),
+    },
+    then: ['test/a.test.ts:2 code in a string imports src/cli/b.ts'],
+  },
+  {
     title: 'no text names a registry host, a folder of one machine or a folder outside',
     given: {
       'docs/a.md': `Get it from ${REGISTRY}.\nSee ${HOME}\nand (${SHARED}).\n`,
