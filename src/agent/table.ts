@@ -6,6 +6,7 @@ import { countReported, countStale } from './moves/common/count-usage.js';
 import { sendCall } from './moves/common/send-request.js';
 import { stopClock } from './moves/common/turn-time-limit.js';
 import * as compaction from './moves/compaction.js';
+import { hearHooks } from './moves/hear-user-hooks.js';
 import { editQueue, isBlank, queueInput } from './moves/message-queue.js';
 import * as reply from './moves/reply.js';
 import * as resume from './moves/resume.js';
@@ -18,7 +19,6 @@ import * as cancel from './moves/tools/cancel-tools.js';
 import * as settle from './moves/tools/finish-batch.js';
 import { startBatch } from './moves/tools/start-calls.js';
 import * as turn from './moves/turn.js';
-import { hearHooks } from './moves/user-hooks.js';
 import type { AgentTable } from './state-and-event-names.js';
 
 /**

@@ -114,7 +114,7 @@ const addRunners = (program: Command, end: End): void => {
       end(
         crash
           ? await (await import('./demo/crash-demo.js')).runCrashDemo()
-          : await (await import('./demo/scripted-repair.js')).runDemo(),
+          : await (await import('./demo/repair-demo.js')).runDemo(),
       ),
     );
   const ask = program.command('ask [question...]');

@@ -1,5 +1,5 @@
 import type { Preset } from '../agent/policy/preset-rules.js';
-import type { ProfileName } from '../agent/projections/settings-profiles.js';
+import type { ProfileName } from '../agent/projections/profile-flag-settings.js';
 import type { Effort, Limits, SandboxLevel, Settings } from '../agent/settings.js';
 import { checkVariable } from '../config/check-setting-value.js';
 import { settingOf } from '../config/setting-table.js';

@@ -11,9 +11,14 @@ import type { NewSessionRequest } from './request-shapes.js';
 import type { StreamSource } from './streams/event-stream.js';
 import { approvalsIn } from './streams/pending-approvals.js';
 import { isBusyIn } from './streams/session-feed.js';
-import { collectPastWork, lostCommands, lostFiles, moveNotice } from './workspaces/lost-work.js';
 import type { NodeWorkspaces, ReleasedWorkspace } from './workspaces/node-workspaces.js';
 import type { NodeSessionRecord, NodeWorkspace, RecordStore } from './workspaces/session-records.js';
+import {
+  collectPastWork,
+  lostCommands,
+  lostFiles,
+  moveNotice,
+} from './workspaces/work-lost-with-worktree.js';
 
 /**
  * What the keys of a node do with its sessions.

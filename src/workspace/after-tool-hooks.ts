@@ -2,7 +2,7 @@ import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { HookContext, HookReport, Hooks } from '../ports/after-tool-hooks.js';
 import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/session-sandbox.js';
 import { commitTouched } from './commits/auto-commit.js';
-import { committedContent } from './commits/committed-content.js';
+import { committedContent } from './commits/content-from-commits.js';
 import { createCommitWatch } from './commits/create-commit-watch.js';
 import { settleAbandoned } from './commits/settle-commit.js';
 import type { ContentBefore } from './formatters/content-before-calls.js';

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { projections } from '../../src/agent/projections/all-projections.js';
-import { profiles } from '../../src/agent/projections/settings-profiles.js';
+import { profiles } from '../../src/agent/projections/profile-flag-settings.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, makeServed, type Place, sessionOf } from './pawl.js';
 import { call, done, message, text } from './wire-words.js';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { agent } from '../../src/agent/machine.js';
 import { projections } from '../../src/agent/projections/all-projections.js';
 import { ChartTrace } from '../../src/inspector/model/chart-trace.js';
-import { explainArrow, explainState } from '../../src/inspector/model/explain-chart.js';
+import { explainArrow, explainState } from '../../src/inspector/model/explain-state-and-arrow.js';
 import { findEntries } from '../../src/inspector/model/find-entries.js';
 import { nextMarker } from '../../src/inspector/model/jump-markers.js';
 import { requestAt, sharedPrefix } from '../../src/inspector/model/sent-request.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withServerPrompts } from '../../src/cli/mcp/server-prompts.js';
+import { withServerPrompts } from '../../src/cli/mcp/expand-server-mentions.js';
 import { NO_PROMPTS, type SessionPrompts } from '../../src/cli/skills/session-prompts.js';
 import type { McpServer } from '../../src/config/mcp-servers.js';
 import { offeredPrompts, offeredResources } from '../../src/mcp/offers/offered-prompts-and-resources.js';

@@ -42,7 +42,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'src/cli/settings/add-setup-commands.ts': 'prints scripts made from our own flags',
   'src/cli/headless/headless-prompt.ts': 'one constant sentence',
   ...Object.fromEntries(
-    ['scripted-repair', 'crash-demo', 'demo-setup'].map((name) => [
+    ['repair-demo', 'crash-demo', 'demo-setup'].map((name) => [
       `src/cli/demo/${name}.ts`,
       'our own script and project; its story is that of a turn',
     ]),

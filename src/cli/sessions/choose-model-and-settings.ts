@@ -29,7 +29,9 @@ import { defaultLimits, defaultPreset, onAskAt, type Place } from './defaults-by
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
   const name = profileOf(flags);
-  return name === null ? {} : (await import('../../agent/projections/settings-profiles.js')).profiles[name];
+  return name === null
+    ? {}
+    : (await import('../../agent/projections/profile-flag-settings.js')).profiles[name];
 };
 
 /** Checks all flags before configuration and model, so that errors of the command line come first. */

@@ -12,7 +12,7 @@ import { probeSandbox } from '../../sandbox/session/session-sandbox.js';
 import { oneLine } from '../../terminal/paint-text.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../flags.js';
-import { openAllPrompts } from '../mcp/server-prompts.js';
+import { openAllPrompts } from '../mcp/expand-server-mentions.js';
 import { keysIn } from '../settings/apply-config.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import type { SessionPrompts } from '../skills/session-prompts.js';

@@ -8,11 +8,11 @@ import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
 import { oneLine, statistics } from '../printable-names.js';
 import { takeSnapshot, type WorktreeSnapshot } from '../worktree-snapshot.js';
-import { cutDiff, DIFF_BYTES, writeMessage } from './commit-message.js';
 import { type CommitWatch, QUIET } from './commit-watch-type.js';
 import { type CommitStatistics, parseStatistics, placeOf, shortHash } from './head-movement.js';
 import { commitTree, filtered, patchOf, prepareTree, whyNotNow } from './make-commit.js';
 import { type SettledCommit, settleAbandoned, settleCommit } from './settle-commit.js';
+import { cutDiff, DIFF_BYTES, writeMessage } from './write-commit-message.js';
 
 /**
  * The phase AutoCommitting: commits the files that the agent changed.

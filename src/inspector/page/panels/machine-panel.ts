@@ -3,7 +3,7 @@ import { projections } from '../../../agent/projections/all-projections.js';
 import type { Chart, ChartName } from '../../charts/chart.js';
 import charts from '../../charts/charts.json' with { type: 'json' };
 import { type Hop, keyOfHop } from '../../model/chart-trace.js';
-import { type Explanation, explainArrow, explainState } from '../../model/explain-chart.js';
+import { type Explanation, explainArrow, explainState } from '../../model/explain-state-and-arrow.js';
 import { type DrawnChart, drawChart, type Pointed, straightArrow } from '../chart-drawing.js';
 import { button, make } from '../dom.js';
 import { plural } from '../format-numbers.js';
