@@ -1,5 +1,4 @@
 import type { FileHandle } from 'node:fs/promises';
-import { crc32 } from 'node:zlib';
 import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { Message } from '../../agent/message.js';
 import { readRegular } from '../../files/regular-file.js';
@@ -7,10 +6,10 @@ import { AppendList } from '../../machine-kit/kernel/append-list.js';
 import type { Header } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { decodeHeader, parse } from '../format/line-codec.js';
-import { NEWLINE } from '../format/read-lines.js';
 import { type JournaledMachine, kindOf, type StateParts } from '../journaled-machine.js';
 import { continueFold, type Fold } from '../read/fold.js';
 import type { ScanPoint } from '../read/scan.js';
+import { JournalBytes, sumOf } from './journal-bytes.js';
 import { decodeSnapshots, type SnapshotBody, type SnapshotLine, snapshotPath } from './snapshot-format.js';
 import { resolveReferences } from './text-references.js';
 
@@ -44,34 +43,24 @@ export type WantedSnapshot<M extends MachineTypes> = {
   readonly foldLast: number;
 };
 
-/** Larger files are folded instead: their bytes are held in memory while a snapshot is loaded. */
+/** Larger journals are folded instead. */
 export const JOURNAL_BYTES_MAX = 512 * 1024 * 1024;
 const FILE_BYTES_MAX = JOURNAL_BYTES_MAX;
 
-const readPrefix = async (handle: FileHandle, size: number): Promise<Buffer | null> => {
-  const bytes = Buffer.allocUnsafe(size);
-  for (let filled = 0; filled < size; ) {
-    const { bytesRead } = await handle.read(bytes, filled, size - filled, filled);
-    if (bytesRead === 0) return null;
-    filled += bytesRead;
-  }
-  return bytes;
-};
-
 /** The header, if the journal is one of this session and machine. */
 const headerIn = <M extends MachineTypes>(
-  journal: Buffer,
+  journal: JournalBytes,
   { sessionId, machine }: WantedSnapshot<M>,
 ): Header<M> | null => {
-  const decoded = decodeHeader<M>(journal.subarray(0, journal.indexOf(NEWLINE)));
+  const decoded = decodeHeader<M>(journal.firstLine());
   if (decoded.kind !== 'header') return null;
   const { header } = decoded;
   return header.sessionId === sessionId && kindOf(header) === machine.kind ? header : null;
 };
 
 /** Whether the journal's line that ends at the snapshot records the same seq and state check. */
-const isRecorded = (journal: Buffer, { seq, check, size }: SnapshotLine): boolean => {
-  const line = parse(journal.toString('utf8', journal.lastIndexOf(NEWLINE, size - 2) + 1, size));
+const isRecorded = (journal: JournalBytes, { seq, check, size }: SnapshotLine): boolean => {
+  const line = parse(journal.lineBefore(size).toString());
   if (typeof line !== 'object' || line === null) return false;
   return Reflect.get(line, 'seq') === seq && Reflect.get(line, 'check') === check;
 };
@@ -84,7 +73,7 @@ const choose = (lines: readonly SnapshotLine[], foldLast: number): number => {
 
 const readBodies = (
   lines: readonly SnapshotLine[],
-  journal: Buffer,
+  journal: JournalBytes,
 ): { readonly messages: Message[]; readonly rest: unknown; readonly past: PastFiles } | null => {
   const messages: Message[] = [];
   const seen = new Map<string, string>();
@@ -92,7 +81,7 @@ const readBodies = (
   const first = lines.findLastIndex(({ from }) => from === 0);
   for (const line of lines.slice(first)) {
     if (line.from !== messages.length) return null;
-    // Safe: the checksums of the line and of the journal's bytes prove that this is what was written.
+    // Safe: the checksums of the line and of the journal's bytes prove that this is what was written; its lock is held.
     body = resolveReferences(line.body, journal) as SnapshotBody;
     for (const message of body.messages) messages.push(message as Message); // safe for the same reason
     for (const [path, sha256] of body.past.seen) seen.set(path, sha256);
@@ -113,8 +102,8 @@ const load = async <M extends MachineTypes>(
   const index = choose(lines, foldLast);
   const [chosen, last] = [lines[index], lines.at(-1)];
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
-  const journal = await readPrefix(handle, last.size);
-  if (journal === null || crc32(journal) !== last.sum) return null;
+  if ((await sumOf(handle, last.size)) !== last.sum) return null;
+  const journal = new JournalBytes(handle, last.size);
   const header = headerIn(journal, wanted);
   if (header === null) return null;
   const { seq, size, sum, next } = last;

@@ -79,20 +79,21 @@ export class References {
   }
 }
 
-const readText = (text: string, journal: Buffer): unknown => {
+/** A buffer, or what reads one part after the other. */
+type Bytes = { toString(encoding: BufferEncoding, start: number, end: number): string };
+
+const readText = (text: string, journal: Bytes): unknown => {
   const form = text[1];
   if (form === MARK) return text.slice(1);
   const plus = text.indexOf('+');
   const start = Number(text.slice(2, plus));
   const end = start + Number(text.slice(plus + 1));
   if (form === TEXT_FORM) return journal.toString('latin1', start + 1, end - 1);
-  return JSON.parse(
-    form === ASCII_FORM ? journal.toString('latin1', start, end) : journal.toString('utf8', start, end),
-  );
+  return JSON.parse(journal.toString(form === ASCII_FORM ? 'latin1' : 'utf8', start, end));
 };
 
-/** Puts the texts back, within the value that is given. `journal` holds the journal from its beginning. */
-export const resolveReferences = (value: unknown, journal: Buffer): unknown => {
+/** Puts the texts back, within the value that is given. `journal` is the journal from its beginning. */
+export const resolveReferences = (value: unknown, journal: Bytes): unknown => {
   if (typeof value === 'string') return value.startsWith(MARK) ? readText(value, journal) : value;
   if (typeof value !== 'object' || value === null) return value;
   const fields = value as Record<string, unknown>; // also an array's items
