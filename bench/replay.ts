@@ -58,7 +58,12 @@ const empty: Header = {
   workspace: '/project',
   parent: null,
   machine: agentMachine.fingerprint,
-  settings: settingsOf({ hooks: 'never', windowTokens: Number.MAX_SAFE_INTEGER, limits: { rounds: 0 } }),
+  settings: settingsOf({
+    hooks: 'never',
+    autoCommit: 'off',
+    windowTokens: Number.MAX_SAFE_INTEGER,
+    limits: { rounds: 0 },
+  }),
   instructions: '',
   tools: '',
   prices: null,

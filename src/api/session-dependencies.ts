@@ -24,12 +24,12 @@ export const equip = async (
   models: Models,
   { tools, moreTools, passEnvironment, redactor, sessionId, workspace, hooks, startedBy }: Wanted,
 ): Promise<SessionDependencies> => {
-  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createHooks }, builtin] =
+  const [{ createFileMemory }, { createJobs }, { compactionInstructions }, { createLateHooks }, builtin] =
     await Promise.all([
       import('../tools/file-memory.js'),
       import('../tools/job-registry.js'),
       import('../prompt/compaction-instructions.js'),
-      import('../workspace/after-tool-hooks.js'),
+      import('../workspace/late-hooks.js'),
       tools === undefined ? import('../tools/builtin-tools.js') : null,
     ]);
   const environment = process.env;
@@ -52,7 +52,7 @@ export const equip = async (
     files: createFileMemory(),
     jobs,
     compactionInstructions,
-    hooks: createHooks({ environment, sandbox }),
+    hooks: createLateHooks({ environment, sandbox }),
     userHooks,
     redactor,
     async takeOver(waited) {

@@ -9,19 +9,10 @@ import type { ContentBefore } from './formatters/content-before-calls.js';
 import { Autoformatters } from './formatters/run-autoformatters.js';
 import { FormatterReach } from './formatters/snapshot-need.js';
 import { type GitPlace, useRepository } from './git/git.js';
+import { DEADLINES_MS } from './phase-deadlines.js';
 import { ProgramFailure } from './run-program.js';
 
 /** The hooks after tools: report new commits, format files, commit changes. */
-
-/**
- * Deadlines of the phases. Reading a repository takes milliseconds, a formatter takes seconds per file, and a model
- * writes the commit message.
- */
-const DEADLINES_MS = {
-  CheckingGitCommits: 10_000,
-  RunningAutoformatters: 60_000,
-  AutoCommitting: 60_000,
-} as const;
 
 const RECOVERY_MS = 30_000;
 
