@@ -4,7 +4,6 @@ import type { CommandRecord } from '../launcher/command-recovery-record.js';
 import type { TakenCommand } from '../launcher/launcher-pool.js';
 import type { OutputReceiver } from '../launcher/spool-reader.js';
 import type { HostView } from './host/host-folders.js';
-import type { SandboxProbe } from './sandbox-probe.js';
 
 /** The commands of a sandbox: types only. */
 
@@ -70,8 +69,6 @@ export type WaitingCommand = Pick<TakenCommand, 'ended' | 'cancelled'> & {
 };
 
 export type CommandSandbox = {
-  /** Whether fenced commands work on this machine. The answer is cached. Never rejects. */
-  probe(): Promise<SandboxProbe>;
   /** Rejects with a SandboxRefusal if the command can't be fenced. */
   prepare(order: CommandSpec): Promise<PreparedCommand>;
   /** Like `prepare`, for a command that src/launcher/ set up in advance. Null: start it directly. */

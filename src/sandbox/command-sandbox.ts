@@ -4,14 +4,9 @@ import { statusOf } from '../files/entry-status.js';
 import { canBeParked } from '../launcher/command-shell-scripts.js';
 import type { Launcher } from '../launcher/launcher-pool.js';
 import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
-import { findProgram, type ProgramPath, searchPrograms } from '../programs/find-program.js';
+import { findProgram, type ProgramPath } from '../programs/find-program.js';
 import { systemBash } from '../programs/start-program.js';
-import {
-  FILTER_DESCRIPTOR,
-  isolationArguments,
-  mountArguments,
-  probeArguments,
-} from './bubblewrap-arguments.js';
+import { FILTER_DESCRIPTOR, isolationArguments, mountArguments } from './bubblewrap-arguments.js';
 import { closingOthers } from './close-inherited-descriptors.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
 import type {
@@ -21,11 +16,11 @@ import type {
   PreparedCommand,
   WaitingCommand,
 } from './command-sandbox-types.js';
-import { hostMounts } from './host/host-folders.js';
 import { hostSockets } from './host/host-sockets.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
-import { notInstalled, notLinux, type Probed, probeBubblewrap, type SandboxProbe } from './sandbox-probe.js';
+import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
+import { probeWorkspace } from './session/probe-workspace.js';
 import { recordDirectCommand } from './session/record-direct-command.js';
 import {
   commandsFolder,
@@ -34,8 +29,7 @@ import {
   removePrivateFolders,
   unlinkDownloads,
 } from './session/session-folders.js';
-import { type SessionView, unfitWorkspace, viewSession } from './session/visible-machine.js';
-import { commandFilter } from './system-calls/command-system-calls.js';
+import { type SessionView, viewSession } from './session/visible-machine.js';
 import { openStart } from './unsandboxed-command.js';
 import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
 
@@ -50,7 +44,6 @@ import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js
 
 /** Interval in ms at which protected paths are checked while a command runs. */
 const SWEEP_MS = 1_000;
-const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
 
 const findFor = ({ environment, workspace }: CommandSandboxOptions, name: string): ProgramPath | null =>
   findProgram(name, { environment, workspace });
@@ -88,11 +81,6 @@ class Sandbox implements CommandSandbox {
     this.#workspace = createWorkspaceGuard(options.workspace, this.#protected);
   }
 
-  async probe(): Promise<SandboxProbe> {
-    const probed = await this.#ask();
-    return probed.kind === 'works' ? { kind: 'works' } : probed;
-  }
-
   allow(place: string): void {
     this.#protected.allow(place);
   }
@@ -121,23 +109,8 @@ class Sandbox implements CommandSandbox {
   }
 
   #ask(): Promise<Probed> {
-    this.#probed ??= this.#askNow();
+    this.#probed ??= probeWorkspace(this.#options);
     return this.#probed;
-  }
-
-  async #askNow(): Promise<Probed> {
-    const { environment, workspace, cacheFolder, sessionFolder, hidden = [] } = this.#options;
-    if (process.platform !== 'linux') return notLinux();
-    const unfit = unfitWorkspace({ workspace, environment, sessionFolder, hidden });
-    if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-    const bwrap = findFor(this.#options, 'bwrap');
-    if (bwrap === null) return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
-    const filter = commandFilter(process.arch, { local: true });
-    const isFiltered = filter !== null;
-    return probeBubblewrap(
-      { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
-      cacheFolder,
-    );
   }
 
   /** Level `off`, the user's own decision: the command sees the whole machine, but no secrets in its environment. */

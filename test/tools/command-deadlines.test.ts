@@ -32,7 +32,6 @@ const waitingOf = (ended: Promise<LaunchedEnd>, go: (due: number | null) => void
 });
 
 const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox => ({
-  probe: () => assert.fail('not asked'),
   async prepare(spec) {
     dues.push(spec.due);
     throw new Error('enough was seen');

@@ -126,10 +126,11 @@ const probeNow = async (
   workspace: string,
   answer: 'kept' | 'fresh',
 ): Promise<SandboxProbe> => {
-  const { createCommandSandbox } = await import('../command-sandbox.js');
+  const { probeWorkspace } = await import('./probe-workspace.js');
   const options = optionsOf({ environment }, workspace);
   const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
-  return createCommandSandbox({ ...options, cacheFolder }).probe();
+  const probed = await probeWorkspace({ ...options, cacheFolder });
+  return probed.kind === 'works' ? { kind: 'works' } : probed;
 };
 
 /**
