@@ -94,7 +94,10 @@ const reads: readonly Case[] = [
   readsFile('what was typed before', '.bash_history'),
   readsFile('a document', 'Documents/diary'),
   attack('reads a key by ~', ({ home }) => `HOME=${home}; cat ~/.ssh/id_ed25519`),
-  attack('finds keys by their names', () => 'find / -xdev -name id_ed25519 -exec cat {} + 2>/dev/null'),
+  attack(
+    'finds keys by their names',
+    () => 'find / \\( -path /proc -o -path /sys \\) -prune -o -name id_ed25519 -exec cat {} + 2>/dev/null',
+  ),
   attack(
     'reads a secret through a link of the repository',
     ({ home }) => `ln -s ${home}/.ssh l; cat l/id_ed25519`,
