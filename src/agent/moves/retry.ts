@@ -16,7 +16,7 @@ import { cutMiddle, utf8Bytes } from './common/truncate-text.js';
 import { compact, mayCompact } from './compaction.js';
 import { restore } from './stop-cleanup.js';
 
-/** The only retry in the program. The user sees it, can cancel it and can skip the wait. */
+/** The only retry of the agent. The user sees it, can cancel it and can skip the wait. */
 
 type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;
