@@ -69,4 +69,4 @@ const finishReasons: Readonly<Record<string, string>> = {
 };
 
 /** Our reason to stop in the words of the conventions. */
-export const finishReasonOf = (stopReason: string): string => finishReasons[stopReason] ?? stopReason;
+export const finishReasonName = (stopReason: string): string => finishReasons[stopReason] ?? stopReason;

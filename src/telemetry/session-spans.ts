@@ -15,7 +15,7 @@ import type { Usage } from '../agent/values/usage.js';
 import { VERSION } from '../base/version.js';
 import { type Activity, activitiesOf } from '../figures/state-activities.js';
 import type { Stepped } from '../ports/session-input-output.js';
-import { finishReasonOf, genAi, namesOfModel, operations, pawlNames } from './gen-ai-names.js';
+import { finishReasonName, genAi, namesOfModel, operations, pawlNames } from './gen-ai-names.js';
 import { isCompacted, messagesText, newMessages, type Redact, shownText } from './span-content.js';
 
 export type SpanOptions = {
@@ -208,7 +208,7 @@ export class SessionSpans {
       chat.span.addEvent(pawlNames.attemptFailed, { [genAi.errorType]: event.error.kind }, this.#time());
     if (event.type !== 'LlmCompleted') return;
     const { message, stopReason } = event;
-    chat.span.setAttribute(genAi.finishReasons, [finishReasonOf(stopReason)]);
+    chat.span.setAttribute(genAi.finishReasons, [finishReasonName(stopReason)]);
     if (message === null) return;
     chat.span.setAttribute(genAi.responseModel, namesOfModel(message.model).model);
     const { content } = this.#options;
