@@ -49,21 +49,8 @@ export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): 
 type Counters = SessionData['counters'];
 
 /** The session with one of its counters at another count. */
-export const changeCounter = (session: SessionData, kind: keyof Counters, count: number): SessionData => {
-  const before = session.counters;
-  const of = (each: keyof Counters): number => (each === kind ? count : before[each]);
-  return changeSession(session, {
-    counters: {
-      request: of('request'),
-      batch: of('batch'),
-      timer: of('timer'),
-      hook: of('hook'),
-      compaction: of('compaction'),
-      input: of('input'),
-      turn: of('turn'),
-    },
-  });
-};
+export const changeCounter = (session: SessionData, kind: keyof Counters, count: number): SessionData =>
+  changeSession(session, { counters: { ...session.counters, [kind]: count } });
 
 type Calling = In<'CallingLlm'>;
 export const changeCalling = (state: Calling, parts: Partial<Calling>): Calling => ({

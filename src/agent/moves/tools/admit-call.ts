@@ -102,20 +102,30 @@ export const admit = (
   const { decision, why } = policy;
   const unpaid = whyUnpaid(place, judged);
   if (unpaid !== null) return admitUnchanged(neverRan(judged, requestedAt, at, 'skipped', unpaid));
-  const denied = (text: string): Admission =>
-    admitUnchanged(neverRan(judged, requestedAt, at, 'denied', text));
   switch (decision) {
     case 'allow':
       return admitUnchanged({ judged, requestedAt, status: 'queued', allowed: 'byPolicy' });
     case 'deny':
-      return denied(deniedText(why));
-    case 'ask':
+      return admitUnchanged(neverRan(judged, requestedAt, at, 'denied', deniedText(why)));
+    case 'ask': {
       if (onAsk === 'ask') return askUser(place, judged, requestedAt, policy, diff);
-      return { ...denied(deniedText(`${why}, and nobody is there to ask`)), stops: onAsk === 'stop' };
+      const text = deniedText(`${why}, and nobody is there to ask`);
+      return {
+        ...admitUnchanged(neverRan(judged, requestedAt, at, 'denied', text)),
+        stops: onAsk === 'stop',
+      };
+    }
     default:
       return decision satisfies never;
   }
 };
+
+const endedAtOnce = (
+  judged: JudgedCall,
+  at: number,
+  status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped',
+  text: string,
+): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
 
 /**
  * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy (docs/rules.md#cut-reply,
@@ -127,15 +137,18 @@ export const admitRequested = (
   reply: PendingReply,
   at: number,
 ): Admission => {
-  const { session } = place;
-  const ended = (status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped', text: string): Admission =>
-    admitUnchanged(neverRan(judged, at, at, status, text));
-  if (judged.verdict.kind === 'noSuchTool') return ended('noSuchTool', noSuchToolText(judged));
+  if (judged.verdict.kind === 'noSuchTool')
+    return endedAtOnce(judged, at, 'noSuchTool', noSuchToolText(judged));
   const isCut = reply.stopReason === 'maxTokens';
   if (judged.verdict.kind === 'invalid') {
-    return ended('invalid', isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged));
+    return endedAtOnce(
+      judged,
+      at,
+      'invalid',
+      isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged),
+    );
   }
-  if (isCut) return ended('truncated', truncatedText);
-  if (session.turn.finishing !== 'no') return ended('skipped', finishedText);
+  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);
+  if (place.session.turn.finishing !== 'no') return endedAtOnce(judged, at, 'skipped', finishedText);
   return admit(place, judged, at, at);
 };
