@@ -125,7 +125,7 @@ export const faultsInCalls: readonly Fault[] = [
   {
     name: 'calls of a reply that was cut off are run',
     file: 'src/agent/moves/tools/admit-call.ts',
-    edits: [{ from: "  if (isCut) return ended('truncated', truncatedText);\n", to: '' }],
+    edits: [{ from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n", to: '' }],
     why: 'a file is written with half of its text',
     caughtBy: byCase('cases-tools', 'cut-reply: no call of a reply that was cut off is executed'),
   },
