@@ -1,9 +1,12 @@
 import { startCluster } from '../test/cluster/cluster.js';
 import { runCrowd } from '../test/cluster/crowd.js';
 
-/** `npm run torture`: many sessions on three nodes, which are killed all the time, and the engine too. Prints figures. */
+/**
+ * `npm run torture [-- SESSIONS KILLS MS]`: many sessions on three nodes, which are killed all the time, and the engine too.
+ * MS is the time between two kills. Prints figures.
+ */
 
-const [sessions = 200, kills = 40] = process.argv.slice(2).map(Number);
+const [sessions = 200, kills = 40, everyMs = 1_000] = process.argv.slice(2).map(Number);
 const cluster = await startCluster(3, 400, 5_000);
 try {
   const figures = await runCrowd(cluster, {
@@ -11,7 +14,7 @@ try {
     turns: 3,
     atOnce: 16,
     kills,
-    everyMs: 2_000,
+    everyMs,
     engineEvery: 5,
     progress: (text) => console.log(`${(performance.now() / 1000).toFixed(0)} s: ${text}`),
   });
