@@ -71,20 +71,10 @@ const names: readonly Row[] = [
 ];
 
 const shapes: readonly Row[] = [
-  { title: 'a file of 300 lines is fine', given: { 'src/cli/a.ts': many(300) }, then: [] },
+  { title: 'a file may be long', given: { 'src/cli/a.ts': many(900) }, then: [] },
   {
-    title: 'a file of 301 lines is a fault',
-    given: { 'test/a.ts': many(301) },
-    then: ['test/a.ts:301 301 lines'],
-  },
-  {
-    title: 'the table of the agent may have 430 lines, another table may not',
-    given: { 'src/agent/table.ts': many(430), 'src/ask/run/table.ts': many(430) },
-    then: ['src/ask/run/table.ts:301 430 lines'],
-  },
-  {
-    title: 'no more than 430',
-    given: { 'src/agent/table.ts': many(431) },
+    title: 'the table of the agent has at most 430 lines',
+    given: { 'src/agent/table.ts': many(431), 'src/ask/run/table.ts': many(431) },
     then: ['src/agent/table.ts:431 431 lines'],
   },
   {
@@ -93,12 +83,12 @@ const shapes: readonly Row[] = [
     then: ['examples/01-a.ts:41 41'],
   },
   {
-    title: 'a function has at most 60 lines',
+    title: 'a function has at most 70 lines',
     given: {
-      'src/cli/a.ts': `export const a = () => {\n${many(58)}};\n`,
-      'src/cli/b.ts': `\nexport const b = () => {\n${many(59)}};\n`,
+      'src/cli/a.ts': `export const a = () => {\n${many(68)}};\n`,
+      'src/cli/b.ts': `\nexport const b = () => {\n${many(69)}};\n`,
     },
-    then: ['src/cli/b.ts:2 function of 61 lines, at most 60'],
+    then: ['src/cli/b.ts:2 function of 71 lines, at most 70'],
   },
   {
     title: 'enum, any and export * are not used',
@@ -107,11 +97,6 @@ const shapes: readonly Row[] = [
       'test/b.ts': '',
     },
     then: ['test/a.ts:1 no enum', "test/a.ts:2 no 'any'", "test/a.ts:3 no 'export *'"],
-  },
-  {
-    title: 'properties are not hidden in a spread literal, which also hides those that a type does not have',
-    given: { 'test/a.ts': 'const b = { c: 1 };\nexport const d = {\n  ...{ e: 1, f: 2 },\n  ...b,\n};\n' },
-    then: ["test/a.ts:3 no '...{ a, b }'"],
   },
   {
     title: 'a cast says why it is safe, on its line or right above',
