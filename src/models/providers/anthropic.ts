@@ -10,6 +10,7 @@ import {
   fetchOf,
   versionedUrl,
   type Wire,
+  windowFull,
 } from './provider-adapter.js';
 import { wireModel } from './sdk-model.js';
 
@@ -20,8 +21,12 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   stop_sequence: 'end',
   tool_use: 'toolUse',
   max_tokens: 'maxTokens',
-  model_context_window_exceeded: 'maxTokens',
   refusal: 'refusal',
+};
+
+const stopReasonOf = (raw: string | undefined): StopReason | Error | null => {
+  if (raw === 'model_context_window_exceeded') return windowFull();
+  return raw === undefined ? null : (stopReasons[raw] ?? 'other');
 };
 
 const readStart = (message: Loose): TokenUsage => {
@@ -76,7 +81,7 @@ export const anthropicModel = (options: AdapterOptions): Model => {
       // The package builds its schema of options only where there are any: 8 ms of the first request.
       return Object.keys(thinking).length === 0 ? {} : { providerOptions: { anthropic: thinking } };
     },
-    stopReason: ({ raw }) => (raw === undefined ? null : (stopReasons[raw] ?? 'other')),
+    stopReason: ({ raw }) => stopReasonOf(raw),
     fromEvent,
     passOver: skipUnknownEvents,
   };

@@ -1,13 +1,13 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import type { StopReason } from '../../agent/event.js';
 import type { Model, ModelRequest } from '../../ports/model.js';
-import { asCount, isObject, type Loose, objectIn, withoutCached } from '../untyped-json.js';
+import { asCount, isObject, type Loose, listIn, objectIn, withoutCached } from '../untyped-json.js';
 import {
   type AdapterOptions,
   errorSourceOf,
   type FromEvent,
   fetchOf,
-  malformedCall,
+  malformedReply,
   versionedUrl,
   type Wire,
 } from './provider-adapter.js';
@@ -27,12 +27,17 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   IMAGE_SAFETY: 'contentFilter',
 };
 
-/** Reasons for a call that the provider itself could not read: a retry may succeed. */
-const MALFORMED: ReadonlySet<string> = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL']);
+/** Reasons for a reply that the provider itself could not read: a retry may succeed. */
+const MALFORMED: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+  'UNEXPECTED_TOOL_CALL',
+]);
 
 const stopReasonOf = (raw: string | undefined, unified: string): StopReason | Error | null => {
   if (raw === undefined) return null;
-  if (MALFORMED.has(raw)) return malformedCall(raw);
+  if (MALFORMED.has(raw)) return malformedReply(raw);
   return unified === 'content-filter' ? 'contentFilter' : (stopReasons[raw] ?? 'other');
 };
 
@@ -50,6 +55,40 @@ const fromEvent = (event: Loose): FromEvent => {
     },
   };
 };
+
+/** The fields of an object that pass the test. */
+const pick = (value: unknown, isRead: (key: string, field: unknown) => boolean): Loose =>
+  Object.fromEntries(
+    Object.entries(isObject(value) ? value : {}).filter(([key, field]) => isRead(key, field)),
+  );
+
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['error', 'responseId']);
+const CANDIDATE_FIELDS: ReadonlySet<string> = new Set(['finishReason', 'finishMessage', 'continuationToken']);
+const PART_FIELDS: ReadonlySet<string> = new Set(['functionCall', 'text', 'thought', 'thoughtSignature']);
+
+const readCandidate = (candidate: Loose): Loose => ({
+  ...pick(candidate, (key) => CANDIDATE_FIELDS.has(key)),
+  content: {
+    parts: listIn(objectIn(candidate, 'content').parts).map((part) =>
+      pick(part, (key) => PART_FIELDS.has(key)),
+    ),
+  },
+});
+
+/**
+ * The fields that are read. The package refuses a whole event for one field in a form that it does not know: grounding,
+ * token details and the provider's own tools come from Vertex AI with fields missing.
+ */
+const readEvent = (event: Loose): Loose => ({
+  ...pick(event, (key) => EVENT_FIELDS.has(key)),
+  candidates: listIn(event.candidates).map(readCandidate),
+  ...(isObject(event.usageMetadata)
+    ? { usageMetadata: pick(event.usageMetadata, (_, field) => typeof field === 'number') }
+    : {}),
+  ...(isObject(event.promptFeedback)
+    ? { promptFeedback: pick(event.promptFeedback, (key) => key === 'blockReason') }
+    : {}),
+});
 
 type Level = NonNullable<ModelRequest['effort']>;
 
@@ -103,6 +142,7 @@ export const googleModel = (options: AdapterOptions): Model => {
     editBody: withSchemas,
     stopReason: ({ raw, unified }) => stopReasonOf(raw, unified),
     fromEvent,
+    editEvents: () => readEvent,
   };
   return wireModel(wire, options);
 };
