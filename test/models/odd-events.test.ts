@@ -327,3 +327,20 @@ test("Copilot's ids, another one in each event, are one item", async (context) =
     reasoningEncryptedContent: 'ZW5j',
   });
 });
+
+test('definitions in the schema of a tool go to the providers that take them, and are inlined for others', async (context) => {
+  const { url, seen } = await serve(context, (out) => out.writeHead(503).end());
+  const inputSchema = {
+    type: 'object',
+    properties: { a: { $ref: '#/$defs/A' } },
+    $defs: { A: { type: 'integer' } },
+  };
+  const tools = [{ name: 'custom', description: 'Does.', inputSchema }];
+  for (const model of Object.values(models)) await hello(model(url), { tools });
+  assert.deepEqual(
+    Object.fromEntries(
+      Object.keys(models).map((wire, at) => [wire, JSON.stringify(seen[at]?.body).includes('$defs')]),
+    ),
+    { chat: false, google: false, anthropic: true, openai: true },
+  );
+});

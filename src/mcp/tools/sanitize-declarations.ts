@@ -1,7 +1,7 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import type { McpServer } from '../../config/mcp-servers.js';
+import { safeSchema } from '../../models/tool-schema.js';
 import type { OfferedTool } from './declare-to-model.js';
-import { safeSchema } from './tool-schema.js';
 
 /**
  * The tools that a server offers, made safe to declare. Of equal names the first counts. A tool that its server runs only
@@ -31,7 +31,7 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   for (const name of needTasks) notes.push(`${name}: left out, since the server runs it only as a task`);
   const named = all.filter((tool) => !needsTask(tool));
   const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
-    const { schema, note } = safeSchema(inputSchema);
+    const { schema, note } = safeSchema(inputSchema, 'kept');
     if (note !== null) notes.push(`${name}: ${note}`);
     if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
     return { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };

@@ -75,7 +75,7 @@ export const anthropicModel = (options: AdapterOptions): Model => {
       const { apiKey = '', name } = options;
       return createAnthropic({ apiKey, baseURL: url, fetch: fetchOf(options) })(name);
     },
-    dialect: { modelId: options.modelId, marksCache: true, keepsCut: false },
+    dialect: { modelId: options.modelId, marksCache: true, keepsCut: false, takesDefinitions: true },
     options: ({ effort }) => {
       const thinking = thinkingFor(options, effort);
       // The package builds its schema of options only where there are any: 8 ms of the first request.

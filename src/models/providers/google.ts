@@ -1,6 +1,7 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import type { StopReason } from '../../agent/event.js';
 import type { Model, ModelRequest } from '../../ports/model.js';
+import { withoutDefinitions } from '../tool-schema.js';
 import { asCount, isObject, type Loose, listIn, objectIn, withoutCached } from '../untyped-json.js';
 import {
   type AdapterOptions,
@@ -108,8 +109,8 @@ const thinkingConfig = (
 });
 
 /**
- * Declares tools by their JSON Schema unchanged. The package would translate it to an older form, which has no `oneOf`,
- * no numbers in an `enum` and no lists of anything.
+ * Declares tools by their JSON Schema. The package would translate it to an older form, which has no `oneOf`, no numbers in an
+ * `enum` and no lists of anything. Definitions are inlined: a reference may have no neighbours there.
  */
 const withSchemas = (body: string, { tools }: ModelRequest): string => {
   if (tools.length === 0) return body;
@@ -117,7 +118,7 @@ const withSchemas = (body: string, { tools }: ModelRequest): string => {
   const functionDeclarations = tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
-    parametersJsonSchema: inputSchema,
+    parametersJsonSchema: withoutDefinitions(inputSchema),
   }));
   return JSON.stringify({ ...(isObject(json) ? json : {}), tools: [{ functionDeclarations }] });
 };

@@ -69,6 +69,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
       marksCache: false,
       keepsCut: false,
       strictTools: false,
+      takesDefinitions: true,
     },
     options: ({ effort }) => ({
       providerOptions: {
