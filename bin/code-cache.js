@@ -47,10 +47,20 @@ const sumOf = (code) => {
   return sum;
 };
 
+/** Null if there is no home: a user id without an account, and no HOME. */
+const cacheFolder = () => {
+  if (process.env.XDG_CACHE_HOME) return process.env.XDG_CACHE_HOME;
+  try {
+    return path.join(homedir(), '.cache');
+  } catch {
+    return null; // the program says what is missing
+  }
+};
+
 /** @param {string} content what the program's first line calls it */
 const cacheFile = (content) => {
-  const caches = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
-  if (!path.isAbsolute(caches)) return null;
+  const caches = cacheFolder();
+  if (caches === null || !path.isAbsolute(caches)) return null;
   const [, , word = ''] = process.argv;
   const command = /^[a-z]{1,20}$/.test(word) ? word : 'any';
   return path.join(caches, 'pawl', `${PREFIX}${content}-${process.version}-${process.arch}-${command}`);

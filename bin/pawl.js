@@ -9,6 +9,8 @@ const MAJOR_MIN = 20;
 const MINOR_MIN = 19;
 /** Exit code of a wrong set-up. */
 const MISCONFIGURED = 78;
+/** Exit code when whoever read stdout went away: that of SIGPIPE. */
+const CLOSED_PIPE = 141;
 
 const home = path.join(__dirname, '..');
 const program = path.join(home, 'dist', 'cli.cjs');
@@ -26,6 +28,7 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   );
 } else if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {
   // Answered before anything else is loaded: it costs what Node itself costs.
+  process.stdout.on('error', () => process.exit(CLOSED_PIPE));
   process.stdout.write(`${JSON.parse(readFileSync(path.join(home, 'package.json'), 'utf8')).version}\n`);
 } else if (!existsSync(program)) {
   refuse(`this copy is not built: dist/cli.cjs is missing. Run \`npm ci\` or \`npm run build\` in ${home}`);

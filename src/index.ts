@@ -1,6 +1,6 @@
 /** The library: an agent that lives in your program. `pawl/machine` is the core alone, `pawl/testing` is for tests. */
 export type { Action } from './agent/action.js';
-export type { Needs } from './agent/call.js';
+export type { JudgedCall, Needs } from './agent/call.js';
 export { messagesOf } from './agent/conversation.js';
 export type { Event } from './agent/event.js';
 export type { Image, Message } from './agent/message.js';
@@ -52,10 +52,11 @@ export { createAsker, fileAskJournals } from './lazy-ask.js';
 export { type AiSdkLanguageModel, aiSdkModel } from './models/ai-sdk-model.js';
 export { type ChosenModel, chooseModel } from './models/choose-model.js';
 export type { Entry, Header, Journal, JournalStore, SessionInfo } from './ports/journal.js';
-export type { Model, ModelFacts, ModelPiece, ModelRequest } from './ports/model.js';
+export type { Model, ModelFacts, ModelPiece, ModelRequest, RawCall } from './ports/model.js';
 export type { Input, Stepped, StoppingPolicy, Watcher } from './ports/session-input-output.js';
 export type { Runtime } from './ports/session-runtime.js';
 export type { PreviewContext, Tool, ToolContext, ToolOutcome } from './ports/tool.js';
 export type { HookMoment } from './ports/user-hooks.js';
+export { judgeCall } from './runtime/tools/validate-raw-call.js';
 export { builtinTools } from './tools/builtin-tools.js';
 export type { CommandHook, FunctionHook, HookResult, SessionHook } from './user-hooks/session-hooks.js';

@@ -169,9 +169,7 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
     )
     .onRequest(
       'session/prompt',
-      answering(host, async ({ params, signal }) => ({
-        stopReason: await sessions.get(params.sessionId).prompt(params.prompt, signal),
-      })),
+      answering(host, ({ params, signal }) => sessions.get(params.sessionId).prompt(params.prompt, signal)),
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 

@@ -1,6 +1,6 @@
 import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
 import type { Settings } from '../agent/settings.js';
-import type { State } from '../agent/state.js';
+import type { State, UsageTotals } from '../agent/state.js';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
 import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session-input-output.js';
@@ -22,7 +22,7 @@ import {
 } from './replay-into-outbox.js';
 import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
 import { TrustGate } from './trust/trust-gate.js';
-import { answerOf, TurnFailed } from './turn-answer.js';
+import { answerOf, type PromptUsage, promptUsage, TurnFailed } from './turn-answer.js';
 
 type Parts = {
   readonly host: AcpHost;
@@ -35,6 +35,9 @@ type Parts = {
   readonly held: Stepped[];
   readonly collected: Collected;
 };
+
+/** The answer to a prompt. */
+export type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsage };
 
 /**
  * A session that is open for the client.
@@ -53,6 +56,8 @@ export class AcpSession {
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
   #state: State;
+  /** What answers to prompts have counted so far, so that their sum is right when two are answered at once. */
+  #counted: UsageTotals;
   /** The last entry of the journal that was shown. */
   #seq: number;
   /** Whether the conversation so far waits in the outbox: it was collected while the journal was read. */
@@ -69,6 +74,7 @@ export class AcpSession {
     const { outbox, updates, seq } = collected;
     this.#live = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
     this.#state = state;
+    this.#counted = state.session.usage;
     this.#held = held;
     this.workspace = state.session.settings.workspace;
     this.#outbox = outbox;
@@ -170,8 +176,16 @@ export class AcpSession {
     await this.#outbox.flushed();
   }
 
-  /** Runs a turn; resolves with the reason why it ended. Throws a BadPrompt or a TurnFailed. */
-  async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<StopReason> {
+  /** Runs a turn; resolves with the reason why it ended and its tokens. Throws a BadPrompt or a TurnFailed. */
+  async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<PromptAnswer> {
+    const stopReason = await this.#stopReason(blocks, signal);
+    const { usage } = this.#state.session;
+    const answer = { stopReason, usage: promptUsage(this.#counted, usage) };
+    this.#counted = usage;
+    return answer;
+  }
+
+  async #stopReason(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<StopReason> {
     const cancels = this.#cancels;
     const cancel = (): void => this.cancel();
     signal.addEventListener('abort', cancel, { once: true });

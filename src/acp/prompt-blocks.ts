@@ -47,7 +47,13 @@ const bytesOf = (base64: string, number: number): Uint8Array => {
 };
 
 /** One block: what stands in its place in the text, what follows the text, and pictures. */
-type Part = { readonly inline: string; readonly attached?: string; readonly picture?: Uint8Array };
+type Part = {
+  readonly inline: string;
+  /** `mention`: it needs a space to what is beside it. */
+  readonly kind?: 'mention';
+  readonly attached?: string;
+  readonly picture?: Uint8Array;
+};
 
 type Resource = Extract<ContentBlock, { readonly type: 'resource' }>['resource'];
 
@@ -56,11 +62,17 @@ const partOfResource = (resource: Resource, number: number, workspace: string): 
   if ('text' in resource)
     return {
       inline,
+      kind: 'mention',
       attached: `Attached: ${shownAddress(resource.uri, workspace)}\n${codeFence(resource.text)}`,
     };
-  if (isPicture(resource.mimeType)) return { inline, picture: bytesOf(resource.blob, number) };
+  if (isPicture(resource.mimeType))
+    return { inline, kind: 'mention', picture: bytesOf(resource.blob, number) };
   const type = resource.mimeType ?? 'an unknown type';
-  return { inline, attached: `Not attached: ${shownAddress(resource.uri, workspace)}, which is ${type}` };
+  return {
+    inline,
+    kind: 'mention',
+    attached: `Not attached: ${shownAddress(resource.uri, workspace)}, which is ${type}`,
+  };
 };
 
 const partOf = (block: ContentBlock, number: number, workspace: string): Part => {
@@ -68,7 +80,7 @@ const partOf = (block: ContentBlock, number: number, workspace: string): Part =>
     case 'text':
       return { inline: block.text };
     case 'resource_link':
-      return { inline: mention(block.uri, workspace) };
+      return { inline: mention(block.uri, workspace), kind: 'mention' };
     case 'image':
       return { inline: '', picture: bytesOf(block.data, number) };
     case 'resource':
@@ -80,11 +92,25 @@ const partOf = (block: ContentBlock, number: number, workspace: string): Part =>
   }
 };
 
+/** Joins what stands in the text. Editors send a mention without the spaces around it. */
+const joinInline = (parts: readonly Part[]): string => {
+  let text = '';
+  let isAfterMention = false;
+  for (const { inline, kind } of parts) {
+    if (inline === '') continue;
+    const isGlued =
+      kind === 'mention' ? /[^\s(["'`]$/.test(text) : isAfterMention && /^[\p{L}\p{N}]/u.test(inline);
+    text += isGlued ? ` ${inline}` : inline;
+    isAfterMention = kind === 'mention';
+  }
+  return text;
+};
+
 /** Throws a BadPrompt if nothing is in the prompt, or something that can't be sent. */
 export const readPrompt = (blocks: readonly ContentBlock[], workspace: string): PromptParts => {
   const parts = blocks.map((block, index) => partOf(block, index + 1, workspace));
   const pictures = parts.flatMap(({ picture }) => (picture === undefined ? [] : [picture]));
-  const written = parts.map(({ inline }) => inline).join('');
+  const written = joinInline(parts);
   const attached = parts.flatMap((part) => (part.attached === undefined ? [] : [part.attached]));
   const text = [written, ...attached].join('\n\n');
   if (text.trim() !== '') return { text, written, pictures };

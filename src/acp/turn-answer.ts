@@ -1,11 +1,34 @@
 import type { StopReason } from '@agentclientprotocol/sdk';
-import type { State, WaitReason } from '../agent/state.js';
+import type { State, UsageTotals, WaitReason } from '../agent/state.js';
+import { tokensOf } from '../agent/values/usage.js';
+import { usedBetween } from '../api/turn-result.js';
 
 /** How a turn ended, as the answer to its prompt. */
 
 export type TurnAnswer =
   | { readonly kind: 'stopped'; readonly stopReason: StopReason }
   | { readonly kind: 'failed'; readonly error: string; readonly message: string };
+
+/** The draft field `usage` of the response to a prompt. How many of the tokens are thoughts is not known. */
+export type PromptUsage = {
+  readonly totalTokens: number;
+  /** Without those of the cache. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedReadTokens: number;
+  readonly cachedWriteTokens: number;
+};
+
+export const promptUsage = (before: UsageTotals, after: UsageTotals): PromptUsage => {
+  const used = usedBetween(before, after);
+  return {
+    totalTokens: tokensOf(used),
+    inputTokens: used.inputTokens,
+    outputTokens: used.outputTokens,
+    cachedReadTokens: used.cacheReadTokens,
+    cachedWriteTokens: used.cacheWriteTokens,
+  };
+};
 
 const stopped = (stopReason: StopReason): TurnAnswer => ({ kind: 'stopped', stopReason });
 

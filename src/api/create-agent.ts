@@ -169,8 +169,11 @@ const taskToolOf = async (parts: Parts, parentId: string): Promise<Tool> => {
     import('./tasks/task-sessions.js'),
     import('../prompt/task-instructions.js'),
   ]);
-  const instructTask = async ({ workspace, sandbox = 'off' }: Settings): Promise<string> => {
-    const place = { workspace, preset: 'plan', clock, sandbox: Promise.resolve(sandbox) } as const;
+  const instructTask = async ({ workspace, sandbox = 'off', writtenRules }: Settings): Promise<string> => {
+    const place = {
+      ...({ workspace, preset: 'plan', clock, writtenRules } as const),
+      sandbox: Promise.resolve(sandbox),
+    };
     return redactor.clean(`${await instruct(place, report)}\n\n${taskInstructions}`);
   };
   return createTaskTool(

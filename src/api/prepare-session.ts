@@ -27,7 +27,8 @@ export const prepareSession = async (
   const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
     (settings) => settings.sandbox ?? 'off',
   );
-  const own = await instruct({ workspace, preset, clock, sandbox }, report);
+  const { writtenRules } = wishes.settings ?? {};
+  const own = await instruct({ workspace, preset, clock, sandbox, writtenRules }, report);
   const instructions = moreInstructions === '' ? own : `${own}\n\n${moreInstructions}`;
   const [settings, fenced] = await Promise.all([deciding, probing]);
   return { prepared: { settings, instructions: redactor.clean(instructions) }, fenced };

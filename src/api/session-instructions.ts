@@ -1,5 +1,6 @@
 import path from 'node:path';
-import type { Preset } from '../agent/policy/preset-rules.js';
+import { matchesPath } from '../agent/policy/paths/path-patterns.js';
+import type { Preset, WrittenRule } from '../agent/policy/preset-rules.js';
 import type { Settings } from '../agent/settings.js';
 import { readTextOrEmpty } from '../files/regular-file.js';
 import type { Clock } from '../ports/clock.js';
@@ -17,13 +18,20 @@ type Place = {
   readonly workspace: string;
   readonly preset: Preset;
   readonly clock: Clock;
+  /** Files that they forbid or ask about are not imported by an AGENTS.md file. */
+  readonly writtenRules?: readonly WrittenRule[] | undefined;
   /** A promise, since the sandbox probe takes as long as reading the files; both run at the same time. */
   readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
 };
 
+const isGuarded = (file: string, workspace: string, rules: readonly WrittenRule[]): boolean =>
+  rules.some(
+    (rule) => rule.kind === 'path' && rule.decision !== 'allow' && matchesPath(rule.pattern, file, workspace),
+  );
+
 /** Builds the system prompt; reports AGENTS.md files that could not be used. */
 export const instruct = async (
-  { workspace, preset, clock, sandbox }: Place,
+  { workspace, preset, clock, sandbox, writtenRules = [] }: Place,
   report: (fault: Error) => void,
 ): Promise<string> => {
   const [{ instructionsFor }, { loadAgentsFiles }] = await Promise.all([
@@ -31,7 +39,7 @@ export const instruct = async (
     import('../prompt/agents-files.js'),
   ]);
   const [{ files, warnings }, gitBranch] = await Promise.all([
-    loadAgentsFiles(workspace),
+    loadAgentsFiles(workspace, (file) => !isGuarded(file, workspace, writtenRules)),
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));

@@ -22,7 +22,8 @@ const lastWords = (state: State): string => {
   return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 };
 
-const usedBetween = (before: UsageTotals, after: UsageTotals): Usage => ({
+/** Tokens and cost that were added to the totals. */
+export const usedBetween = (before: UsageTotals, after: UsageTotals): Usage => ({
   inputTokens: after.inputTokens - before.inputTokens,
   outputTokens: after.outputTokens - before.outputTokens,
   cacheReadTokens: after.cacheReadTokens - before.cacheReadTokens,

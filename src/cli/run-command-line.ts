@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { isAbsolute } from 'node:path';
 import { CommanderError } from 'commander';
 import { homeFolder } from '../base/user-folders.js';
@@ -20,7 +21,7 @@ export const reportError = (error: unknown): number => {
 const run = async (words: readonly string[]): Promise<number> => {
   let exit: number = exitCodes.done;
   try {
-    replaceRelativeHome(process.env);
+    if (!words.some((word) => word === '-h' || word === '--help')) settleHome(process.env);
     const program = buildProgram((code) => {
       exit = code;
     });
@@ -32,9 +33,31 @@ const run = async (words: readonly string[]): Promise<number> => {
   }
 };
 
-/** Replaces a relative HOME, for this process and the programs that it starts, and says so. */
-const replaceRelativeHome = (environment: NodeJS.ProcessEnv): void => {
+/** A home that is never there, as Debian gives it to accounts without one. */
+const NO_HOME = '/nonexistent';
+
+/**
+ * A user id without an account has no home (containers with `--user`). Where the XDG variables name the folders for
+ * sessions and settings, nothing else of a home is needed.
+ */
+const replaceMissingHome = (environment: NodeJS.ProcessEnv): void => {
+  if (attemptNow(homedir).kind === 'done') return;
+  const missing = ['XDG_STATE_HOME', 'XDG_CONFIG_HOME'].filter(
+    (name) => !isAbsolute(environment[name] ?? ''),
+  );
+  if (missing.length > 0)
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `There is no home folder: HOME is not set, and the user id ${process.getuid?.()} has no account. Set HOME to a folder of yours, or ${missing.join(' and ')}.`,
+    );
+  environment.HOME = NO_HOME;
+};
+
+/** Replaces a HOME that is missing or relative, for this process and the programs that it starts. */
+const settleHome = (environment: NodeJS.ProcessEnv): void => {
   const { HOME = '' } = environment;
+  if (HOME === '') replaceMissingHome(environment);
   if (HOME === '' || isAbsolute(HOME)) return;
   const home = attemptNow(() => homeFolder(environment));
   if (home.kind === 'fault')

@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { openRegular } from '../files/regular-file.js';
 import type { Entry, Header, Journal, JournalStore, OpenJournal } from '../ports/journal.js';
@@ -10,6 +10,7 @@ import { encodeHeader } from './format/line-codec.js';
 import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './journal-error.js';
 import type { JournaledMachine } from './journaled-machine.js';
 import {
+  FILE_MODE,
   isSessionId,
   journalPath,
   lockPath,
@@ -81,6 +82,13 @@ const withLock = async <T>(path: string, lock: Lock, work: () => Promise<T>): Pr
   }
 };
 
+/**
+ * Makes git and the tools that look for files pass over a store: in a workspace, a search would find the session's own
+ * words in it. A store without the file is as good, so faults are ignored.
+ */
+const hideFromSearches = (folder: string): Promise<void> =>
+  writeFile(join(folder, '.gitignore'), '*\n', { flag: 'wx', mode: FILE_MODE }).catch(() => undefined);
+
 /** Locks a new session's id; rejects if the session exists. */
 const claim = async (
   folder: string,
@@ -94,6 +102,7 @@ const claim = async (
   }
   try {
     await makeFolder(sessionsFolder(folder));
+    await hideFromSearches(folder);
   } catch (error) {
     throw cannotWrite(path, error);
   }

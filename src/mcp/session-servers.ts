@@ -74,6 +74,14 @@ const namesOf = (tools: readonly OfferedTool[]): string =>
     .toSorted()
     .join(' ');
 
+/** Names that are listed one by one. */
+const NAMES_MAX = 5;
+
+const namesInWords = (names: readonly string[]): string =>
+  names.length > NAMES_MAX
+    ? `${names.slice(0, NAMES_MAX).join(', ')} and ${names.length - NAMES_MAX} more tools`
+    : names.join(', ');
+
 /** How the tools differ, in words; null if the session's declarations are right. */
 const changeOf = (
   server: string,
@@ -104,7 +112,7 @@ const serve = (
 ): Served => {
   const told = new Set<string>();
   const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
-    const { tools } = offeredTools(remote);
+    const { tools, needTasks } = offeredTools(remote);
     const change = changeOf(server.name, served.known, tools);
     served.known = tools;
     if (change === null) return;
@@ -114,6 +122,10 @@ const serve = (
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
     // A server can change its tools all the time. It is said once.
     else if (isFrozen && !told.has(change)) warn(change);
+    if (needTasks.length > 0 && !told.has(change))
+      warn(
+        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which Pawl has not: they are not offered`,
+      );
     told.add(change);
   };
   const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);

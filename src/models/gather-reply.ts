@@ -14,7 +14,8 @@ import { isObject } from './untyped-json.js';
  * Gathers the parts of a stream into one reply.
  *
  * 1. Parts stand in the order in which they began. A call that was never closed is kept as far as it came.
- * 2. The text of a call's input is handed on as the model wrote it.
+ * 2. The text of a call's input is handed on as the model wrote it. A call that the provider ran itself is no part of the
+ *    reply: nobody here can answer it.
  * 3. A reply is whole only with the provider's own reason for stopping; without it `finish` throws. `[DONE]` is one if
  *    every call of the reply is whole.
  */
@@ -83,6 +84,8 @@ const closeDraft = ({
 type Gathered = {
   readonly wire: Wire;
   readonly drafts: Draft[];
+  /** Ids of calls that the provider ran itself. */
+  readonly ranElsewhere: Set<string>;
   usage: TokenUsage | null;
   stopped: StopReason | Error | null;
   refused: boolean;
@@ -145,14 +148,20 @@ const addPart = (gathered: Gathered, part: LanguageModelV3StreamPart): StreamedP
       note(find(gathered, typeOf(part), part.id), part.providerMetadata);
       return null;
     case 'tool-input-start':
+      if (part.providerExecuted === true) {
+        gathered.ranElsewhere.add(part.id);
+        return null;
+      }
       open(gathered, 'call', part.id, part.toolName);
       return { type: 'toolCall', tool: part.toolName, text: '' };
     case 'tool-input-delta': {
+      if (gathered.ranElsewhere.has(part.id)) return null;
       const draft = find(gathered, 'call', part.id);
       draft.text += part.delta;
       return { type: 'toolCall', tool: draft.tool, text: part.delta };
     }
     case 'tool-call': {
+      if (part.providerExecuted === true) return null;
       const draft = find(gathered, 'call', part.toolCallId);
       draft.text = part.input;
       note(draft, part.providerMetadata);
@@ -215,6 +224,7 @@ export const gather = (wire: Wire): Gathering => {
   const gathered: Gathered = {
     wire,
     drafts: [],
+    ranElsewhere: new Set(),
     usage: null,
     stopped: null,
     refused: false,

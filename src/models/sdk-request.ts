@@ -14,6 +14,7 @@ import type {
   UserText,
 } from '../agent/message.js';
 import type { ModelRequest, ToolDeclaration } from '../ports/model.js';
+import { withoutDefinitions } from './tool-schema.js';
 import { objectIn } from './untyped-json.js';
 
 /**
@@ -38,6 +39,8 @@ export type Dialect = {
   readonly keepsCut: boolean;
   /** Sent with every tool if the wire's default is strict: our schemas describe input, they don't restrict decoding. */
   readonly strictTools?: false;
+  /** Set if the provider takes definitions (`$defs`) in the schema of a tool; otherwise they are inlined. */
+  readonly takesDefinitions?: true;
   /** Set if the provider takes no GIF: it would refuse the request, and every later one of the conversation. */
   readonly refusesGif?: true;
 };
@@ -209,14 +212,16 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
 
 const convertTool = (
   { name, description, inputSchema }: ToolDeclaration,
-  { strictTools }: Dialect,
+  { strictTools, takesDefinitions }: Dialect,
   marked: boolean,
 ): LanguageModelV3FunctionTool => ({
   type: 'function',
   name,
   description,
   // Every tool declares a JSON Schema of an object; the types differ only in being writable.
-  inputSchema: inputSchema as LanguageModelV3FunctionTool['inputSchema'],
+  inputSchema: (takesDefinitions
+    ? inputSchema
+    : withoutDefinitions(inputSchema)) as LanguageModelV3FunctionTool['inputSchema'],
   ...(strictTools === undefined ? {} : { strict: strictTools }),
   ...mark(marked),
 });

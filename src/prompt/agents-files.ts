@@ -3,14 +3,24 @@ import path from 'node:path';
 import { isWithin } from '../files/is-within.js';
 import { openRegular, readUpTo, systemFault } from '../files/regular-file.js';
 import { foreignFolder, isOfOtherUser, repositoryFolders } from '../files/repository-folders.js';
+import { importedPaths, importFault } from './imported-paths.js';
 
 /**
  * Reads the workspace's own instructions: AGENTS.md files from the workspace up to the repository's root, nearest first.
- * A folder without AGENTS.md may have CLAUDE.md instead.
+ *
+ * 1. A folder without AGENTS.md may have CLAUDE.md instead, and any folder also CLAUDE.local.md.
+ * 2. A file that imports others (`@docs/rules.md`) is followed by them. They are documents of the repository: no link leads
+ *    out, none is hidden, named like secrets, or a file that the user's rules forbid to read.
+ * 3. Each file counts once, and all of them together have a limit.
  */
 
 const NAMES = ['AGENTS.md', 'CLAUDE.md'];
+const LOCAL_NAME = 'CLAUDE.local.md';
 const BYTES_MAX = 32 * 1024;
+/** How far imports of imports are followed. */
+const DEPTH_MAX = 5;
+/** Imports that are looked for in one session. */
+const IMPORTS_MAX = 100;
 
 export type AgentsFile = {
   /** Relative to the workspace: `AGENTS.md`, `../AGENTS.md`. */
@@ -54,19 +64,6 @@ const load = async ({ file, workspace, top }: Place, room: number): Promise<Load
   }
 };
 
-/** The first of the names that exists in the folder, even if it can't be used. */
-const loadFirst = async (
-  folder: string,
-  within: Omit<Place, 'file'>,
-  room: number,
-): Promise<{ readonly name: string; readonly loaded: Loaded }> => {
-  for (const name of NAMES) {
-    const loaded = await load({ ...within, file: path.join(folder, name) }, room);
-    if (loaded.kind !== 'absent') return { name, loaded };
-  }
-  return { name: '', loaded: { kind: 'absent' } };
-};
-
 /** The text without a byte order mark and without a cut character at its end. */
 const textOf = (bytes: Buffer): string =>
   bytes
@@ -74,29 +71,75 @@ const textOf = (bytes: Buffer): string =>
     .replace(/^\ufeff/, '')
     .replace(/\ufffd$/, '');
 
-/** Loads all files. An unusable file is a warning and never rejects. `workspace` is a real path. */
-export const loadAgentsFiles = async (workspace: string): Promise<AgentsFiles> => {
-  const { folders, foreign } = repositoryFolders(workspace);
-  const top = folders.at(-1) ?? workspace;
-  const files: AgentsFile[] = [];
-  const warnings: string[] = foreign === null ? [] : [foreignFolder(foreign)];
-  const seen = new Set<string>();
-  let room = BYTES_MAX;
-  for (const folder of folders) {
-    const { name, loaded } = await loadFirst(folder, { workspace, top }, room);
-    const shown = path.relative(workspace, path.join(folder, name));
-    if (loaded.kind === 'unusable') warnings.push(`${shown} is not used: ${loaded.why}`);
-    if (loaded.kind !== 'loaded' || seen.has(loaded.real)) continue;
-    seen.add(loaded.real);
-    room -= loaded.bytes.length;
+/** Reads instructions of one workspace, and keeps count of what was read. */
+class Reader {
+  readonly #within: Omit<Place, 'file'>;
+  readonly #mayRead: (path: string) => boolean;
+  readonly files: AgentsFile[] = [];
+  readonly warnings: string[] = [];
+  /** Real paths. */
+  readonly #seen = new Set<string>();
+  #room = BYTES_MAX;
+  #imports = 0;
+
+  constructor(within: Omit<Place, 'file'>, mayRead: (path: string) => boolean) {
+    this.#within = within;
+    this.#mayRead = mayRead;
+  }
+
+  /** Takes a file and its imports. False if it does not exist. */
+  async take(file: string, depth = 0): Promise<boolean> {
+    const loaded = await load({ ...this.#within, file }, this.#room);
+    if (loaded.kind === 'absent') return false;
+    const shown = path.relative(this.#within.workspace, file);
+    const fault = loaded.kind === 'unusable' ? loaded.why : depth > 0 ? this.#importFault(loaded.real) : null;
+    if (fault !== null) this.warnings.push(`${shown} is not ${depth > 0 ? 'imported' : 'used'}: ${fault}`);
+    if (fault !== null || loaded.kind === 'unusable' || this.#seen.has(loaded.real)) return true;
+    this.#seen.add(loaded.real);
+    this.#room -= loaded.bytes.length;
     const left = loaded.wholeBytes - loaded.bytes.length;
     const cut = left > 0 ? `\n[${left} more bytes of ${shown} are left out]` : '';
     if (left > 0)
-      warnings.push(
+      this.warnings.push(
         `${shown} is cut: AGENTS.md files together may have ${BYTES_MAX} bytes, ${left} are left out`,
       );
-    const text = `${textOf(loaded.bytes)}${cut}`;
-    if (text.trim() !== '') files.push({ path: shown, text });
+    const text = textOf(loaded.bytes);
+    if (`${text}${cut}`.trim() !== '') this.files.push({ path: shown, text: `${text}${cut}` });
+    await this.#takeImports(text, path.dirname(file), depth + 1);
+    return true;
   }
-  return { files, warnings };
+
+  async #takeImports(text: string, folder: string, depth: number): Promise<void> {
+    if (depth > DEPTH_MAX) return;
+    for (const written of importedPaths(text)) {
+      if (++this.#imports > IMPORTS_MAX) return;
+      if (written.startsWith('/')) continue; // in most repositories an alias of modules: `@/lib/sum`
+      if (written.startsWith('~/'))
+        this.warnings.push(`@${written} is not imported: only files of the repository are`);
+      else await this.take(path.join(folder, written), depth);
+    }
+  }
+
+  #importFault(real: string): string | null {
+    if (!this.#mayRead(real)) return 'your rules forbid to read it';
+    return importFault(path.relative(this.#within.top, real));
+  }
+}
+
+/**
+ * Loads all files. An unusable file is a warning and never rejects. `workspace` is a real path; `mayRead` says of a real
+ * path whether the user's rules let a file import it.
+ */
+export const loadAgentsFiles = async (
+  workspace: string,
+  mayRead: (path: string) => boolean = () => true,
+): Promise<AgentsFiles> => {
+  const { folders, foreign } = repositoryFolders(workspace);
+  const reader = new Reader({ workspace, top: folders.at(-1) ?? workspace }, mayRead);
+  if (foreign !== null) reader.warnings.push(foreignFolder(foreign));
+  for (const folder of folders) {
+    for (const name of NAMES) if (await reader.take(path.join(folder, name))) break;
+    await reader.take(path.join(folder, LOCAL_NAME));
+  }
+  return { files: reader.files, warnings: reader.warnings };
 };

@@ -80,7 +80,7 @@ const environment = (facts: InstructionFacts): string => {
 
 const agentsSection = (files: readonly AgentsFile[]): readonly string[] => {
   if (files.length === 0) return [];
-  const intro = `# Instructions of this workspace\nFrom its AGENTS.md files, nearest first. They hold unless the user says otherwise; where two disagree, the nearer one wins.`;
+  const intro = `# Instructions of this workspace\nFrom its AGENTS.md files and what they import, nearest first. They hold unless the user says otherwise; where two disagree, the nearer one wins.`;
   return [intro, ...files.map(({ path, text }) => `## ${oneLine(path)}\n${text.trimEnd()}`)];
 };
 

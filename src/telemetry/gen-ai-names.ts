@@ -1,7 +1,6 @@
 /**
- * Names of OpenTelemetry's conventions for generative AI: github.com/open-telemetry/semantic-conventions-genai, schema
- * gen-ai-dev/1.42.0-dev, read on 2026-11-23. They are in development and may change; this file is the only place that
- * knows them. The constants of @opentelemetry/semantic-conventions are deprecated and partly older.
+ * Names of OpenTelemetry's conventions for generative AI, as @opentelemetry/semantic-conventions 1.45.0 publishes them:
+ * backends know these. They are in development and may change; this file is the only place that knows them.
  */
 export const genAi = {
   operation: 'gen_ai.operation.name',
@@ -9,17 +8,15 @@ export const genAi = {
   agentName: 'gen_ai.agent.name',
   agentVersion: 'gen_ai.agent.version',
   conversation: 'gen_ai.conversation.id',
-  compacted: 'gen_ai.conversation.compacted',
   requestModel: 'gen_ai.request.model',
   requestStream: 'gen_ai.request.stream',
-  reasoningLevel: 'gen_ai.request.reasoning.level',
   responseModel: 'gen_ai.response.model',
   finishReasons: 'gen_ai.response.finish_reasons',
   timeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
   cacheRead: 'gen_ai.usage.cache_read.input_tokens',
-  cacheWrite: 'gen_ai.usage.cache_write.input_tokens',
+  cacheWrite: 'gen_ai.usage.cache_creation.input_tokens',
   toolName: 'gen_ai.tool.name',
   toolCall: 'gen_ai.tool.call.id',
   toolType: 'gen_ai.tool.type',
@@ -40,6 +37,8 @@ export const pawlNames = {
   attempts: 'pawl.request.attempts',
   attemptFailed: 'pawl.attempt_failed',
   summary: 'pawl.request.summary',
+  effort: 'pawl.request.effort',
+  compacted: 'pawl.conversation.compacted',
   toolStatus: 'pawl.tool.status',
 } as const;
 

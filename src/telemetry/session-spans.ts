@@ -186,9 +186,9 @@ export class SessionSpans {
       [genAi.provider]: provider,
       [genAi.requestModel]: model,
       [genAi.requestStream]: true,
-      ...(effort === 'auto' ? {} : { [genAi.reasoningLevel]: effort }),
+      ...(effort === 'auto' ? {} : { [pawlNames.effort]: effort }),
       ...(server === null ? {} : { 'server.address': server.address, 'server.port': server.port }),
-      ...(isCompacted(state) ? { [genAi.compacted]: true } : {}),
+      ...(isCompacted(state) ? { [pawlNames.compacted]: true } : {}),
       ...(kind === 'compaction' ? { [pawlNames.summary]: true } : {}),
       ...(content ? { [genAi.inputMessages]: messagesText(newMessages(state), content) } : {}),
     });

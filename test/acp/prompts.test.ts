@@ -24,7 +24,7 @@ test('the blocks of a prompt become one text with pictures', () => {
   assert.equal(
     text,
     [
-      'Look at @"src/a b.ts#L1:5" and @/etc/hosts@https://example.org/x',
+      'Look at @"src/a b.ts#L1:5" and @/etc/hosts @https://example.org/x',
       'Attached: /etc/hosts\n````\nhas ``` in it\n````',
       'Not attached: https://example.org/x, which is font/woff',
     ].join('\n\n'),
@@ -37,6 +37,67 @@ test('the blocks of a prompt become one text with pictures', () => {
   assert.throws(() => readPrompt([{ type: 'text', text: ' \n' }], folder), /empty/);
   assert.throws(() => readPrompt([{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }], folder), /audio/);
   assert.throws(() => readPrompt([{ type: 'image', data: '', mimeType: 'image/png' }], folder), /block 1/);
+});
+
+test('a mention has spaces around it, and none before punctuation', () => {
+  const link = { type: 'resource_link', name: 'a.ts', uri: 'file:///project/a.ts' } as const;
+  const say = (text: string) => ({ type: 'text', text }) as const;
+  const written = (...blocks: Parameters<typeof readPrompt>[0]): string =>
+    readPrompt(blocks, '/project').text;
+  assert.equal(written(say('Explain'), link, say('and'), link, link), 'Explain @a.ts and @a.ts @a.ts');
+  assert.equal(written(link, say('is wrong')), '@a.ts is wrong');
+  assert.equal(written(say('Look ('), link, say('), please. '), link), 'Look (@a.ts), please. @a.ts');
+});
+
+test('the title is what the user typed, without attached texts', async (context) => {
+  const { client, workspace } = await makeStage(context, [{ text: 'Yes.' }]);
+  const { sessionId } = await client.newSession(workspace);
+  const uri = pathToFileURL(path.join(workspace, 'a.ts')).href;
+  await client.prompt(sessionId, [
+    { type: 'text', text: 'Explain' },
+    { type: 'resource', resource: { uri, text: 'export const secret = 1;' } },
+    { type: 'resource', resource: { uri: 'https://example.org/x', blob: 'AAAA', mimeType: 'font/woff' } },
+    { type: 'text', text: 'to me' },
+  ]);
+  const title = 'Explain @a.ts @https://example.org/x to me';
+  assert.deepEqual(
+    client.updatesOf(sessionId, 'session_info_update').map((update) => update.title),
+    [title],
+  );
+  const { sessions } = (await client.request('session/list', {})) as {
+    sessions: readonly { title: string }[];
+  }; // by the schema
+  assert.deepEqual(
+    sessions.map((session) => session.title),
+    [title],
+  );
+  client.expectNoFault();
+});
+
+test('the response to a prompt has the tokens of its turn', async (context) => {
+  const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 40, cacheWriteTokens: 5 };
+  const { client, workspace } = await makeStage(context, [
+    { calls: [{ tool: 'todo', input: { items: [] } }], usage },
+    { text: 'One.', usage },
+    { text: 'Two.', usage },
+  ]);
+  const { sessionId } = await client.newSession(workspace);
+  const answers = [];
+  for (const text of ['one', 'two'])
+    answers.push(await client.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] }));
+  const one = {
+    totalTokens: 165,
+    inputTokens: 100,
+    outputTokens: 20,
+    cachedReadTokens: 40,
+    cachedWriteTokens: 5,
+  };
+  const doubled = Object.fromEntries(Object.entries(one).map(([name, count]) => [name, count * 2]));
+  assert.deepEqual(answers, [
+    { stopReason: 'end_turn', usage: doubled },
+    { stopReason: 'end_turn', usage: one },
+  ]);
+  client.expectNoFault();
 });
 
 test('a picture is stored with the prompt and comes back when the session is loaded', async (context) => {

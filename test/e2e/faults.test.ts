@@ -191,6 +191,24 @@ test('a closed pipe: exit 141, quietly, and the session is settled', async (cont
   assert.match(replayed.stderr, /ShuttingDown/);
 });
 
+test('a pipe that is closed before the first word: exit 141, for every command that prints', async (context) => {
+  const place = await makeServed(context, [done]);
+  const commands = [
+    ['-p', 'x'],
+    ['sessions'],
+    ['--help'],
+    ['--version'],
+    ['config'],
+    ['machine'],
+    ['doctor'],
+  ];
+  for (const words of commands) {
+    const running = startPawl(place, words);
+    running.child.stdout?.destroy();
+    expectCode(await running.ended, 141);
+  }
+});
+
 test('a damaged journal: exit 65, and where', async (context) => {
   const place = await makeServed(context, [done, done]);
   expectCode(await runInProcess(place, ['-p', 'one']), 0);

@@ -33,10 +33,7 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
   expectCode(first, 0);
   assert.match(first.stderr, /broken\/SKILL\.md:\d: the skill is not used: the YAML is invalid/);
   const [asked, loaded] = place.server.requests.map(({ body }) => body);
-  assert.match(
-    JSON.stringify(asked?.system),
-    /# Skills\\n.*- release: How to release \(.*release\/SKILL\.md\)/,
-  );
+  assert.match(JSON.stringify(asked?.system), /# Skills\\n.*- release: How to release"/);
   assert.match(JSON.stringify(asked?.tools), /"name":"skill".*"enum":\["release"\]/);
   const command =
     '/git:fix 12\\n\\n<command name=\\"git:fix\\">\\nFix issue 12. !`touch was-here`\\n</command>';

@@ -4,13 +4,18 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { array, looseObject, parse, string, unknown } from 'valibot';
+import { array, looseObject, optional, parse, string, unknown } from 'valibot';
 import { expectCode, makeServed, readRecords, runPawl } from './pawl.js';
 import { call, message, text } from './wire-words.js';
 
 /** Spans of the real program at a collector of OpenTelemetry (OTLP over HTTP, JSON). */
 
-const spanShape = looseObject({ name: string(), traceId: string(), attributes: array(unknown()) });
+const spanShape = looseObject({
+  name: string(),
+  traceId: string(),
+  parentSpanId: optional(string()),
+  attributes: array(unknown()),
+});
 const exportShape = looseObject({
   resourceSpans: array(looseObject({ scopeSpans: array(looseObject({ spans: array(spanShape) })) })),
 });
@@ -85,6 +90,49 @@ test('a turn of the program arrives at a collector, in the names of GenAI, witho
   ])
     assert.ok(sent.includes(words), words);
   assert.doesNotMatch(sent, /question of all|I look|It says hello|a\.txt/);
+});
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const SPAN = 'b7ad6b7169203331';
+
+test('with TRACEPARENT the turns are children of the span that it names', async (context) => {
+  const collector = await startCollector(context, 'answers');
+  const run = async (TRACEPARENT: string) => {
+    const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, TRACEPARENT };
+    const place = await makeServed(context, [message(text('Fine.'))], environment);
+    expectCode(await runPawl(place, ['-p', 'hi']), 0);
+    return spansIn(collector.bodies.splice(0)).map(({ name, traceId, parentSpanId }) => ({
+      name,
+      isIn: traceId === TRACE,
+      isChild: parentSpanId === SPAN,
+    }));
+  };
+  assert.deepEqual(await run(`00-${TRACE}-${SPAN}-01`), [
+    { name: 'chat claude-sonnet-5-5', isIn: true, isChild: false },
+    { name: 'invoke_agent pawl', isIn: true, isChild: true },
+  ]);
+  assert.deepEqual(await run(`00-${TRACE}-${SPAN}-00`), [], 'a trace that is not sampled');
+  for (const broken of ['', `00-${'0'.repeat(32)}-${SPAN}-01`, `ff-${TRACE}-${SPAN}-01`, 'x'])
+    assert.deepEqual(
+      (await run(broken)).map(({ isIn }) => isIn),
+      [false, false],
+      broken,
+    );
+});
+
+test('grpc is refused in words; http/protobuf gets JSON', async (context) => {
+  const collector = await startCollector(context, 'answers');
+  const run = async (OTEL_EXPORTER_OTLP_PROTOCOL: string) => {
+    const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL };
+    const place = await makeServed(context, [message(text('Fine.'))], environment);
+    const ended = await runPawl(place, ['-p', 'hi']);
+    expectCode(ended, 0);
+    return { stderr: ended.stderr, spans: spansIn(collector.bodies.splice(0)).length };
+  };
+  const refused = await run('grpc');
+  assert.equal(refused.spans, 0);
+  assert.match(refused.stderr, /nothing is sent, since OTEL_EXPORTER_OTLP_PROTOCOL is grpc .*http\/json/);
+  assert.deepEqual(await run('http/protobuf'), { stderr: '', spans: 2 });
 });
 
 test('what was said is sent if the user says so, with secrets replaced', async (context) => {

@@ -35,7 +35,7 @@ const linesOf = async (child: ReturnType<typeof startChild>): Promise<ReadonlyMa
 test('a full disk refuses the append, says so, keeps what was durable, and nothing of the rest', async (context) => {
   requireUnshare();
   const folder = await makeFolder(context);
-  const child = startChild(context, ['fill', folder], onDisk(folder, '-t tmpfs -o size=256k none'));
+  const child = startChild(context, ['fill', folder], onDisk(folder, '-t tmpfs -o size=260k none'));
   const said = await linesOf(child);
   assert.match(
     said.get('append') ?? '',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { McpServer } from '../../src/config/mcp-servers.js';
 import { makePng } from '../servers/sample-pictures.js';
 import { openSession, openTwice, placeIn, run } from './open-servers.js';
-import { anyInput, httpServer, serverScript, settingsOf } from './test-servers.js';
+import { anyInput, httpServer, plainScript, serverScript, settingsOf, stdioServer } from './test-servers.js';
 import { testContext } from './tool-context.js';
 
 // The servers of a session, by real servers on both transports and in both eras.
@@ -27,6 +27,39 @@ test('a server on stdio: its tools come with the next session, and a call gets t
   const echo = tool('mcp__one__echo');
   assert.deepEqual(echo.inputSchema, { type: 'object', properties: { text: { type: 'string' } } });
   assert.deepEqual(await run(echo, { text: 'hi' }), { status: 'ok', text: 'echo hi secret-1 no key' });
+});
+
+const TASKS = `
+  const tool = (name, execution) => ({ name, inputSchema: { type: 'object' }, execution });
+  const tools = [tool('now'), tool('both', { taskSupport: 'optional' }), tool('later', { taskSupport: 'required' })];
+  const answers = {
+    initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } },
+    'tools/list': { tools },
+  };
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method } = JSON.parse(line);
+    const result = answers[method];
+    if (result) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  });`;
+
+test('a tool that its server runs only as a task is not offered, and that is said once', async (t) => {
+  const script = `import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);${TASKS}`;
+  const place = placeIn(t);
+  const servers = [stdioServer('slow', plainScript(t, script))];
+  const first = await openSession(t, place, servers);
+  first.session.connect();
+  assert.match(
+    await first.warned('only as tasks'),
+    /^the MCP server slow runs later only as tasks, .*not offered$/,
+  );
+  await first.session.close();
+  const next = await openSession(t, place, servers);
+  assert.deepEqual(
+    next.session.tools.map(({ name }) => name),
+    ['mcp__slow__both', 'mcp__slow__now'],
+  );
+  await next.session.reconnect();
+  assert.deepEqual(next.warnings, []);
 });
 
 for (const protocol of ['legacy', '2026-07-28', 'auto'] as const)

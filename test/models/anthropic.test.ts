@@ -84,12 +84,6 @@ const whole: readonly {
     stopReason: 'maxTokens',
   },
   {
-    title: 'a window that is full is a reply cut by tokens',
-    given: message([text('so')], { stopReason: 'model_context_window_exceeded' }),
-    parts: [text('so')],
-    stopReason: 'maxTokens',
-  },
-  {
     title: 'a refusal keeps what was said before it',
     given: message([text('No.')], { stopReason: 'refusal' }),
     parts: [text('No.')],

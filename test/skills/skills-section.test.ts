@@ -19,31 +19,59 @@ test('without skills nothing is said', () => {
   assert.deepEqual(offerSkills([hidden]), { skills: [], section: null, warning: '' });
 });
 
-test('each skill has one line with its name, description and file', () => {
+test('each skill has one line with its name and description', () => {
   const { section, warning } = offerSkills([skill('a', 'About a.'), skill('b', 'About b.')]);
   assert.match(section ?? '', /^# Skills\n/);
-  assert.match(
-    section ?? '',
-    /\n- a: About a\. \(\/skills\/a\/SKILL\.md\)\n- b: About b\. \(\/skills\/b\/SKILL\.md\)$/,
-  );
+  assert.match(section ?? '', /\n- a: About a\.\n- b: About b\.$/);
   assert.equal(warning, '');
 });
 
-test('many skills and long descriptions are cut to a fixed size, with a warning', () => {
-  const many = Array.from({ length: 40 }, (_, at) => skill(`s${at}`, 'x'.repeat(1_024)));
-  const cut = offerSkills(many);
-  assert.equal(cut.skills.length, 40);
-  assert.ok((cut.section ?? '').length <= 16_000);
-  assert.match(cut.warning, /cut to 300 characters/);
-  const hundreds = Array.from({ length: 10_000 }, (_, at) => skill(`s${at}`, 'x'.repeat(1_024)));
-  const fewer = offerSkills(hundreds);
-  assert.ok(fewer.skills.length > 100 && fewer.skills.length <= 200, String(fewer.skills.length));
-  assert.ok((fewer.section ?? '').length <= 16_000);
-  assert.match(fewer.warning, /9800 more can only be used by their \/name/);
-  const long = offerSkills(
-    Array.from({ length: 200 }, (_, at) => skill(`s${at}`, 'x', { file: `/${'y'.repeat(3_000)}/${at}` })),
+/** Lengths of the descriptions in a section. */
+const lengthsIn = (section: string | null): readonly number[] =>
+  (section ?? '').split('\n').flatMap((line) => /^- [^:]+: (.*)$/.exec(line)?.[1]?.length ?? []);
+
+test('long descriptions share the room: the longest are cut first, and a warning says so', () => {
+  const short = Array.from({ length: 30 }, (_, at) => skill(`a${at}`, 'y'.repeat(100)));
+  const long = Array.from({ length: 40 }, (_, at) => skill(`b${at}`, 'x'.repeat(1_024)));
+  const { skills, section, warning } = offerSkills([...short, ...long]);
+  assert.equal(skills.length, 70);
+  assert.ok((section ?? '').length <= 16_000);
+  const lengths = lengthsIn(section);
+  assert.deepEqual(lengths.slice(0, 30), Array(30).fill(100));
+  assert.ok(
+    lengths.slice(30).every((length) => length > 300),
+    lengths.join(),
   );
-  assert.ok((long.section ?? '').length <= 16_000 && long.skills.length > 0);
+  assert.match(warning, /^The descriptions of 40 skills are cut to 3\d\d characters, /);
+});
+
+for (const count of [50, 100, 200, 205, 10_000]) {
+  test(`of ${count} skills with long descriptions none that is listed has less than 60 characters`, () => {
+    const many = Array.from({ length: count }, (_, at) => skill(`skill-number-${at}`, 'x'.repeat(1_024)));
+    const { skills, section, warning } = offerSkills(many);
+    assert.ok((section ?? '').length <= 16_000);
+    const lengths = lengthsIn(section);
+    assert.equal(lengths.length, skills.length);
+    assert.ok(Math.min(...lengths) >= 60, lengths.join());
+    assert.ok((section ?? '').length > 15_000, 'the room is used');
+    const omitted = count - skills.length;
+    assert.equal(
+      warning.includes(`; ${omitted} more can only be used by their /name.`),
+      omitted > 0,
+      warning,
+    );
+    assert.equal((section ?? '').includes(`\n${omitted} more are not listed.`), omitted > 0);
+  });
+}
+
+test('where long names fill the room, whole skills are left out', () => {
+  const name = (at: number): string => `${'n'.repeat(120)}${at}`;
+  const { skills, section } = offerSkills(
+    Array.from({ length: 200 }, (_, at) => skill(name(at), 'x'.repeat(90))),
+  );
+  assert.ok(skills.length > 70 && skills.length < 100, String(skills.length));
+  assert.ok((section ?? '').length <= 16_000);
+  assert.ok(Math.min(...lengthsIn(section)) >= 60);
 });
 
 test("with too many skills the user's are left out first", () => {

@@ -7,6 +7,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
+import { genAi } from '../../src/telemetry/gen-ai-names.js';
 import { SessionSpans, type SpanOptions } from '../../src/telemetry/session-spans.js';
 import { traceSession } from '../../src/telemetry.js';
 import { play } from '../agent/trace-player.js';
@@ -89,7 +90,7 @@ test('a turn, its calls of the model with their retries, and its tools are spans
     'gen_ai.usage.input_tokens': 150,
     'gen_ai.usage.output_tokens': 10,
     'gen_ai.usage.cache_read.input_tokens': 0,
-    'gen_ai.usage.cache_write.input_tokens': 0,
+    'gen_ai.usage.cache_creation.input_tokens': 0,
     'pawl.cost_usd': 1.5,
     'pawl.request.attempts': 2,
   });
@@ -151,4 +152,14 @@ test('a session of the library has spans at the provider of its user, until it e
     ['chat one', 'cancelled'],
     ['invoke_agent pawl', 'interrupted'],
   ]);
+});
+
+test('each name of the conventions is one that their package publishes', async () => {
+  const published = new Set<unknown>(
+    Object.values(await import('@opentelemetry/semantic-conventions/incubating')),
+  );
+  assert.deepEqual(
+    Object.values(genAi).filter((name) => !published.has(name)),
+    [],
+  );
 });

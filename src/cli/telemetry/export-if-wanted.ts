@@ -14,6 +14,20 @@ type TelemetryFlags = {
 
 const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
 
+/** What OpenTelemetry calls OTLP over HTTP; both are sent as JSON, which collectors take at the same address. */
+const PROTOCOLS: ReadonlySet<string> = new Set(['http/json', 'http/protobuf']);
+
+/** Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are sent. */
+const protocolFault = (environment: ProcessEnvironment): string | null => {
+  const name = isSet(environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
+    ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
+    : 'OTEL_EXPORTER_OTLP_PROTOCOL';
+  const protocol = environment[name]?.trim() ?? '';
+  return protocol === '' || PROTOCOLS.has(protocol)
+    ? null
+    : `telemetry: nothing is sent, since ${name} is ${protocol} and Pawl sends JSON over HTTP. Set it to http/json, and the endpoint to the collector's port for HTTP (4318 is usual)`;
+};
+
 /** A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one. */
 const collectorOf = (
   { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
@@ -40,6 +54,11 @@ export const watchWithSpans = async (
   const own = watcher === undefined ? {} : { watcher };
   const collector = collectorOf(flags, process.env);
   if (collector === undefined) return { watcher: own, attend: () => undefined };
+  const fault = collector.endpoint === null ? protocolFault(process.env) : null;
+  if (fault !== null) {
+    warn(fault);
+    return { watcher: own, attend: () => undefined };
+  }
   const { exportSpans } = await import('./export-spans.js');
   const content = flags.telemetry === 'content' ? 'with' : 'without';
   const spans = exportSpans({ ...collector, content, baseUrl: flags.baseUrl, warn });

@@ -1,8 +1,9 @@
-import type { Tracer } from '@opentelemetry/api';
+import { type Context, isSpanContextValid, ROOT_CONTEXT, type Tracer, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Session } from '../../api/session.js';
+import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { VERSION } from '../../base/version.js';
 import { endpointOf } from '../../models/endpoint-and-key.js';
 import type { Stepped, Watcher } from '../../ports/session-input-output.js';
@@ -67,6 +68,17 @@ const tracerOf = (options: ExportOptions): Tracer => {
   return shared;
 };
 
+/**
+ * The span of the program that started Pawl, by TRACEPARENT (W3C Trace Context); undefined if it names none. Its flag
+ * decides whether spans are sent.
+ */
+const parentIn = ({ TRACEPARENT = '' }: ProcessEnvironment): Context | undefined => {
+  const [, traceId = '', spanId = '', flags = ''] =
+    /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-|$)/.exec(TRACEPARENT.trim()) ?? [];
+  const parent = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  return isSpanContextValid(parent) ? trace.setSpanContext(ROOT_CONTEXT, parent) : undefined;
+};
+
 const serverIn =
   (baseUrl: string | undefined): SpanOptions['serverOf'] =>
   (model) => {
@@ -81,6 +93,7 @@ const serverIn =
 /** Makes and sends the spans of one session. */
 export const exportSpans = (options: ExportOptions): SpanExport => {
   const tracer = tracerOf(options);
+  const parent = parentIn(process.env);
   const early: Stepped[] = [];
   let spans: SessionSpans | null = null;
   return {
@@ -92,6 +105,7 @@ export const exportSpans = (options: ExportOptions): SpanExport => {
       const opened = new SessionSpans({
         tracer,
         sessionId: session.id,
+        ...(parent === undefined ? {} : { parent }),
         content: options.content === 'with' ? (text) => session.redact(text) : null,
         serverOf: serverIn(options.baseUrl) ?? (() => null),
       });

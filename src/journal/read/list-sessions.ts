@@ -18,8 +18,8 @@ const TITLE_ENTRIES_MAX = 100;
 const inputOf = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
-/** Where the text of a skill or command begins to which an input expands. */
-const EXPANDED = /\n\s*<(?:skill|command) name="/;
+/** Where the text of a skill or command begins to which an input expands, and a text that an editor attached. */
+const EXPANDED = /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
 
 /** A text as the title of a session: one line of what the user typed, shortened; empty for a blank text. */
 export const titleFrom = (text: string): string => {

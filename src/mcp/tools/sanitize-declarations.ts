@@ -1,9 +1,12 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import type { McpServer } from '../../config/mcp-servers.js';
+import { safeSchema } from '../../models/tool-schema.js';
 import type { OfferedTool } from './declare-to-model.js';
-import { safeSchema } from './tool-schema.js';
 
-/** The tools that a server offers, made safe to declare. Of equal names the first counts. */
+/**
+ * The tools that a server offers, made safe to declare. Of equal names the first counts. A tool that its server runs only
+ * as a task is left out: a call of it can't succeed.
+ */
 
 const DESCRIPTION_MAX = 2_000;
 const TOOLS_MAX = 1_000;
@@ -13,6 +16,8 @@ export type Offered = {
   readonly tools: readonly OfferedTool[];
   /** What was changed, one line a tool. */
   readonly notes: readonly string[];
+  /** Names of the tools that were left out because their server runs them only as tasks. */
+  readonly needTasks: readonly string[];
 };
 
 export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
@@ -20,14 +25,18 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const byName = new Map<string, RemoteTool>();
   for (const tool of remote)
     if (tool.name.length <= NAME_MAX && !byName.has(tool.name)) byName.set(tool.name, tool);
-  const named = [...byName.values()].slice(0, TOOLS_MAX);
+  const all = [...byName.values()].slice(0, TOOLS_MAX);
+  const needsTask = ({ execution }: RemoteTool): boolean => execution?.taskSupport === 'required';
+  const needTasks = all.filter(needsTask).map(({ name }) => name);
+  for (const name of needTasks) notes.push(`${name}: left out, since the server runs it only as a task`);
+  const named = all.filter((tool) => !needsTask(tool));
   const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
-    const { schema, note } = safeSchema(inputSchema);
+    const { schema, note } = safeSchema(inputSchema, 'kept');
     if (note !== null) notes.push(`${name}: ${note}`);
     if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
     return { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
   });
-  return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes };
+  return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes, needTasks };
 };
 
 /** The tools that the server's settings ask for. */

@@ -1,4 +1,5 @@
 import { VERSION } from '../../base/version.js';
+import { editEventLines } from './edit-event-lines.js';
 import { pageWords, shorten } from './error-page-text.js';
 import { LeanReadable } from './lean-streams.js';
 import type { LeanFetch, LeanResponse } from './node-fetch.js';
@@ -12,7 +13,8 @@ import { watchLines } from './watch-event-lines.js';
  * 2. A success whose body is no event stream (a login page, JSON) fails with the body's first words. A redirect fails,
  *    too: a key is sent only to the address that the user named.
  * 3. A request has no half characters (lone surrogates): a provider refuses it, and with it every later one of the session.
- * 4. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts).
+ * 4. Lines of the stream that packages skip are reported to the exchange of the request (request-side-channel.ts), and
+ *    events that its package would refuse are edited.
  */
 
 const USER_AGENT = `pawl/${VERSION}`;
@@ -47,6 +49,7 @@ const startOf = (text: string): Start => {
 /** Passes the body on under rules 2 and 3. A body that ends before its kind is known is left to the package. */
 const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): LeanReadable<Uint8Array> => {
   const watch = told === undefined ? null : watchLines(told);
+  const edit = told?.editEvent === undefined ? null : editEventLines(told.editEvent);
   const decoder = new TextDecoder();
   let start: Start = 'unknown';
   let text = '';
@@ -64,6 +67,7 @@ const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): Le
       const result = body.takeNow() ?? (await body.read());
       if (result.done) {
         watch?.(null);
+        if (edit !== null) controller.enqueue(edit(null));
         if (endsHalf) controller.enqueue(LINE_FEED);
         return controller.close();
       }
@@ -74,7 +78,7 @@ const inspect = (body: LeanReadable<Uint8Array>, told: Exchange | undefined): Le
       }
       if (start === 'odd') return controller.error(await readOdd());
       watch?.(result.value);
-      controller.enqueue(result.value);
+      controller.enqueue(edit === null ? result.value : edit(result.value));
     },
     cancel: (reason) => body.cancel(reason),
   });

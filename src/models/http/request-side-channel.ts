@@ -1,3 +1,5 @@
+import type { EditEvent } from './edit-event-lines.js';
+
 /**
  * A side channel between one request and its connection. The package in between hands its `fetch` nothing of ours but
  * the abort signal, so the signal identifies the request.
@@ -11,6 +13,8 @@ export type Exchange = {
   readonly onError: (text: string) => void;
   /** Rewrites the body of the request, JSON text. */
   readonly editBody?: (body: string) => string;
+  /** Edits each event of the answer before the package reads it. */
+  readonly editEvent?: EditEvent;
 };
 
 const exchanges = new WeakMap<AbortSignal, Exchange>();

@@ -10,6 +10,7 @@ import {
   fetchOf,
   versionedUrl,
   type Wire,
+  windowFull,
 } from './provider-adapter.js';
 import { wireModel } from './sdk-model.js';
 
@@ -20,8 +21,12 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   stop_sequence: 'end',
   tool_use: 'toolUse',
   max_tokens: 'maxTokens',
-  model_context_window_exceeded: 'maxTokens',
   refusal: 'refusal',
+};
+
+const stopReasonOf = (raw: string | undefined): StopReason | Error | null => {
+  if (raw === 'model_context_window_exceeded') return windowFull();
+  return raw === undefined ? null : (stopReasons[raw] ?? 'other');
 };
 
 const readStart = (message: Loose): TokenUsage => {
@@ -70,13 +75,13 @@ export const anthropicModel = (options: AdapterOptions): Model => {
       const { apiKey = '', name } = options;
       return createAnthropic({ apiKey, baseURL: url, fetch: fetchOf(options) })(name);
     },
-    dialect: { modelId: options.modelId, marksCache: true, keepsCut: false },
+    dialect: { modelId: options.modelId, marksCache: true, keepsCut: false, takesDefinitions: true },
     options: ({ effort }) => {
       const thinking = thinkingFor(options, effort);
       // The package builds its schema of options only where there are any: 8 ms of the first request.
       return Object.keys(thinking).length === 0 ? {} : { providerOptions: { anthropic: thinking } };
     },
-    stopReason: ({ raw }) => (raw === undefined ? null : (stopReasons[raw] ?? 'other')),
+    stopReason: ({ raw }) => stopReasonOf(raw),
     fromEvent,
     passOver: skipUnknownEvents,
   };

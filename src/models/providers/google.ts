@@ -1,13 +1,14 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import type { StopReason } from '../../agent/event.js';
 import type { Model, ModelRequest } from '../../ports/model.js';
-import { asCount, isObject, type Loose, objectIn, withoutCached } from '../untyped-json.js';
+import { withoutDefinitions } from '../tool-schema.js';
+import { asCount, isObject, type Loose, listIn, objectIn, withoutCached } from '../untyped-json.js';
 import {
   type AdapterOptions,
   errorSourceOf,
   type FromEvent,
   fetchOf,
-  malformedCall,
+  malformedReply,
   versionedUrl,
   type Wire,
 } from './provider-adapter.js';
@@ -27,12 +28,17 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   IMAGE_SAFETY: 'contentFilter',
 };
 
-/** Reasons for a call that the provider itself could not read: a retry may succeed. */
-const MALFORMED: ReadonlySet<string> = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL']);
+/** Reasons for a reply that the provider itself could not read: a retry may succeed. */
+const MALFORMED: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+  'UNEXPECTED_TOOL_CALL',
+]);
 
 const stopReasonOf = (raw: string | undefined, unified: string): StopReason | Error | null => {
   if (raw === undefined) return null;
-  if (MALFORMED.has(raw)) return malformedCall(raw);
+  if (MALFORMED.has(raw)) return malformedReply(raw);
   return unified === 'content-filter' ? 'contentFilter' : (stopReasons[raw] ?? 'other');
 };
 
@@ -50,6 +56,40 @@ const fromEvent = (event: Loose): FromEvent => {
     },
   };
 };
+
+/** The fields of an object that pass the test. */
+const pick = (value: unknown, isRead: (key: string, field: unknown) => boolean): Loose =>
+  Object.fromEntries(
+    Object.entries(isObject(value) ? value : {}).filter(([key, field]) => isRead(key, field)),
+  );
+
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['error', 'responseId']);
+const CANDIDATE_FIELDS: ReadonlySet<string> = new Set(['finishReason', 'finishMessage', 'continuationToken']);
+const PART_FIELDS: ReadonlySet<string> = new Set(['functionCall', 'text', 'thought', 'thoughtSignature']);
+
+const readCandidate = (candidate: Loose): Loose => ({
+  ...pick(candidate, (key) => CANDIDATE_FIELDS.has(key)),
+  content: {
+    parts: listIn(objectIn(candidate, 'content').parts).map((part) =>
+      pick(part, (key) => PART_FIELDS.has(key)),
+    ),
+  },
+});
+
+/**
+ * The fields that are read. The package refuses a whole event for one field in a form that it does not know: grounding,
+ * token details and the provider's own tools come from Vertex AI with fields missing.
+ */
+const readEvent = (event: Loose): Loose => ({
+  ...pick(event, (key) => EVENT_FIELDS.has(key)),
+  candidates: listIn(event.candidates).map(readCandidate),
+  ...(isObject(event.usageMetadata)
+    ? { usageMetadata: pick(event.usageMetadata, (_, field) => typeof field === 'number') }
+    : {}),
+  ...(isObject(event.promptFeedback)
+    ? { promptFeedback: pick(event.promptFeedback, (key) => key === 'blockReason') }
+    : {}),
+});
 
 type Level = NonNullable<ModelRequest['effort']>;
 
@@ -69,8 +109,8 @@ const thinkingConfig = (
 });
 
 /**
- * Declares tools by their JSON Schema unchanged. The package would translate it to an older form, which has no `oneOf`,
- * no numbers in an `enum` and no lists of anything.
+ * Declares tools by their JSON Schema. The package would translate it to an older form, which has no `oneOf`, no numbers in an
+ * `enum` and no lists of anything. Definitions are inlined: a reference may have no neighbours there.
  */
 const withSchemas = (body: string, { tools }: ModelRequest): string => {
   if (tools.length === 0) return body;
@@ -78,7 +118,7 @@ const withSchemas = (body: string, { tools }: ModelRequest): string => {
   const functionDeclarations = tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
-    parametersJsonSchema: inputSchema,
+    parametersJsonSchema: withoutDefinitions(inputSchema),
   }));
   return JSON.stringify({ ...(isObject(json) ? json : {}), tools: [{ functionDeclarations }] });
 };
@@ -103,6 +143,7 @@ export const googleModel = (options: AdapterOptions): Model => {
     editBody: withSchemas,
     stopReason: ({ raw, unified }) => stopReasonOf(raw, unified),
     fromEvent,
+    editEvents: () => readEvent,
   };
   return wireModel(wire, options);
 };

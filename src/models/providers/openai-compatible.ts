@@ -2,13 +2,16 @@ import type { LanguageModelV3StreamPart, LanguageModelV3Usage } from '@ai-sdk/pr
 import type { StopReason } from '../../agent/event.js';
 import type { Model } from '../../ports/model.js';
 import { asCount, asText, type Loose, listIn, objectIn } from '../untyped-json.js';
+import { editChatEvents } from './chat-events.js';
 import {
   type AdapterOptions,
   brokenOff,
   errorSourceOf,
   type FromEvent,
   fetchOf,
+  overloaded,
   type Wire,
+  windowFull,
 } from './provider-adapter.js';
 import { wireModel } from './sdk-model.js';
 
@@ -21,12 +24,27 @@ const stopReasons: Readonly<Record<string, StopReason>> = {
   tool_calls: 'toolUse',
   function_call: 'toolUse',
   content_filter: 'contentFilter',
+  /** Mistral: the end of the window. */
+  model_length: 'maxTokens',
+  /** z.ai. */
+  sensitive: 'contentFilter',
 };
 
-/** `error`: a gateway lost the provider behind it in the middle of the reply. */
 const stopReasonOf = (raw: string | undefined): StopReason | Error | null => {
-  if (raw === 'error') return brokenOff();
-  return raw === undefined ? null : (stopReasons[raw] ?? 'other');
+  switch (raw) {
+    // A gateway (z.ai: `network_error`) lost the provider behind it in the middle of the reply.
+    case 'error':
+    case 'network_error':
+      return brokenOff();
+    // DeepSeek.
+    case 'insufficient_system_resource':
+      return overloaded(raw);
+    // z.ai.
+    case 'model_context_window_exceeded':
+      return windowFull();
+    default:
+      return raw === undefined ? null : (stopReasons[raw] ?? 'other');
+  }
 };
 
 /** Marks thoughts that go back; the package reads it under this key. */
@@ -74,6 +92,7 @@ export const compatibleModel = (options: AdapterOptions): Model => {
         : { providerOptions: { openaiCompatible: { reasoningEffort: effort } } },
     stopReason: ({ raw }) => stopReasonOf(raw),
     fromEvent,
+    editEvents: editChatEvents,
     outputTokens,
     passOver: () => isMissingReason,
   };

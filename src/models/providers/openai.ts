@@ -1,5 +1,6 @@
 import type { Model } from '../../ports/model.js';
-import { asText, type Loose, objectIn } from '../untyped-json.js';
+import type { EditEvent } from '../http/edit-event-lines.js';
+import { asText, isObject, type Loose, objectIn } from '../untyped-json.js';
 import {
   type AdapterOptions,
   errorSourceOf,
@@ -24,6 +25,23 @@ const fromEvent = (event: Loose): FromEvent => {
   const thought = event.type === 'response.reasoning_text.delta' ? asText(event.delta) : null;
   if (thought !== null) return { thought };
   return SIGNS_OF_LIFE.has(event.type) ? { isAlive: true } : {};
+};
+
+/**
+ * Gives all events of an item the id of its first one. GitHub Copilot names an item anew in each event, and the package
+ * finds it by its id; its place (`output_index`) stays the same.
+ */
+const nameItems = (): EditEvent => {
+  const ids = new Map<unknown, string>();
+  return (event) => {
+    const { output_index: place, item, item_id: named } = event;
+    if (place === undefined) return event;
+    const own = isObject(item) ? asText(item.id) : asText(named);
+    if (event.type === 'response.output_item.added' && own !== null) ids.set(place, own);
+    const id = ids.get(place);
+    if (id === undefined || own === null || own === id) return event;
+    return isObject(item) ? { ...event, item: { ...item, id } } : { ...event, item_id: id };
+  };
 };
 
 /** Accounts that were refused summaries, by server and key: this process asks them no more. */
@@ -51,6 +69,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
       marksCache: false,
       keepsCut: false,
       strictTools: false,
+      takesDefinitions: true,
     },
     options: ({ effort }) => ({
       providerOptions: {
@@ -69,6 +88,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
     // This wire has no reason for a whole reply's end; the package takes it from the event.
     stopReason: unifiedStopReason,
     fromEvent,
+    editEvents: nameItems,
   };
   return wireModel(wire, options);
 };

@@ -9,6 +9,7 @@ import type { StopReason } from '../../agent/event.js';
 import type { ProviderMetadata } from '../../agent/message.js';
 import type { ModelFacts, ModelRequest, TokenUsage } from '../../ports/model.js';
 import type { ErrorSource } from '../errors/classify-error.js';
+import type { EditEvent } from '../http/edit-event-lines.js';
 import { createFetch, type LeanFetch } from '../http/node-fetch.js';
 import { providerFetch } from '../http/provider-fetch.js';
 import type { Dialect } from '../sdk-request.js';
@@ -48,6 +49,8 @@ export type Wire = {
   /** Reason for the reply's end: null if the provider gave none, an error if the reply failed. */
   stopReason(finish: LanguageModelV3FinishReason): StopReason | Error | null;
   fromEvent?(event: Loose): FromEvent;
+  /** Called for each stream; the function it returns edits each event before the package reads it. */
+  editEvents?(): EditEvent;
   /** Called for each stream; the function it returns is true for parts to skip. */
   passOver?(): (part: LanguageModelV3StreamPart) => boolean;
 };
@@ -111,10 +114,20 @@ export const unifiedStopReason = ({ unified, raw }: LanguageModelV3FinishReason)
 export const brokenOff = (): Error =>
   Object.assign(new Error('the reply broke off before its end'), { type: 'broken_off' });
 
-/** The error of a call that the provider itself could not read: the reply is useless, a retry may succeed. */
-export const malformedCall = (reason: string): Error =>
-  Object.assign(new Error(`the model wrote a call that could not be read (${reason})`), {
+/** The error of a reply that the provider itself could not read: it is useless, a retry may succeed. */
+export const malformedReply = (reason: string): Error =>
+  Object.assign(new Error(`the model wrote what its provider could not read (${reason})`), {
     type: 'malformed_call',
+  });
+
+/** The error of a reply that its provider broke off for want of machines. */
+export const overloaded = (reason: string): Error =>
+  Object.assign(new Error(`the reply broke off before its end (${reason})`), { type: 'overloaded_error' });
+
+/** The error of a reply that reached the end of the model's window: only a shorter conversation helps. */
+export const windowFull = (): Error =>
+  Object.assign(new Error('the reply reached the end of the context window'), {
+    type: 'model_context_window_exceeded',
   });
 
 /** Adds the version to a base URL: providers' own clients leave it out, the packages want it. */

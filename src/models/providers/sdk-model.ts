@@ -92,12 +92,14 @@ const reasonOf = (thrown: unknown, { saidError, hasFailedEvent }: Running): unkn
 const converse = async (running: Running): Promise<void> => {
   const { call, request, gathering, abortion, push } = running;
   const { editBody } = call.wire;
+  const editEvent = call.wire.editEvents?.();
   bindExchange(abortion.signal, {
     onAlive: () => push({ type: 'reasoning', text: '' }),
     onDone: () => gathering.sawDone(),
     onError: (text) => {
       running.saidError = text;
     },
+    ...(editEvent === undefined ? {} : { editEvent }),
     ...(editBody === undefined ? {} : { editBody: (body: string) => editBody(body, request) }),
   });
   try {

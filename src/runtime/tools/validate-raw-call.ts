@@ -69,7 +69,10 @@ const judgeInput = async (
   return { kind: 'invalid', field: 'input', why: `the tool could not judge it: ${judged.fault.message}` };
 };
 
-/** One call with everything that the machine needs to decide about it. */
+/**
+ * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted` carries it: what it
+ * touches, or why it can't be made. `tools` by their names; `workspace` is a real absolute path. For a runtime of your own.
+ */
 export const judgeCall = async (
   raw: RawCall,
   tools: ReadonlyMap<string, Tool>,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { declaredName, declareTools } from '../../src/mcp/tools/declare-to-model.js';
 import { offeredTools } from '../../src/mcp/tools/sanitize-declarations.js';
-import { safeSchema } from '../../src/mcp/tools/tool-schema.js';
+import { safeSchema, withoutDefinitions } from '../../src/models/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.
 
@@ -81,6 +81,41 @@ for (const [given, raw, schema, note] of rows)
     else assert.match(String(safe.note), note);
   });
 
+const NODE = properties({
+  next: { $ref: '#/$defs/Node' },
+  value: { $ref: '#/$defs/Value', description: 'mine' },
+});
+const TREE = properties(
+  { root: { $ref: '#/$defs/Node' }, far: { $ref: 'https://evil.example/x' }, none: { $ref: '#/$defs/none' } },
+  { $defs: { Node: NODE, Value: { type: 'integer' }, Unused: { type: 'string' } } },
+);
+
+test('definitions are kept for the providers that take them', () => {
+  const safe = safeSchema(TREE, 'kept');
+  assert.equal(safe.note, null);
+  assert.deepEqual(safe.schema, {
+    type: 'object',
+    properties: { root: { $ref: '#/$defs/Node' }, far: {}, none: {} },
+    $defs: {
+      Node: properties({ next: { $ref: '#/$defs/Node' }, value: { type: 'integer', description: 'mine' } }),
+    },
+  });
+  assert.deepEqual(safeSchema(safe.schema, 'kept').schema, safe.schema);
+  const plain = withoutDefinitions(safe.schema);
+  assert.deepEqual(plain, safeSchema(TREE).schema);
+  assert.doesNotMatch(JSON.stringify(plain), /\$ref|\$defs/);
+  const own = { type: 'object', properties: { a: { oneOf: [{ type: 'string' }] } }, $comment: 'x' };
+  assert.equal(withoutDefinitions(own), own, 'a schema without definitions is not touched');
+});
+
+test('definitions named like a prototype, or by a path, are inlined', () => {
+  const raw = JSON.parse(
+    '{"properties":{"a":{"$ref":"#/$defs/__proto__"},"b":{"$ref":"#/$defs/x~1y"}},"$defs":{"__proto__":{"type":"string"},"x/y":{"type":"null"}}}',
+  );
+  const { schema } = safeSchema(raw, 'kept');
+  assert.deepEqual(schema, { type: 'object', properties: { a: { type: 'string' }, b: { type: 'null' } } });
+});
+
 test('references that would grow without end, and schemas of great depth, are replaced', () => {
   const $defs = Object.fromEntries(
     Array.from({ length: 20 }, (_, index) => [
@@ -91,6 +126,8 @@ test('references that would grow without end, and schemas of great depth, are re
   assert.deepEqual(safeSchema(properties({ a: { $ref: '#/$defs/d0' } }, { $defs })).schema, {
     type: 'object',
   });
+  const kept = safeSchema(properties({ a: { $ref: '#/$defs/d0' } }, { $defs }), 'kept').schema;
+  assert.equal(Object.keys(kept.$defs ?? {}).length, 20, 'control: kept, they do not grow');
   let deep: object = {};
   for (let index = 0; index < 200; index++) deep = { items: deep };
   assert.deepEqual(safeSchema(properties({ a: deep })).schema, { type: 'object' });

@@ -1,9 +1,10 @@
-import type { Json, JsonObject } from '../../agent/message.js';
+import type { Json, JsonObject } from '../agent/message.js';
 
 /**
  * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.
  *
- * 1. References inside the schema are inlined; remote ones are never fetched and mean any value.
+ * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a definition that holds
+ *    itself then means any value. Remote references are never fetched and mean any value.
  * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object. The server still
  *    checks the input.
  */
@@ -15,7 +16,7 @@ const DESCRIPTION_MAX = 1_000;
 /** The strictest provider's form of a field's name. */
 const FIELD_NAME = /^[\w.-]{1,64}$/;
 
-/** Keywords that mean nothing once references are inlined, or that providers refuse. */
+/** Keywords that providers refuse, and definitions, which are copied apart. */
 const DROPPED = new Set(
   '$schema $id $anchor $dynamicAnchor $dynamicRef $recursiveRef $recursiveAnchor $vocabulary $comment $defs definitions'.split(
     ' ',
@@ -49,11 +50,29 @@ const lookUp = (root: JsonObject, reference: string): unknown => {
   return value;
 };
 
-type Walk = { readonly root: JsonObject; values: number };
+type Walk = {
+  readonly root: JsonObject;
+  /** References to the definitions that stay; null if they are inlined. */
+  readonly kept: Set<string> | null;
+  values: number;
+};
+
+/** `#/$defs/name` */
+const DEFINITION = /^#\/(\$defs|definitions)\/([A-Za-z][\w.-]*)$/;
 
 const copyObject = (walk: Walk, value: JsonObject, depth: number, open: readonly string[]): Json => {
   const { $ref: reference } = value;
   if (typeof reference === 'string') {
+    const isAlone = Object.keys(value).length === 1;
+    if (
+      walk.kept !== null &&
+      isAlone &&
+      DEFINITION.test(reference) &&
+      isObject(lookUp(walk.root, reference))
+    ) {
+      walk.kept.add(reference);
+      return { $ref: reference };
+    }
     const target = open.includes(reference) ? undefined : lookUp(walk.root, reference);
     const own = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
     const found = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
@@ -81,6 +100,18 @@ const replaced = (why: string): SafeSchema => ({
   note: `its input schema ${why}, so any object is accepted`,
 });
 
+/** The definitions that are referred to, also by each other. */
+const copyDefinitions = (walk: Walk): JsonObject => {
+  const places: Record<string, Record<string, Json>> = { $defs: {}, definitions: {} };
+  for (const reference of walk.kept ?? []) {
+    const [, place = '', name = ''] = DEFINITION.exec(reference) ?? [];
+    const definition = lookUp(walk.root, reference);
+    const copies = places[place];
+    if (copies !== undefined && isObject(definition)) copies[name] = copy(walk, definition, 1, [reference]);
+  }
+  return Object.fromEntries(Object.entries(places).filter(([, copies]) => Object.keys(copies).length > 0));
+};
+
 const fitTop = (copied: JsonObject): SafeSchema => {
   const kept = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
   const isCut = Object.keys(kept).length < Object.keys(copied).length;
@@ -102,17 +133,30 @@ const fitTop = (copied: JsonObject): SafeSchema => {
   return { schema, note: isCut ? 'its input schema has alternatives at the top, which were left out' : null };
 };
 
-/** The schema in a form that every provider accepts. */
-export const safeSchema = (raw: unknown): SafeSchema => {
+/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
+export const safeSchema = (raw: unknown, definitions: 'inlined' | 'kept' = 'inlined'): SafeSchema => {
   if (!isObject(raw)) return replaced('is not an object');
   try {
-    const copied = copy({ root: raw, values: 0 }, raw, 0, ['#']);
+    const walk: Walk = { root: raw, kept: definitions === 'kept' ? new Set() : null, values: 0 };
+    const copied = copy(walk, raw, 0, ['#']);
     if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
       return replaced('is not one of an object');
-    return fitTop(copied);
+    return fitTop({ ...copied, ...copyDefinitions(walk) });
   } catch (error) {
     if (error instanceof TooLarge) return replaced('is too large or too deep');
     if (error instanceof URIError) return replaced('has a reference that is not valid');
     throw error;
   }
+};
+
+const inlined = new WeakMap<JsonObject, JsonObject>();
+
+/** A declared schema for a provider that takes no definitions. One without any stays as it is. */
+export const withoutDefinitions = (schema: JsonObject): JsonObject => {
+  if (schema.$defs === undefined && schema.definitions === undefined) return schema;
+  const known = inlined.get(schema);
+  if (known !== undefined) return known;
+  const plain = safeSchema(schema).schema;
+  inlined.set(schema, plain);
+  return plain;
 };
