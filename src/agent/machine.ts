@@ -1,3 +1,4 @@
+import { stateBefore } from './carried-session.js';
 import { emptyConversation } from './conversation.js';
 import { noStreaks } from './moves/tools/count-streaks.js';
 import { readLimits, type Settings } from './settings.js';
@@ -5,8 +6,24 @@ import type { In, SessionData } from './state.js';
 import { agentMachine } from './state-and-event-names.js';
 import { table } from './table.js';
 
-/** The agent's machine: pure and total, never throws. */
-export const agent = agentMachine(table);
+const plain = agentMachine(table);
+
+/**
+ * The agent's machine: pure and total, never throws. A `Resumed` that hands the session over from an earlier machine is
+ * applied to the session that it carries.
+ */
+export const agent: typeof plain = {
+  ...plain,
+  step: (state, event) => {
+    const next = plain.step(state, event);
+    const before = isMalformed(next) ? state : stateBefore(state, event);
+    return before === state ? next : plain.stepUnchecked(before, event);
+  },
+  stepUnchecked: (state, event) => plain.stepUnchecked(stateBefore(state, event), event),
+};
+
+const isMalformed = ({ diagnostics }: ReturnType<typeof plain.step>): boolean =>
+  diagnostics.some(({ kind }) => kind === 'malformed');
 
 /** One step of the machine: the same state and event give the same result. */
 export const step = agent.step;

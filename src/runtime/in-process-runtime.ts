@@ -95,7 +95,9 @@ class OpenSessions implements LocalRuntime {
     sessionId: string,
     { watcher, patch, stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const { journal, state, tornTail, past } = await this.#needs.journals.open(sessionId, { takeOver });
+    const { journal, state, tornTail, past, upgrade } = await this.#needs.journals.open(sessionId, {
+      takeOver,
+    });
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);
@@ -110,7 +112,7 @@ class OpenSessions implements LocalRuntime {
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
     session.begin('resume');
-    await session.resume(changes, past, stoppedAt);
+    await session.resume(changes, { past, stoppedAt, upgrade });
     return { tornTail };
   }
 
