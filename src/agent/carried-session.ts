@@ -100,6 +100,14 @@ const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => (
   ...(ended?.images === undefined ? {} : { images: ended.images }),
 });
 
+/** Whether each call of the message was checked, once. The machine refuses any other reply. */
+const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
+  const asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+  return (
+    asked.join('\n') === calls.map(({ callId }) => callId).join('\n') && new Set(asked).size === asked.length
+  );
+};
+
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
@@ -300,6 +308,10 @@ class SessionFromEvents {
       if (this.#turn === 'runs') this.#turn = 'retries';
       return;
     }
+    if (!namesItsCalls(message, calls)) {
+      this.#turn = 'rests';
+      return;
+    }
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
     this.#conversation = addReply(this.#conversation, message);
@@ -410,9 +422,7 @@ const conversationFrom = (messages: readonly Message[]): Conversation => {
   let conversation = emptyConversation;
   for (const message of messages)
     conversation =
-      message.role === 'assistant'
-        ? addReply(conversation, message satisfies AssistantMessage)
-        : { ...conversation, open: message };
+      message.role === 'assistant' ? addReply(conversation, message) : { ...conversation, open: message };
   return conversation;
 };
 

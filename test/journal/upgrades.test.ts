@@ -12,6 +12,7 @@ import { exportSession } from '../../src/journal/transfer/export-session.js';
 import { importSession } from '../../src/journal/transfer/import-session.js';
 import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
 import type { Tool } from '../../src/ports/tool.js';
+import { faultsOf } from '../agent/walker.js';
 import { callTools, command, hang, ok, rawCall, say, testModel, tool } from '../runtime/stage.js';
 import { type Edit, otherPawl, type Pawl } from './planted-machine.js';
 import { collect, makeFolder } from './story.js';
@@ -355,3 +356,42 @@ test('a journal whose header is of a newer machine is refused in words, and list
   assert.equal((await importSession(await makeFolder(context), exported)).sessionId, newer.id);
   assert.equal((await verifyStored(exported)).fault, null);
 });
+
+for (const [change, edits] of Object.entries(machines)) {
+  test(`${change}: a session that ended at any of its entries goes on`, async (context) => {
+    const { session, ...written } = await begin(
+      context,
+      [look, act(() => undefined)],
+      batch,
+      say('done again'),
+    );
+    await session.prompt('second');
+    await session.close();
+    const { folder, workspace, id } = written;
+    const pawl = await otherPawl(1, edits);
+    const journals = pawl.fileJournals({ folder });
+    const { seq: last } = await journals.peek(id);
+    assert.ok(last > 12, 'the session has hooks, approvals and calls');
+    for (let seq = 1; seq <= last; seq++) {
+      const fork = `fork-${seq}`;
+      await journals.fork(id, seq, fork, 1);
+      const model = testModel(say('a reply'), say('one more reply'), say('one more reply'));
+      const forked = await pawl.openSession({
+        model,
+        journals,
+        workspace,
+        tools: [look, act(() => undefined)],
+        onApproval: () => 'allow',
+        resume: fork,
+        report: () => undefined,
+      });
+      await forked.idle();
+      await forked.prompt('go on');
+      const { messages } = model.requests.at(-1) ?? { messages: [] };
+      assert.deepEqual(faultsOf(messages), [], `at ${seq}`);
+      assert.ok(textsOf(messages).includes('user: go on'), `at ${seq}`);
+      await forked.close();
+      assert.deepEqual((await journals.replay(fork)).mismatches, [], `at ${seq}`);
+    }
+  });
+}
