@@ -13,7 +13,7 @@ import {
   replaceBySummary,
 } from './conversation.js';
 import type { CarriedCall, CarriedSession, CarriedWork, Event, On, QueuedInput } from './event.js';
-import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
+import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId } from './moves/common/count-usage.js';
 import { callModel } from './moves/common/send-request.js';
 import { timerFrom } from './moves/common/timers.js';
@@ -28,6 +28,7 @@ import {
   refusedText,
   truncatedText,
 } from './moves/tools/result-texts.js';
+import { jsonShape } from './shapes/value-shapes.js';
 import type { SessionData, State } from './state.js';
 import { hookNotes, hookRemarks, verdictsIn, withRemarks } from './values/hook-verdict.js';
 import type { Usage } from './values/usage.js';
@@ -98,6 +99,15 @@ const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => (
   failed: ended?.status !== 'ok',
   text: withRemarks(ended?.text ?? open, hookNotes(verdictsIn(judged.hooks))),
   ...(ended?.images === undefined ? {} : { images: ended.images }),
+});
+
+/** Journals of the first version can hold input of any depth, which no event may carry today. */
+const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
+  jsonShape.check(call.input) === null ? call : { ...call, input: {} };
+
+const withoutDeepParts = (message: AssistantMessage): AssistantMessage => ({
+  ...message,
+  parts: message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part)),
 });
 
 /** Whether each call of the message was checked, once. The machine refuses any other reply. */
@@ -288,6 +298,7 @@ class SessionFromEvents {
   }
 
   #editQueue({ items }: On<'EditQueue'>): void {
+    if (this.#isClosed) return;
     const known = new Map(this.#queue.map((item) => [item.inputId, item]));
     this.#queue = items.map(({ inputId, text, mode }) => {
       const images = known.get(inputId)?.images;
@@ -314,13 +325,13 @@ class SessionFromEvents {
     }
     this.#closeBatch(interruptedText(''), MISSING);
     if (this.#conversation.open === null) this.#note(CONTINUED);
-    this.#conversation = addReply(this.#conversation, message);
+    this.#conversation = addReply(this.#conversation, withoutDeepParts(message));
     this.#turn = 'runs';
     if (calls.length > 0) {
       this.#batch = {
         batchId: null,
         calls: calls.map((judged) => ({
-          judged,
+          judged: withoutDeepInput(judged),
           requestedAt: event.at,
           startedAt: null,
           ...endAtOnce(judged, event),

@@ -82,11 +82,28 @@ test('a session that is read from its events has every text that the user typed'
     const walker = roam(walked);
     const { messages, queue } = carriedFrom(walker.events());
     const held = new Set([...typedIn(messages), ...queue.map(({ text }) => text)]);
-    const lastSummary = walker.events().some(({ type }) => type === 'CompactionCompleted');
+    // What a summary replaced is gone, and so is what the user took out of the queue.
+    const removes = walker
+      .events()
+      .some(({ type }) => type === 'CompactionCompleted' || type === 'EditQueue');
     const last = walker.steps().at(-1)?.state;
-    if (lastSummary || last === undefined) return;
+    if (removes || last === undefined) return;
     for (const text of heldBy(last)) assert.ok(held.has(text), `${text} was lost`);
   });
+});
+
+test('the queue of a session that is read from its events is as the user left it', () => {
+  const items = [{ inputId: 'input-3', text: 'third, edited', mode: 'followUp' as const }];
+  const events: readonly Event[] = [
+    g.input('first'),
+    g.input('second'),
+    g.followUp('third'),
+    { type: 'EditQueue', at: g.NOW, items },
+  ];
+  const { messages, queue, work } = carriedFrom(events);
+  assert.deepEqual([typedIn(messages).length, queue, work.kind], [0, items, 'request']);
+  const closed = carriedFrom([...events, { type: 'ShutdownRequested', at: g.NOW }]);
+  assert.deepEqual([closed.queue, closed.work.kind], [items, 'closed']);
 });
 
 test('ids that are used after an upgrade were never used before', () => {
