@@ -109,5 +109,6 @@ export const decodeState = (value: unknown): DecodedState => {
   };
   const { open } = plain.session.conversation;
   const conversation = { closed: AppendList.from<Message>([...plain.session.conversation.closed]), open };
-  return { kind: 'state', state: { ...plain, session: { ...plain.session, conversation } } as State };
+  const decoded = { ...plain, session: { ...plain.session, conversation } };
+  return { kind: 'state', state: decoded as State }; // safe for the same reason
 };

@@ -17,9 +17,15 @@ import { codeMode } from '../../src/ask/run/machine.js';
 type Known = { readonly version: number; readonly fingerprint: string; readonly why: string };
 
 const KNOWN: readonly Known[] = [
-  { version: 2, fingerprint: '', why: 'the first version that journals name; theirs without one is 1' },
+  {
+    version: 2,
+    fingerprint: '434145934731ed32',
+    why: 'the first version that journals name; theirs without one is 1',
+  },
 ];
-const KNOWN_ASK: readonly Known[] = [{ version: 1, fingerprint: '', why: 'the first version' }];
+const KNOWN_ASK: readonly Known[] = [
+  { version: 1, fingerprint: '894db27066dba638', why: 'the first version' },
+];
 
 /** What an event is refused for: the fields of each shape, found by leaving everything out. */
 const fieldsOf = (type: string): readonly string[] => {

@@ -39,6 +39,12 @@ const expectedOf = (name: string) => {
 const FROZEN: Readonly<Record<string, string>> = {
   'format-1': 'ee11dfe31dc7c5efef13604973262fc00395921c1ff8dc87d10a3e3f79cb9a90',
   'format-1-fork': '5b1e67ef46ef974660845e4776427cf141067ac6ac23a109f3abd5113934f5f0',
+  'machine-2': '381bbc72f0207ff71fc85801f5ffe03978edaebe6c04ea7a5accee0994068647',
+  'machine-2-fork': 'de717a0b346da17d842a7303bd7c64dd25e866f5edfb77309cce37e1e7d4e72d',
+  'machine-2-crash-in-call': '57be578f55a027b6e61d1a398213e7f108432ad9d3d6be18f95a622e1af71525',
+  'machine-2-crash-in-reply': '68401dea87dca04396ec4ec0b11b6ae18cd5c6817c90a668a437d74abdc3ba76',
+  'machine-2-hooks': '377f6de0a5cb3c18b7e7f8e9d1d89322f6a7ebd39e62c30e5c1bd4f1a5f04457',
+  'machine-2-mcp': '892fe043e8167ab90ca5e5a4ec9e97e28ca5c55001846c022b9c9c8518011e01',
 };
 
 test('golden journals are neither changed nor removed', () => {

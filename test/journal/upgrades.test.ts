@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { messagesOf } from '../../src/agent/conversation.js';
 import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
 import type { Message } from '../../src/agent/message.js';
@@ -392,6 +393,34 @@ for (const [change, edits] of Object.entries(machines)) {
       assert.ok(textsOf(messages).includes('user: go on'), `at ${seq}`);
       await forked.close();
       assert.deepEqual((await journals.replay(fork)).mismatches, [], `at ${seq}`);
+    }
+  });
+}
+
+const golden = fileURLToPath(new URL('golden', import.meta.url));
+const goldenNames = readdirSync(golden).filter((name) => name.endsWith('.pawl'));
+
+for (const [change, edits] of Object.entries(machines)) {
+  test(`${change}: every golden journal, of this and of earlier versions, goes on`, async (context) => {
+    const pawl = await otherPawl(1, edits);
+    const workspace = await makeFolder(context);
+    for (const name of goldenNames) {
+      const folder = await makeFolder(context);
+      const { sessionId } = await pawl.importSession(folder, join(golden, name));
+      const journals = pawl.fileJournals({ folder });
+      const before = await journals.replay(sessionId);
+      assert.deepEqual([before.damage, before.mismatches], [null, []], name);
+      const model = testModel(say('a reply'), say('one more reply'));
+      const tools = [look, act(() => undefined)];
+      const options = { model, journals, workspace, tools, resume: sessionId, report: () => undefined };
+      const opened = await pawl.openSession({ ...options, onApproval: () => 'allow' });
+      await opened.idle();
+      await opened.prompt('go on');
+      const { messages } = model.requests.at(-1) ?? { messages: [] };
+      assert.deepEqual(faultsOf(messages), [], name);
+      assertHolds(textsOf(messages), [...conversationOf(before.state).slice(-1), 'user: go on']);
+      await opened.close();
+      assert.deepEqual((await journals.replay(sessionId)).mismatches, [], name);
     }
   });
 }
