@@ -61,6 +61,10 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
   return read.kind === 'done' ? read.value : null;
 };
 
+const CARRIED =
+  'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its conversation, usage and ' +
+  'running calls were taken over. Approvals that you gave for the session are asked for again.';
+
 class OpenSessions implements LocalRuntime {
   readonly #needs: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
@@ -113,6 +117,7 @@ class OpenSessions implements LocalRuntime {
     this.#start(session);
     session.begin('resume');
     await session.resume(changes, { past, stoppedAt, upgrade });
+    if (upgrade?.session !== undefined) this.#needs.report(new Error(CARRIED));
     return { tornTail };
   }
 
