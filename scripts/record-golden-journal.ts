@@ -1,11 +1,14 @@
 /**
- * `node --import tsx scripts/record-golden-journal.ts NAME`: plays a real session and a fork of it, and adds their exports
- * to test/journal/golden as NAME.pawl and NAME-fork.pawl, with what must be read from them. Replaces nothing: a new format gets a new name.
+ * `node --import tsx scripts/record-golden-journal.ts NAME`: plays real sessions, and adds their exports to
+ * test/journal/golden, with what must be read from them: NAME (calls, a denial, a retry, a cancel, a commit, a resume, a
+ * compaction), NAME-fork, NAME-crash (two forks of it in the middle of a turn, resumed), NAME-hooks (hooks, a job, a
+ * to-do list) and NAME-mcp (tools of a server, failures, an overflow, a limit). Replaces nothing: a new version of the
+ * machine gets a new name. Prints the hashes for golden.test.ts.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openSession } from '../src/api/create-agent.js';
 import { fileJournals } from '../src/journal/file-store.js';
@@ -13,6 +16,7 @@ import { createStateCheck } from '../src/journal/read/hash-state.js';
 import { exportSession } from '../src/journal/transfer/export-session.js';
 import { sha256Of } from '../src/journal/transfer/named-blobs.js';
 import { scriptedModel } from '../src/models/scripted/scripted-model.js';
+import type { Tool } from '../src/ports/tool.js';
 
 const [name = ''] = process.argv.slice(2);
 if (!/^[\w.-]+$/.test(name)) throw new Error('Give the golden journal a name, for example: format-2');
@@ -91,14 +95,101 @@ await resumed.close();
 
 const forkId = `${id}-fork`;
 await journals.fork(id, seq - 1, forkId, Date.now());
+
+/** A session that was killed after its first event of this type, and resumed. */
+const resumeAfter = async (type: string, suffix: string): Promise<string> => {
+  const { records } = await journals.inspect(id);
+  const at = records.find(({ entry }) => entry.event.type === type)?.entry.seq;
+  if (at === undefined) throw new Error(`the session has no ${type}`);
+  const killed = `${id}-${suffix}`;
+  await journals.fork(id, at, killed, Date.now());
+  const script = { replies: [{ text: 'I go on.' }, { text: 'And on.' }, { text: 'And on.' }] };
+  const again = await openSession({ ...shared, model: scriptedModel(script), resume: killed });
+  await again.idle();
+  await again.prompt('What was interrupted?');
+  await again.close();
+  return killed;
+};
+const inCall = await resumeAfter('ToolStarted', 'in-call');
+const inReply = await resumeAfter('UserInput', 'in-reply');
+
+const hooked = await openSession({
+  ...shared,
+  model: scriptedModel({
+    replies: [
+      {
+        calls: [
+          { tool: 'bash', callId: 'job', input: { command: 'echo in the background', background: true } },
+          { tool: 'todo', callId: 'todo', input: { items: [{ text: 'look', status: 'open' }] } },
+          { tool: 'read', callId: 'hidden', input: { path: 'hidden.txt' } },
+        ],
+      },
+      { calls: [{ tool: 'bash', callId: 'jobs', input: { jobAction: 'list' } }] },
+      { text: 'The job has ended.' },
+    ],
+  }),
+  hooks: [
+    {
+      name: 'guard',
+      on: ['before-tool', 'after-tool', 'after-batch', 'before-request'],
+      run: ({ input }) =>
+        JSON.stringify(input ?? null).includes('hidden')
+          ? { decision: 'deny', reason: 'this file is hidden' }
+          : { note: 'the guard has seen it' },
+    },
+  ],
+});
+await hooked.prompt('Start a job.');
+await hooked.close();
+
+const serverTool: Tool = {
+  name: 'mcp__tickets__search',
+  description: 'Searches tickets.',
+  inputSchema: { type: 'object' },
+  traits: { effect: 'opaque', parallelSafe: true, mutating: false, deadlineMs: 60_000 },
+  judge: (input) => ({
+    kind: 'ok',
+    input,
+    facts: { argv: [], paths: [], hosts: [], shape: 'search', mcp: { server: 'tickets', tool: 'search' } },
+  }),
+  run: async () => ({ status: 'failed', text: 'the server is busy' }),
+};
+const served = await openSession({
+  ...shared,
+  tools: [serverTool],
+  settings: { limits: { rounds: 2 }, retrySchedule: { kind: 'list', delaysMs: [1, 1, 1] } },
+  onApproval: () => 'allow',
+  model: scriptedModel({
+    replies: [
+      { fail: { kind: 'rateLimited', retryAfterMs: 1 } },
+      { fail: { kind: 'malformed' } },
+      { calls: [{ tool: 'mcp__tickets__search', callId: 'a', input: { text: 'crash' } }] },
+      { fail: { kind: 'contextOverflow' } },
+      { text: 'A summary: the server of the tickets is busy.' },
+      { calls: [{ tool: 'mcp__tickets__search', callId: 'b', input: { text: 'crash' } }] },
+      { fail: { kind: 'auth' } },
+      { text: 'The server is busy.' },
+    ],
+  }),
+});
+await served.prompt('Find the ticket.');
+await served.prompt('Again.');
+await served.send({ type: 'RetryLast' });
+await served.idle();
+await served.close();
+
 for (const [session, file] of [
   [id, join(golden, name)],
   [forkId, join(golden, `${name}-fork`)],
+  [inCall, join(golden, `${name}-crash-in-call`)],
+  [inReply, join(golden, `${name}-crash-in-reply`)],
+  [hooked.id, join(golden, `${name}-hooks`)],
+  [served.id, join(golden, `${name}-mcp`)],
 ] as const) {
   const { entries } = await exportSession(folder, session, `${file}.pawl`);
   const { state } = await journals.peek(session);
   const expected = { sessionId: session, entries, state: createStateCheck()(state) };
   writeFileSync(`${file}.json`, `${JSON.stringify(expected, null, 2)}\n`, { flag: 'wx' });
-  console.log(`${file}.pawl ${sha256Of(readFileSync(`${file}.pawl`))}`);
+  console.log(`  '${basename(file)}': '${sha256Of(readFileSync(`${file}.pawl`))}',`);
 }
 rmSync(place, { recursive: true, force: true });

@@ -4,13 +4,15 @@
  */
 export type { Action } from './agent/action.js';
 export type { JudgedCall } from './agent/call.js';
-export type { Event, StoppedCall } from './agent/event.js';
+export { carrySession, stateFrom } from './agent/carried-session.js';
+export type { CarriedSession, Event, MachineUpgrade, StoppedCall } from './agent/event.js';
 export { step } from './agent/machine.js';
 export type { Settings } from './agent/settings.js';
 export type { State } from './agent/state.js';
 export { turnRuns } from './agent/values/turn-running.js';
 export { agentOnEngine, type EngineAgent, type EngineAgentOptions } from './api/agent-for-engine-sessions.js';
 export { fileBlobs } from './journal/blobs.js';
+export { versionIn } from './journal/journaled-machine.js';
 export { agentMachine } from './journal/read/journaled-agent-machine.js';
 export { summarise, titleFrom } from './journal/read/list-sessions.js';
 export { forkHeader } from './journal/write/copy-entries-to-fork.js';

@@ -7,14 +7,13 @@ export {
   type RestateRuntimeOptions,
 } from './client/restate-runtime.js';
 export { NodeStartError } from './engine/check-engine.js';
-export { register } from './engine/register.js';
+export { register, version } from './engine/register.js';
 export { type HttpLive, type HttpLiveOptions, httpLive } from './live/http-live.js';
 export { type LiveChannel, localLive } from './live/live-channel.js';
 export {
   type EngineNode,
   machineFingerprint,
   startEngineNode,
-  version,
 } from './node/engine-node.js';
 export type { EquippedSession } from './node/session-worker.js';
 export { type NodeOptions, type PawlNode, startNode } from './node/start-node.js';

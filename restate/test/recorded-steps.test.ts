@@ -24,7 +24,7 @@ test('watchers are told of entries when the engine has proved that it has them, 
   });
   let advanced = 0;
   const states = {
-    exact: async () => ({ header, seq: 0, state }),
+    exact: async () => ({ header, seq: 0, state, upgrade: null }),
     advance: () => {
       advanced += 1;
     },

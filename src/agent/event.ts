@@ -1,5 +1,5 @@
-import type { CallOutcome, CallPreview, JudgedCall, SeenFile } from './call.js';
-import type { AssistantMessage, Image } from './message.js';
+import type { CallOutcome, CallPreview, EndedStatus, JudgedCall, SeenFile } from './call.js';
+import type { AssistantMessage, Image, Message } from './message.js';
 import type { Dimension, Grant, Settings } from './settings.js';
 import type { HookVerdicts, ReportedMoment } from './values/hook-verdict.js';
 import type { Limit } from './values/limit-value.js';
@@ -42,6 +42,52 @@ export type ApprovalAnswer = { readonly kind: 'allow' } | { readonly kind: 'deny
 export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
 
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
+
+/** A call of a batch that was in flight. `startedAt`: null if it has not started. */
+export type CarriedCall = {
+  readonly judged: JudgedCall;
+  readonly requestedAt: number;
+  readonly startedAt: number | null;
+  /** How it ended; absent while it is open. */
+  readonly ended?: {
+    readonly status: EndedStatus;
+    readonly ran: boolean;
+    readonly at: number;
+    readonly text: string;
+    readonly images?: readonly Image[];
+  };
+};
+
+/** What was in flight. `closed`: the session was shut down. */
+export type CarriedWork =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'closed' }
+  | { readonly kind: 'request' }
+  | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] };
+
+/** A session as its events tell it, in the words of no machine: any later machine can go on from it. */
+export type CarriedSession = {
+  /** Oldest first. */
+  readonly messages: readonly Message[];
+  /** Inputs that were not sent. */
+  readonly queue: readonly QueuedInput[];
+  readonly usage: Omit<Usage, 'costUsd'> & { readonly costUsd: number; readonly unpriced: number };
+  readonly work: CarriedWork;
+  /** Numbers of new ids begin above it, so that no id of an earlier machine is used again. */
+  readonly idsFrom: number;
+  /** Time of the last event. */
+  readonly at: number;
+};
+
+/**
+ * A session goes on under a later machine. `session`: the state before this event, where the later machine does not come
+ * to it from the entries; absent if it does.
+ */
+export type MachineUpgrade = {
+  readonly from: number;
+  readonly to: number;
+  readonly session?: CarriedSession;
+};
 
 export type StoppedCall = {
   readonly batchId: string;
@@ -222,9 +268,10 @@ export type OtherEvent =
     >
   /**
    * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before it. The time since
-   * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs.
+   * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs. `upgrade`: the
+   * entries before were written by an earlier machine.
    */
-  | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number }>;
+  | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number; readonly upgrade?: MachineUpgrade }>;
 
 export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent;
 export type EventType = Event['type'];

@@ -1,12 +1,42 @@
+import { AppendList } from '../machine-kit/kernel/append-list.js';
+import { malformed } from '../machine-kit/kernel/step-function.js';
+import { stateBefore } from './carried-session.js';
 import { emptyConversation } from './conversation.js';
 import { noStreaks } from './moves/tools/count-streaks.js';
 import { readLimits, type Settings } from './settings.js';
-import type { In, SessionData } from './state.js';
+import type { In, SessionData, State } from './state.js';
 import { agentMachine } from './state-and-event-names.js';
 import { table } from './table.js';
 
-/** The agent's machine: pure and total, never throws. */
-export const agent = agentMachine(table);
+const plain = agentMachine(table);
+
+const NO_STATE =
+  'the state is a plain copy, or none: carry states through JSON with encodeState and decodeState';
+
+/** Whether it is a state of the machine: the conversation of a copy that went through JSON is no conversation. */
+const isState = (state: State): boolean => {
+  const { session } = (state ?? {}) as Partial<State>; // anything may be given
+  return session?.conversation?.closed instanceof AppendList;
+};
+
+/**
+ * The agent's machine: pure and total. `step` never throws for a state of `initialState`, `step` or `decodeState`; any
+ * other value, such as a copy of a state, changes nothing and leaves a diagnostic of the kind `malformed`. A `Resumed`
+ * that hands the session over from an earlier machine is applied to the session that it carries.
+ */
+export const agent: typeof plain = {
+  ...plain,
+  step: (state, event) => {
+    if (!isState(state)) return malformed(state ?? { name: '' }, event, NO_STATE);
+    const next = plain.step(state, event);
+    const before = isMalformed(next) ? state : stateBefore(state, event);
+    return before === state ? next : plain.stepUnchecked(before, event);
+  },
+  stepUnchecked: (state, event) => plain.stepUnchecked(stateBefore(state, event), event),
+};
+
+const isMalformed = ({ diagnostics }: ReturnType<typeof plain.step>): boolean =>
+  diagnostics.some(({ kind }) => kind === 'malformed');
 
 /** One step of the machine: the same state and event give the same result. */
 export const step = agent.step;

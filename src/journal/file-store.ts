@@ -8,7 +8,7 @@ import { fileBlobs } from './blobs.js';
 import { openFileJournal, readEntries } from './file-journal.js';
 import { encodeHeader } from './format/line-codec.js';
 import { cannotRead, cannotWrite, codeOf, exists, JournalError, notFound } from './journal-error.js';
-import type { JournaledMachine } from './journaled-machine.js';
+import { type JournaledMachine, ownHeader } from './journaled-machine.js';
 import {
   FILE_MODE,
   isSessionId,
@@ -136,15 +136,16 @@ const withDurableNames = async <M extends MachineTypes>(
 
 const create = async <M extends MachineTypes>(
   { folder, checkEvery, plan, machine }: Place<M>,
-  header: Header<M>,
+  draft: Header<M>,
 ): Promise<Journal<M>> => {
+  const header = ownHeader(draft, machine);
   await removeLeftovers(folder);
   const { path, lock } = await claim(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);
     await writeWhole(path, `${path}.new`, [bytes]);
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const fold = beginFold(header, machine);
+    const fold = beginFold(header, machine, path);
     const blobs = fileBlobs(folder);
     const begun = { crc, size: bytes.length, sum: crc32(bytes), fold, written: null };
     const parts = { path, handle, lock, header, blobs, checkEvery, plan, ...begun };
@@ -187,11 +188,17 @@ const openSession = async <M extends MachineTypes>(
       await handle.datasync();
       return recovered;
     });
-    const { past } = found;
+    const { past, upgrade } = found;
     const blobs = fileBlobs(folder);
     const parts = { path, handle, lock, blobs, checkEvery, plan, ...found };
     const journal = await withDurableNames(path, openFileJournal(parts));
-    return { journal, state: found.fold.state, tornTail, ...(past === undefined ? {} : { past }) };
+    return {
+      journal,
+      state: found.fold.state,
+      tornTail,
+      ...(past === undefined ? {} : { past }),
+      ...(upgrade === undefined ? {} : { upgrade }),
+    };
   });
 };
 

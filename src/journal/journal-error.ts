@@ -127,6 +127,14 @@ export const newerVersion = (path: string, version: number): JournalError =>
       'update Pawl to open it.',
   );
 
+export const newerMachine = (path: string, version: number, known: number): JournalError =>
+  new JournalError(
+    'newerVersion',
+    path,
+    `The journal ${path} was written by a newer Pawl (its state machine has version ${version}, this one has version ` +
+      `${known}). It was left untouched: update Pawl to open it.`,
+  );
+
 const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string, how: string]>> = {
   agent: ["a session of the agent's", 'pawl --resume'],
   ask: ['a run of code mode', 'pawl ask --resume'],

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { CarriedSession } from '../agent/event.js';
 import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import type { Message } from '../agent/message.js';
 import type { AppendList } from '../machine-kit/kernel/append-list.js';
@@ -14,6 +15,22 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
   step(state: M['state'], event: M['event']): Omit<Stepped<M>, 'seq' | 'event'>;
   /** Hash of the machine's edges, written into the headers of new journals. */
   readonly fingerprint: string;
+  /**
+   * Raised by hand when old events lead to other states. Recorded hashes count only for states of the same version, and
+   * journals of a later one are refused.
+   */
+  readonly version: number;
+  /** The version to which an event hands the session over; undefined if it does not. */
+  upgradeIn?(event: M['event']): number | undefined;
+  /** Reads a session of an earlier version beside this machine, which may come to other states. */
+  carry?(settings: M['settings']): {
+    see(event: M['event'], taken: boolean): void;
+    /** What this machine has missed up to entry `seq`, and the state that has it; null if it has missed nothing. */
+    missed(
+      seq: number,
+      state: M['state'],
+    ): { readonly state: M['state']; readonly session: CarriedSession } | null;
+  };
   /** True if nothing happens until the user acts. A state check is written for every such state. */
   isAtRest(state: M['state']): boolean;
   /**
@@ -46,6 +63,16 @@ export type SummedMessages = { readonly messages: AppendList<Message>; readonly 
 /** The machine's fingerprint for headers: a hash of its edges. */
 export const fingerprintOf = (arrows: readonly Edge[]): string =>
   createHash('sha256').update(JSON.stringify(arrows)).digest('hex').slice(0, 16);
+
+/** The version of the machine that began a journal. */
+export const versionIn = <M extends MachineTypes>({ machineVersion = 1 }: Header<M>): number =>
+  machineVersion;
+
+/** The header of a new journal of this machine. */
+export const ownHeader = <M extends MachineTypes>(
+  header: Header<M>,
+  { version }: Pick<JournaledMachine<M>, 'version'>,
+): Header<M> => ({ ...header, machineVersion: version });
 
 /** The machine of a journal. Journals of the agent have no `kind`. */
 export const kindOf = <M extends MachineTypes>(header: Header<M>): MachineTypes['kind'] =>

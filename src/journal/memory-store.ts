@@ -3,7 +3,7 @@ import type { Blobs, Entry, EntryDraft, Header, Journal, SessionInfo } from '../
 import type { MachineTypes } from '../ports/machine-types.js';
 import type { Recorded } from './format/line-codec.js';
 import { closed, exists, JournalError, notFound, outOfRange } from './journal-error.js';
-import type { JournaledMachine } from './journaled-machine.js';
+import { type JournaledMachine, ownHeader } from './journaled-machine.js';
 import {
   beginFold,
   CHECK_EVERY,
@@ -11,7 +11,9 @@ import {
   type Fold,
   foldRecords,
   type ReplayOptions,
+  replayOf,
   replayWith,
+  upgradeFold,
   visitPast,
 } from './read/fold.js';
 import { readFrozen } from './read/frozen-prompt.js';
@@ -166,23 +168,27 @@ export const memoryJournalsOf = <M extends MachineTypes>(
   const blobs = memoryBlobs();
   return {
     blobs,
-    create: async (header) =>
-      openMemoryJournal(sessions.add(copyJson(header), []), blobs, checkEvery, beginFold(header, machine)),
+    create: async (draft) => {
+      const header = ownHeader(copyJson(draft), machine);
+      return openMemoryJournal(sessions.add(header, []), blobs, checkEvery, beginFold(header, machine));
+    },
     open: async (sessionId, options) => {
       const session = sessions.find(sessionId);
       if (session.writer === 'open') throw locked(sessionId);
       const { visit, past } = visitPast(machine, options?.visit);
       const fold = foldSession(session, machine, { visit });
+      const upgrade = upgradeFold(fold);
       return {
         journal: openMemoryJournal(session, blobs, checkEvery, fold),
         state: fold.state,
         tornTail: null,
         ...past(),
+        ...(upgrade === undefined ? {} : { upgrade }),
       };
     },
     peek: async (sessionId) => {
       const session = sessions.find(sessionId);
-      const { seq, state } = foldSession(session, machine);
+      const { seq, state } = replayOf(foldSession(session, machine));
       return { header: session.header, seq, state };
     },
     fork: async (sessionId, seq, newSessionId, createdAt) =>

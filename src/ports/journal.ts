@@ -1,3 +1,4 @@
+import type { MachineUpgrade } from '../agent/event.js';
 import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import type { Prices } from '../agent/values/usage.js';
 import type { AgentTypes, MachineTypes } from './machine-types.js';
@@ -26,6 +27,8 @@ export type Header<M extends MachineTypes = AgentTypes> = {
   readonly startedBy?: StartedBy;
   /** Fingerprint of the machine: a hash of its edges. */
   readonly machine: string;
+  /** Version of the machine that began the journal; absent: 1. A later one says so in an event (`Resumed`). */
+  readonly machineVersion?: number;
   readonly settings: M['settings'];
   /** The system prompt and the tool declarations as of session start: sha256 of their blobs. */
   readonly instructions: string;
@@ -72,6 +75,8 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
   /** What the entries tell of files. Without it a resumed session reads the entries again. */
   readonly past?: PastFiles;
+  /** Set if an earlier machine wrote the last entry: then `Resumed` must carry it. */
+  readonly upgrade?: MachineUpgrade;
 };
 
 export type OpenJournalOptions = {

@@ -1,5 +1,5 @@
 import type { Action } from '../agent/action.js';
-import type { Event, On } from '../agent/event.js';
+import type { Event, MachineUpgrade, On } from '../agent/event.js';
 import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import { step } from '../agent/machine.js';
 import type { Settings } from '../agent/settings.js';
@@ -54,6 +54,13 @@ const endsOf = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'ou
 /** Whether the session does nothing until the user acts. */
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
+
+/** What opening its journal has told of a session. `stoppedAt` and `upgrade`: see Resumed. */
+export type Interruption = {
+  readonly past: PastFiles | undefined;
+  readonly stoppedAt: number | null;
+  readonly upgrade: MachineUpgrade | undefined;
+};
 
 /** A session of the agent that is open in this process. It ends after the machine's Shutdown, or with an error. */
 export class AgentSession extends JournaledSession<AgentTypes> {
@@ -140,13 +147,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /**
    * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
-   * After a clean end nothing starts, and settings can change only once the session is open. `stoppedAt`: see Resumed.
+   * After a clean end nothing starts, and settings can change only once the session is open.
    */
-  async resume(
-    patch: Partial<Settings>,
-    past: PastFiles | undefined,
-    stoppedAt: number | null,
-  ): Promise<void> {
+  async resume(patch: Partial<Settings>, { past, stoppedAt, upgrade }: Interruption): Promise<void> {
     const epoch = this.#opened.session.epoch + 1;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const stopped = stoppedAt === null ? {} : { stoppedAt };
@@ -154,7 +157,13 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       if (Object.keys(patch).length > 0) this.post({ ...this.#changeSettings(patch), ...stopped });
     };
     if (!wasClosed) change();
-    const resumed = this.submit({ type: 'Resumed', epoch, ...stopped }, ({ state }, accepted) => {
+    const event: Posted = {
+      type: 'Resumed',
+      epoch,
+      ...stopped,
+      ...(upgrade === undefined ? {} : { upgrade }),
+    };
+    const resumed = this.submit(event, ({ state }, accepted) => {
       if (accepted) this.#recover(state, past);
     });
     if (wasClosed) change();

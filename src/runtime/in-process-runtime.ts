@@ -61,6 +61,10 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
   return read.kind === 'done' ? read.value : null;
 };
 
+const CARRIED =
+  'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its conversation, usage and ' +
+  'running calls were taken over. Approvals that you gave for the session are asked for again.';
+
 class OpenSessions implements LocalRuntime {
   readonly #needs: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
@@ -95,7 +99,9 @@ class OpenSessions implements LocalRuntime {
     sessionId: string,
     { watcher, patch, stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const { journal, state, tornTail, past } = await this.#needs.journals.open(sessionId, { takeOver });
+    const { journal, state, tornTail, past, upgrade } = await this.#needs.journals.open(sessionId, {
+      takeOver,
+    });
     const prepared = await attempt(async () => {
       const changes = patch?.(state.session.settings) ?? {};
       checkSettings(changes);
@@ -110,7 +116,8 @@ class OpenSessions implements LocalRuntime {
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
     session.begin('resume');
-    await session.resume(changes, past, stoppedAt);
+    await session.resume(changes, { past, stoppedAt, upgrade });
+    if (upgrade?.session !== undefined) this.#needs.report(new Error(CARRIED));
     return { tornTail };
   }
 

@@ -111,6 +111,36 @@ test('answers to questions about many calls take work in proportion to their num
   assert.ok(many / few < 6, `facts were read ${few} and ${many} times`);
 });
 
+test('an answer that allows its exact call does not decide all other calls again by all grants', () => {
+  const answer = (count: number): number => {
+    let reads = 0;
+    const asked = (callId: string): JudgedCall => {
+      const call = given.edit(callId);
+      const facts = { ...call.facts, shape: callId };
+      return Object.defineProperty({ ...call }, 'facts', {
+        enumerable: true,
+        get: () => {
+          reads += 1;
+          return facts;
+        },
+      });
+    };
+    let state: State = initialState(settingsOf({ hooks: 'never', rules: presetRules.careful }));
+    const take = (next: given.Given): void => {
+      ({ state } = step(state, given.eventOf(next, state)));
+    };
+    const calls = Array.from({ length: count }, (_, index) => asked(idOf(index)));
+    for (const next of [given.begin, given.input('go'), given.completed({ calls })]) take(next);
+    reads = 0;
+    for (let index = 0; index < count; index += 1) take(given.allows(idOf(index), 'shape'));
+    assert.equal(state.session.grants.length, count);
+    return reads;
+  };
+  const [few, many] = [answer(50), answer(200)];
+  // Each answer looks at each call that waits. With all grants for each call it would be 64 times as many.
+  assert.ok(many / few < 24, `facts were read ${few} and ${many} times`);
+});
+
 test('each call of a large batch gets its own result, in call order', () => {
   const { last } = runBatch(100, given.edit);
   const { open } = last.session.conversation;

@@ -120,7 +120,7 @@ check([
     queue: ['more'],
     also: left(
       { usd: 3 },
-      'not sent: $2.00 of $1.00 used; raise the limit to go on',
+      'not sent: $2.00 of $1.00 used; it goes with your next message',
       'the limit was raised to $3.00 by itself (autoRearm)',
     ),
   },

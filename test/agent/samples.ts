@@ -180,7 +180,29 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     requestId: 'req-1',
     verdicts: hooks,
   },
-  Resumed: { epoch: 1, stoppedAt: 1_700_000_000_000 },
+  Resumed: {
+    epoch: 1,
+    stoppedAt: 1_700_000_000_000,
+    upgrade: {
+      from: 1,
+      to: 2,
+      session: {
+        messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text: 'hi' }] }],
+        queue: [],
+        usage: {
+          inputTokens: 1,
+          outputTokens: 1,
+          cacheReadTokens: 0,
+          cacheWriteTokens: 0,
+          costUsd: 0,
+          unpriced: 0,
+        },
+        work: { kind: 'nothing' },
+        idsFrom: 3,
+        at: 1_700_000_000_000,
+      },
+    },
+  },
 };
 
 /** By type. */

@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
@@ -38,6 +46,21 @@ test('verify says that all is good, and names file, line and byte where it is no
   const cut = await runInProcess(place, ['verify', id]);
   expectCode(cut, 65);
   assert.match(cut.stderr, /line 2, .*the file was cut: entries 1 to \d+ stood/);
+});
+
+test('verify does not call a journal whole whose end nothing proves', async (context) => {
+  const { place, id, journal } = await worked(context);
+  const bytes = readFileSync(journal);
+  const cut = join(place.folder, 'cut.jsonl');
+  writeFileSync(cut, bytes.subarray(0, bytes.lastIndexOf(0x0a, bytes.length - 2) + 1));
+  const copied = await runInProcess(place, ['verify', cut]);
+  expectCode(copied, 0);
+  assert.match(copied.stdout, /all lines are good .*Lines at the end may be missing/);
+  assert.doesNotMatch(copied.stdout, /all good/);
+  rmSync(journal.replace(/jsonl$/, 'mark'));
+  assert.match((await runInProcess(place, ['verify', id])).stdout, /Lines at the end may be missing/);
+  const exported = (await runInProcess(place, ['export', id])).stdout.trim();
+  assert.match((await runInProcess(place, ['verify', exported])).stdout, /all good/); // its size is part of it
 });
 
 test('a session is exported, imported elsewhere and gone on with there; an import replaces nothing', async (context) => {

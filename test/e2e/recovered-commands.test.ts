@@ -23,7 +23,7 @@ import { call, done, message } from './wire-words.js';
 
 /** Each row of the recovery table in docs/reliability.md: the program is killed while a command runs, and resumed. */
 
-const NOTE = /\n\[Pawl was killed while this ran and was started again: this is the real result\]/;
+const NOTE = /\n\[Pawl was interrupted while this ran, and went on: this is the real result\]/;
 
 /** What commands have printed, as far as it is on disk. */
 const keptIn = ({ state }: Place): string =>

@@ -22,6 +22,7 @@ type Adding = {
 const adding: JournaledMachine<Adding> = {
   kind: 'ask',
   fingerprint: 'adding',
+  version: 1,
   initialState: ({ from }) => ({ name: 'Adding', sum: from }),
   step: ({ sum }, { by }) => ({
     state: { name: sum + by < 100 ? 'Adding' : 'Full', sum: sum + by },
@@ -38,6 +39,7 @@ const header: Header<Adding> = {
   ...common,
   kind: 'ask',
   machine: adding.fingerprint,
+  machineVersion: adding.version,
   settings: { model: 'scripted/test', question: '  how many\n bugs?', from: 10 },
 };
 

@@ -72,7 +72,8 @@ test('a snapshot of another machine does not count', async (context) => {
 
 test('a state that does not have the hash of the journal does not count, nor a text that is not there', async (context) => {
   const { store, snapshot, last } = await stage(context, { every: 20 });
-  const owner = { session: 'a', machine: agentMachine.fingerprint };
+  const { fingerprint, version } = agentMachine;
+  const owner = { session: 'a', machine: fingerprint, machineVersion: version };
   const [line] = decodeSnapshots(await readFile(snapshot), owner).lines;
   assert.ok(line !== undefined);
   const forge = (from: RegExp, to: string): Promise<void> => {

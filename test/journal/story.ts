@@ -21,6 +21,7 @@ export const headerOf = (sessionId: string, createdAt = 1_000): Header => ({
   workspace: '/somewhere',
   parent: null,
   machine: agentMachine.fingerprint,
+  machineVersion: agentMachine.version,
   settings: { ...defaultSettings, model: 'scripted/test', workspace: '/somewhere', hooks: 'never' },
   instructions: 'a'.repeat(64),
   tools: 'b'.repeat(64),

@@ -110,6 +110,21 @@ describe('a callback that throws', () => {
     });
   }
 
+  it('that is async is refused, since its context would be a Promise', () => {
+    const later = (async () => ({ said: [] })) as never; // plain JavaScript can give it
+    const builders = [
+      door().transition('Closed', 'Push', 'Open', { action: later }),
+      door().transition('Closed', 'Push', 'Open', { guard: later }),
+      door().state('Closed', { onExit: later }).transition('Closed', 'Push', 'Open'),
+      door().state('Open', { onEnter: later }).transition('Closed', 'Push', 'Open'),
+    ];
+    for (const builder of builders)
+      assert.throws(
+        () => builder.build('Closed').step('Closed', notes, push()),
+        /^CallbackFailed: .* failed in (Closed|Open) on Push: it returned a Promise; callbacks are synchronous/,
+      );
+  });
+
   it('without an event names none', () => {
     const machine = door()
       .state('Closed', { onEnter: fail })

@@ -67,14 +67,20 @@ test('unknown and undefined fields are refused', () => {
   assert.match(faultIn(pet, Object.create({ ...rex, tail: 1 }), 'it') ?? '', /^tail is not known/);
 });
 
-test('JSON of any depth is looked through; circles and what doubles at each level come to an end', () => {
-  const json = jsonObject<object>();
+const nested = (levels: number): object => {
   let deep: object = {};
-  for (let level = 0; level < 50_000; level++) deep = { deep };
-  assert.equal(faultIn(json, deep, 'it'), null);
+  for (let level = 1; level < levels; level++) deep = { deep };
+  return deep;
+};
+
+test('JSON is looked through up to 200 levels; deeper values, circles and what doubles at each level are refused', () => {
+  const json = jsonObject<object>();
+  assert.equal(faultIn(json, nested(200), 'it'), null);
+  for (const levels of [201, 6_000, 50_000])
+    assert.match(faultIn(json, nested(levels), 'it') ?? '', /nested deeper than 200 levels/);
   const circle: { self?: object } = {};
   circle.self = circle;
-  assert.match(faultIn(json, circle, 'it') ?? '', /it is a circle, or too large/);
+  assert.match(faultIn(json, circle, 'it') ?? '', /it is a circle, or nested deeper/);
   let doubled: object = {};
   for (let level = 0; level < 64; level++) doubled = { one: doubled, other: doubled };
   assert.match(faultIn(json, doubled, 'it') ?? '', /too large/);

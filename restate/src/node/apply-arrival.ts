@@ -1,5 +1,5 @@
 import type * as restate from '@restatedev/restate-sdk';
-import { type Header, type Posted, type State, turnRuns } from 'pawl/engine';
+import { type Header, type MachineUpgrade, type Posted, type State, turnRuns } from 'pawl/engine';
 import type { LiveChannel } from '../live/live-channel.js';
 import { type AppliedEvent, type AppliedEvents, applyEvents, stampTimes } from '../session/apply-events.js';
 import {
@@ -12,6 +12,7 @@ import {
   withEntries,
 } from '../session/session-records.js';
 import type { SessionStates } from '../session/session-states.js';
+import { takeOverEvents } from '../session/take-over.js';
 import { endedWork } from '../session/work-of-action.js';
 import { runningCallsOf } from './closing.js';
 import { chunkOf } from './entries-object.js';
@@ -55,10 +56,11 @@ const shownBefore = async (
 };
 
 /** A fork was cut off somewhere, and a closed session has ended: both go on as after an interruption. */
-const resumption = (head: Head, state: State): Posted => ({
+const resumption = (head: Head, state: State, upgrade: MachineUpgrade | null): Posted => ({
   type: 'Resumed',
   epoch: state.session.epoch + 1,
   ...(turnRuns(state) ? { stoppedAt: head.lastAt } : {}),
+  ...(upgrade === null ? {} : { upgrade }),
 });
 
 /** The hooks of the end begin with it, and say themselves when they have ended. */
@@ -125,11 +127,15 @@ export const arrive = async (
   end: 'end' | null = null,
 ): Promise<Arrived> => {
   const { states, live } = parts;
-  const { header, state: before } = await states.exact(ctx.key, head.seq, head.tail);
+  const { header, state: before, upgrade } = await states.exact(ctx.key, head.seq, head.tail);
   const shown = await shownBefore(ctx, arrival, before, live);
   const text = lackingText(shown, head.kept);
   const goesOn = head.isFork || (head.over && end === null);
-  const first = [...(goesOn ? [resumption(head, before)] : []), ...(text === null ? [] : [text])];
+  const takeOver = goesOn ? [] : takeOverEvents(before, upgrade, head.lastAt);
+  const first = [
+    ...(goesOn ? [resumption(head, before, upgrade)] : takeOver),
+    ...(text === null ? [] : [text]),
+  ];
   const events = stampTimes([...first, ...arrival.posted], arrival.at, head.lastAt);
   const applied = applyEvents(head.seq, before, events);
   const { entries, state, actions, results } = applied;

@@ -15,9 +15,6 @@ export type EngineNode = {
   stop(): Promise<void>;
 };
 
-/** Of this package; it is released together with Pawl, under the same number. */
-export const version = '0.1.0';
-
 /** Nodes and those who use them must have the same machine. */
 export const machineFingerprint = agentMachine.fingerprint;
 

@@ -15,6 +15,7 @@ import {
   type StoredTitle,
   TITLE,
 } from '../session/session-records.js';
+import { NewerMachineError, refuseNewer } from '../session/session-states.js';
 import { type ArrivalParts, arrive } from './apply-arrival.js';
 import { stoppedBy } from './closing.js';
 import { type PageOrder, pageOf } from './entries-object.js';
@@ -43,7 +44,12 @@ export type CreateOrder = BegunSession & {
 };
 export type ForkOrder = { readonly newSessionId: string; readonly seq: number; readonly at: number };
 export type MoveOrder = { readonly node: string; readonly at: number };
-export type InputOrder = { readonly inputs: readonly Input[]; readonly at: number };
+export type InputOrder = {
+  readonly inputs: readonly Input[];
+  readonly at: number;
+  /** Version of the machine of whoever sends them; absent: 1. */
+  readonly machineVersion?: number;
+};
 
 type Context = restate.ObjectContext;
 type SharedContext = restate.ObjectSharedContext;
@@ -180,11 +186,22 @@ const input = async (ctx: Context, parts: SessionObjectParts, { inputs, at }: In
   return results;
 };
 
+/** Who sends an input is told that this node is too old. What work reports waits for a node that is not. */
+const telling = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof NewerMachineError) return refuse(409, error.message);
+    throw error;
+  }
+};
+
 const event = async (
   ctx: Context,
   parts: SessionObjectParts,
   arrival: Arrival,
 ): Promise<readonly AppliedEvent[]> => {
+  refuseNewer(ctx.key, arrival.machineVersion ?? 1);
   const head = await headOf(ctx);
   if (!head.over) return (await arrive(ctx, parts, head, arrival)).results;
   // While a session ends, its hooks are the only ones that are still heard.
@@ -214,7 +231,11 @@ export const sessionObject = (parts: SessionObjectParts) =>
     handlers: {
       create,
       fork,
-      input: (ctx: Context, order: InputOrder) => input(ctx, parts, order),
+      input: (ctx: Context, order: InputOrder) =>
+        telling(async () => {
+          refuseNewer(ctx.key, order.machineVersion ?? 1);
+          return input(ctx, parts, order);
+        }),
       event: (ctx: Context, arrival: Arrival) => event(ctx, parts, arrival),
       ended: (ctx: Context, arrival: Arrival) => ended(ctx, parts, arrival),
       timer: async (ctx: Context, { timerId }: { readonly timerId: string }) => {
@@ -224,13 +245,13 @@ export const sessionObject = (parts: SessionObjectParts) =>
       },
       open: async (ctx: Context, { at }: { readonly at: number }) => {
         const head = await headOf(ctx);
-        if (head.over || head.isFork) await arrive(ctx, parts, head, { posted: [], at });
+        if (head.over || head.isFork) await telling(() => arrive(ctx, parts, head, { posted: [], at }));
       },
       /** The session has hooks or servers since it was created. */
       bind: async (ctx: Context, bound: Bound) => {
         ctx.set(HEAD, { ...(await headOf(ctx)), bound });
       },
-      move: (ctx: Context, order: MoveOrder) => move(ctx, parts, order),
+      move: (ctx: Context, order: MoveOrder) => telling(() => move(ctx, parts, order)),
       session: restate.handlers.object.shared(async (ctx: SharedContext): Promise<StoredSession> => {
         const { seq, over, node, ending = false } = await headOf(ctx);
         const header = await ctx.get<Header>(HEADER);

@@ -1,5 +1,5 @@
 import * as restate from '@restatedev/restate-sdk';
-import type { Action } from 'pawl/engine';
+import { type Action, agentMachine } from 'pawl/engine';
 import { json } from '../session/json.js';
 import { type Head, type HooksOrder, LIVE, type Work } from '../session/session-records.js';
 import { type StartedWork, workOf } from '../session/work-of-action.js';
@@ -19,7 +19,17 @@ const asJson = { inputSerde: json() } as const;
 const send = (ctx: Context, head: Head, { workId, place, action }: StartedWork, isRecovered: boolean) => {
   const { seq, node } = head;
   const isBound = head.bound !== undefined;
-  const parameter: Work = { sessionId: ctx.key, seq, action, workId, node, isBound, isRecovered };
+  const machineVersion = agentMachine.version;
+  const parameter: Work = {
+    sessionId: ctx.key,
+    machineVersion,
+    seq,
+    action,
+    workId,
+    node,
+    isBound,
+    isRecovered,
+  };
   const service = place === 'model' && !isBound ? 'Model' : toolsService(node);
   return ctx.genericSend({ service, method: 'perform', parameter, ...asJson });
 };

@@ -13,6 +13,7 @@ import {
 } from 'pawl/engine';
 import { json } from '../session/json.js';
 import type { Arrival, BegunSession, Bound, HooksOrder, Work } from '../session/session-records.js';
+import { refuseNewer } from '../session/session-states.js';
 import { performHooks } from './hooks-service.js';
 import { isBegunElsewhere } from './process-birth.js';
 import { RETRYING } from './retrying.js';
@@ -118,7 +119,7 @@ const sendTo = (ctx: restate.Context, sessionId: string, arrival: Arrival): void
     service: 'Session',
     method: 'event',
     key: sessionId,
-    parameter: arrival,
+    parameter: { ...arrival, machineVersion: agentMachine.version },
     inputSerde: json(),
   });
 };
@@ -127,7 +128,8 @@ type Signal = { readonly signalled: string };
 
 const perform = async (ctx: restate.Context, parts: ServiceParts, work: Work): Promise<void> => {
   const { id } = ctx.request();
-  const { sessionId } = work;
+  const { sessionId, machineVersion = 1 } = work;
+  refuseNewer(sessionId, machineVersion);
   const isAgain = (await isBegunElsewhere(ctx)) || work.isRecovered;
   const working = ctx.run('work', () => doWork(parts, id, work, isAgain));
   const signals = [STOP, FORCE].map((name) =>
@@ -197,7 +199,8 @@ const begin = async (
   const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
   await needs.close?.(false);
   const bound = boundOf(needs);
-  return { header, ...(bound === undefined ? {} : { bound }) };
+  const versioned = { ...header, machineVersion: agentMachine.version };
+  return { header: versioned, ...(bound === undefined ? {} : { bound }) };
 };
 
 const judge = async (

@@ -80,6 +80,8 @@ export type ShownText = { readonly requestId: string; readonly text: string };
 
 /** Events on their way to their session. */
 export type Arrival = {
+  /** Version of the machine of the node that posted them; absent: 1. */
+  readonly machineVersion?: number;
   readonly posted: readonly Posted[];
   /** When they were posted, by the clock there. */
   readonly at: number;
@@ -90,6 +92,8 @@ export type Arrival = {
 /** Work of a session that a node does: an action whose result comes back as events. */
 export type Work = {
   readonly sessionId: string;
+  /** Version of the machine that asks for it; absent: 1. */
+  readonly machineVersion?: number;
   /** The journal up to this entry holds all that the work needs. */
   readonly seq: number;
   readonly action: Action;

@@ -1,5 +1,14 @@
-import { agentMachine, type Entry, type Header, type State } from 'pawl/engine';
+import {
+  agentMachine,
+  type Entry,
+  type Event,
+  type Header,
+  type MachineUpgrade,
+  type State,
+  versionIn,
+} from 'pawl/engine';
 import type { SessionStore } from './session-store.js';
+import { refusalOf } from './take-over.js';
 
 /**
  * States of sessions by the number of an entry, kept while they are used. A state follows from the entries before it, so
@@ -11,16 +20,52 @@ type Fold = {
   seq: number;
   state: State;
   /** The state one invocation ago: an invocation that is repeated begins there. */
-  before: { readonly seq: number; readonly state: State } | null;
+  before: { readonly seq: number; readonly state: State; readonly version: number } | null;
   readonly past: ReturnType<NonNullable<typeof agentMachine.collectPast>>;
+  /** Version of the machine that wrote the entries so far. */
+  version: number;
+  /** Reads a session of an earlier machine beside this one; null for one of this machine. */
+  carrier: ReturnType<NonNullable<typeof agentMachine.carry>> | null;
   usedAt: number;
 };
+
+/** The entries are of a later machine. The engine tries again, until a node of that version takes the call. */
+export class NewerMachineError extends Error {
+  override readonly name = 'NewerMachineError';
+}
 
 export type PastFiles = ReturnType<Fold['past']['past']>;
 
 export type SessionAt = { readonly header: Header; readonly seq: number; readonly state: State };
+/** `upgrade`: what a session of an earlier machine needs to go on here; null for one of this machine. */
+export type ExactSession = SessionAt & { readonly upgrade: MachineUpgrade | null };
 
 const KEPT_MAX = 256;
+
+export const refuseNewer = (sessionId: string, version: number): void => {
+  const refusal = refusalOf(sessionId, version, agentMachine.version);
+  if (refusal !== null) throw new NewerMachineError(refusal);
+};
+
+/** Notes who wrote the entry. `taken`: whether this machine found its event in its place. */
+const passVersion = (sessionId: string, fold: Fold, event: Event, taken: boolean): void => {
+  const upgrade = agentMachine.upgradeIn?.(event);
+  if (upgrade !== undefined) {
+    refuseNewer(sessionId, upgrade);
+    fold.version = upgrade;
+  }
+  fold.carrier?.see(event, taken);
+  if (fold.version === agentMachine.version) fold.carrier = null;
+};
+
+const exactly = (fold: Fold): ExactSession => {
+  const { header, seq, state, version, carrier } = fold;
+  if (version === agentMachine.version) return { header, seq, state, upgrade: null };
+  const missed = carrier?.missed(seq, state) ?? null;
+  const upgrade = { from: version, to: agentMachine.version };
+  if (missed === null) return { header, seq, state, upgrade };
+  return { header, seq, state: missed.state, upgrade: { ...upgrade, session: missed.session } };
+};
 
 export class SessionStates {
   readonly #store: SessionStore;
@@ -43,7 +88,7 @@ export class SessionStates {
   }
 
   /** The state after exactly `seq`. `tail`: the last entries, if they are known already. */
-  async exact(sessionId: string, seq: number, tail: readonly Entry[]): Promise<SessionAt> {
+  async exact(sessionId: string, seq: number, tail: readonly Entry[]): Promise<ExactSession> {
     const fold = await this.#fold(sessionId);
     const next = tail[0]?.seq ?? Number.POSITIVE_INFINITY;
     if (fold.seq < seq && next <= fold.seq + 1)
@@ -52,11 +97,13 @@ export class SessionStates {
         tail.filter((entry) => entry.seq > fold.seq && entry.seq <= seq),
       );
     if (fold.seq < seq) await this.#catchUp(sessionId, fold, seq);
-    if (fold.seq === seq) return { header: fold.header, seq, state: fold.state };
-    if (fold.before?.seq === seq) return { header: fold.header, seq, state: fold.before.state };
+    if (fold.seq === seq) return exactly(fold);
+    const isOwn = fold.before?.version === agentMachine.version;
+    if (isOwn && fold.before?.seq === seq)
+      return { header: fold.header, seq, state: fold.before.state, upgrade: null };
     const again = await this.#newFold(sessionId);
     await this.#read(sessionId, again, seq);
-    return { header: again.header, seq, state: again.state };
+    return exactly(again);
   }
 
   /** The state after `seq` or later. */
@@ -71,8 +118,11 @@ export class SessionStates {
     const fold = this.#folds.get(sessionId);
     const [first] = entries;
     if (fold === undefined || first === undefined || first.seq !== fold.seq + 1) return;
-    fold.before = { seq: fold.seq, state: fold.state };
-    for (const { event } of entries) fold.past.see(event);
+    fold.before = { seq: fold.seq, state: fold.state, version: fold.version };
+    for (const { event } of entries) {
+      fold.past.see(event);
+      passVersion(sessionId, fold, event, true);
+    }
     fold.state = state;
     fold.seq += entries.length;
   }
@@ -87,7 +137,10 @@ export class SessionStates {
     const past = agentMachine.collectPast?.();
     if (past === undefined) throw new Error('the agent collects what its events tell of files');
     const state = agentMachine.initialState(header.settings);
-    return { header, seq: 0, state, before: null, past, usedAt: Date.now() };
+    const version = versionIn(header);
+    refuseNewer(sessionId, version);
+    const carrier = version < agentMachine.version ? (agentMachine.carry?.(header.settings) ?? null) : null;
+    return { header, seq: 0, state, before: null, past, version, carrier, usedAt: Date.now() };
   }
 
   async #fold(sessionId: string): Promise<Fold> {
@@ -123,7 +176,9 @@ export class SessionStates {
   #see(fold: Fold, entries: readonly Entry[]): void {
     for (const { seq, event } of entries) {
       if (seq !== fold.seq + 1) continue; // somebody else was faster
-      fold.state = agentMachine.step(fold.state, event).state;
+      const { state, diagnostics } = agentMachine.step(fold.state, event);
+      passVersion(fold.header.sessionId, fold, event, diagnostics.length === 0);
+      fold.state = state;
       fold.past.see(event);
       fold.seq = seq;
       fold.before = null;

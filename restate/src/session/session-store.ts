@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import * as clients from '@restatedev/restate-sdk-clients';
-import type { Entry, Header, Input, Posted, SessionInfo } from 'pawl/engine';
+import {
+  agentMachine,
+  type Entry,
+  type Header,
+  type Input,
+  type Posted,
+  type SessionInfo,
+} from 'pawl/engine';
 import type { AppliedEvent } from './apply-events.js';
 import type { Arrival, EntriesPage, StoredSession } from './session-records.js';
 import { shardOf } from './shards.js';
@@ -186,12 +193,12 @@ export class SessionStore {
   }
 
   input(sessionId: string, inputs: readonly Input[]): Promise<readonly AppliedEvent[]> {
-    const parameter = { inputs, at: Date.now() };
+    const parameter = { inputs, at: Date.now(), machineVersion: agentMachine.version };
     return this.call({ service: 'Session', handler: 'input', key: sessionId, parameter }, true);
   }
 
   post(sessionId: string, posted: readonly Posted[]): Promise<readonly AppliedEvent[]> {
-    const parameter: Arrival = { posted, at: Date.now() };
+    const parameter: Arrival = { posted, at: Date.now(), machineVersion: agentMachine.version };
     return this.call({ service: 'Session', handler: 'event', key: sessionId, parameter }, true);
   }
 

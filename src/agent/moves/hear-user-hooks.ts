@@ -1,4 +1,5 @@
 import { changeSession } from '../change-state.js';
+import { openParts } from '../conversation.js';
 import type { On } from '../event.js';
 import type { Stay } from '../move-result.js';
 import { go, ignore, withSession } from '../move-result.js';
@@ -27,9 +28,20 @@ const textsOf = ({ moment, verdicts }: Ran): readonly string[] => {
   }
 };
 
-/** Texts for the request that waits for the hooks, or else for the next one. */
-const told = (state: State, { requestId }: Ran, texts: readonly string[]): SessionData => {
+/** Whether the model reads the text already: in the next request, or with what is waiting for it. */
+const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
+  notes.includes(text) ||
+  openParts(conversation).some(
+    (part) => part.type === 'text' && part.origin === 'note' && part.text === text,
+  );
+
+/**
+ * Texts for the request that waits for the hooks, or else for the next one. The event can come twice; the model reads the
+ * same text once.
+ */
+const told = (state: State, { requestId }: Ran, said: readonly string[]): SessionData => {
   const { session } = state;
+  const texts = said.filter((text) => !stands(session, text));
   if (texts.length === 0) return session;
   const waits = state.name === 'CallingLlm' && state.requestId === requestId;
   return waits

@@ -99,8 +99,9 @@ export const sessionLimitReached = (state: Waiting): boolean => released(state) 
 /** A session limit is reached: the input stays queued until the user raises the limit. */
 export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
   const dimension = sessionLimit(state.session) ?? 'usd';
-  const text = `not sent: ${spentText(state.session, dimension, event.at)}; raise the limit to go on`;
   const { session, actions } = rearm(state.session, dimension);
+  const next = actions.length === 0 ? 'raise the limit to go on' : 'it goes with your next message';
+  const text = `not sent: ${spentText(state.session, dimension, event.at)}; ${next}`;
   const reason = { kind: 'budget', dimension } as const;
   return go(
     { name: 'WaitingForUserInput', session, reason, next: 'rest' },

@@ -1,4 +1,5 @@
 import {
+  amount,
   bool,
   count,
   type Fields,
@@ -13,13 +14,18 @@ import {
   text,
   variant,
 } from '../../machine-kit/kernel/shape.js';
+import type { EndedStatus } from '../call.js';
 import type {
   ApprovalAnswer,
   ApprovalScope,
+  CarriedCall,
+  CarriedSession,
+  CarriedWork,
   Event,
   EventType,
   HookEffect,
   InputMode,
+  MachineUpgrade,
   On,
   QueuedInput,
   StoppedCall,
@@ -31,6 +37,7 @@ import { dimensionShape, grantShape, limitShape, settingsPatchShape } from './se
 import {
   assistantShape,
   imageShape,
+  messageShape,
   modelErrorShape,
   outcomeShape,
   previewShape,
@@ -49,6 +56,60 @@ const queued: Shape<QueuedInput> = object<QueuedInput>({ inputId: text, text, mo
 const call = { batchId: text, callId: text };
 const piece = { requestId: text, text };
 const firstPieceAt = optional(finite);
+
+const carriedCallShape: Shape<CarriedCall> = object<CarriedCall>({
+  judged: judgedCallShape,
+  requestedAt: finite,
+  startedAt: nullable(finite),
+  ended: optional(
+    object<NonNullable<CarriedCall['ended']>>({
+      status: oneOf<EndedStatus>({
+        ok: 1,
+        failed: 1,
+        timedOut: 1,
+        cancelled: 1,
+        interrupted: 1,
+        lost: 1,
+        noSuchTool: 1,
+        invalid: 1,
+        denied: 1,
+        truncated: 1,
+        skipped: 1,
+      }),
+      ran: bool,
+      at: finite,
+      text,
+      images,
+    }),
+  ),
+});
+
+const upgradeShape: Shape<MachineUpgrade> = object<MachineUpgrade>({
+  from: count,
+  to: count,
+  session: optional(
+    object<CarriedSession>({
+      messages: list(messageShape),
+      queue: list(queued),
+      usage: object<CarriedSession['usage']>({
+        inputTokens: amount,
+        outputTokens: amount,
+        cacheReadTokens: amount,
+        cacheWriteTokens: amount,
+        costUsd: amount,
+        unpriced: count,
+      }),
+      work: variant<CarriedWork, 'kind'>('kind', {
+        nothing: {},
+        closed: {},
+        request: {},
+        calls: { batchId: text, calls: list(carriedCallShape) },
+      }),
+      idsFrom: count,
+      at: finite,
+    }),
+  ),
+});
 
 type FieldsOf<T extends EventType> = { readonly [K in T]: Fields<Omit<On<K>, 'type' | 'at'>> };
 
@@ -150,7 +211,7 @@ export const eventFields: FieldsOf<EventType> = {
     requestId: nullable(text),
     verdicts: verdictsShape,
   },
-  Resumed: { epoch: count, stoppedAt: optional(count) },
+  Resumed: { epoch: count, stoppedAt: optional(count), upgrade: optional(upgradeShape) },
 };
 
 /** Every event, with its time. */

@@ -5,6 +5,7 @@ import {
   countTo,
   type Fields,
   finite,
+  isRecord,
   list,
   nullable,
   object,
@@ -23,6 +24,9 @@ import type {
   CallPart,
   Image,
   JsonObject,
+  Message,
+  TextOrigin,
+  UserMessage,
 } from '../message.js';
 import type { HookDecision, HookVerdict, HookVerdicts } from '../values/hook-verdict.js';
 import type { Prices, Usage } from '../values/usage.js';
@@ -89,6 +93,19 @@ export const assistantShape: Shape<AssistantMessage> = object<AssistantMessage>(
     }),
   ),
 });
+
+const userShape: Shape<UserMessage> = object<UserMessage>({
+  role: oneOf({ user: 1 }),
+  parts: list(
+    variant<UserMessage['parts'][number], 'type'>('type', {
+      text: { origin: oneOf<TextOrigin>({ user: 1, note: 1, summary: 1 }), text, images },
+      result: { callId: text, tool: text, failed: bool, text, images },
+    }),
+  ),
+});
+export const messageShape: Shape<Message> = {
+  check: (value) => (isRecord(value) && value.role === 'assistant' ? assistantShape : userShape).check(value),
+};
 
 export const stopReasonShape: Shape<StopReason> = oneOf<StopReason>({
   end: 1,

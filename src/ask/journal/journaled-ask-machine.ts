@@ -19,6 +19,9 @@ const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles
   };
 };
 
+/** As MACHINE_VERSION of the agent. Runs of an earlier version go on; their recorded hashes are not compared. */
+const ASK_VERSION = 1;
+
 /** The code mode machine for the journal: one journal holds a whole tree of runs. */
 export const askMachine: JournaledMachine<AskTypes> = {
   kind: 'ask',
@@ -26,6 +29,7 @@ export const askMachine: JournaledMachine<AskTypes> = {
   // Events in a journal were checked when they were written.
   step: stepTreeUnchecked,
   fingerprint: fingerprintOf(codeMode.edges),
+  version: ASK_VERSION,
   isAtRest: ({ name }) => name !== 'Running',
   collectPast,
   createCheck: createTreeCheck,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { plural } from '../../base/plural.js';
 import { stateFolder } from '../../base/user-folders.js';
 import { journalPath } from '../../journal/paths-and-durable-writes.js';
-import { type Verification, verifyStored } from '../../journal/transfer/verify-journal.js';
+import { type EndProof, type Verification, verifyStored } from '../../journal/transfer/verify-journal.js';
 import { makeSafe } from '../../terminal/safe-text.js';
 import { writeOut } from '../../terminal/write.js';
 import { exitCodes, Stop } from '../exit-codes.js';
@@ -21,7 +21,29 @@ const faultText = ({ path: where, line, byte, why, seq }: NonNullable<Verificati
   return `${where}: line ${line}, which begins at byte ${byte}: ${why}. ${good}`;
 };
 
-type Replayed = { readonly checks: number; readonly mismatches: readonly { readonly seq: number }[] };
+type Replayed = {
+  readonly checks: number;
+  readonly earlierChecks: number;
+  readonly mismatches: readonly { readonly seq: number }[];
+};
+
+/** The result of good lines: no more than is known of the end. */
+const resultText = (end: EndProof, counts: string): string => {
+  switch (end) {
+    case 'mark':
+    case 'export':
+      return `all good (${counts})`;
+    case 'nothing':
+      return `all lines are good (${counts}). Lines at the end may be missing: no mark beside the file says how long it was`;
+    default:
+      return end satisfies never;
+  }
+};
+
+const earlierText = ({ earlierChecks }: Replayed): string =>
+  earlierChecks === 0
+    ? ''
+    : `, ${plural(earlierChecks, 'state hash', 'state hashes')} of an earlier version of Pawl not compared`;
 
 /** Compares the recorded state hashes of a session that is stored here; null for any other file. */
 const replayStored = async ({ path: file, sessionId, kind }: Verification): Promise<Replayed | null> => {
@@ -45,8 +67,11 @@ export const verifySession = async (given: string): Promise<number> => {
       'damaged',
       `${verified.path}: line ${mismatch.seq + 1}: a replay comes to another state than was recorded. The file or the machine has changed.`,
     );
-  const checks = replayed === null ? '' : `, ${plural(replayed.checks, 'state hash', 'state hashes')}`;
+  const checks =
+    replayed === null
+      ? ''
+      : `, ${plural(replayed.checks, 'state hash', 'state hashes')}${earlierText(replayed)}`;
   const counts = `${plural(verified.entries, 'entry', 'entries')}${checks}, ${plural(verified.blobs, 'blob')}`;
-  writeOut(makeSafe(`${verified.path}: all good (${counts})\n`));
+  writeOut(makeSafe(`${verified.path}: ${resultText(verified.end, counts)}\n`));
   return exitCodes.done;
 };

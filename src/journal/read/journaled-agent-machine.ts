@@ -1,5 +1,7 @@
+import { carrySession, stateFrom } from '../../agent/carried-session.js';
 import { collectPastFiles } from '../../agent/file-hashes-from-events.js';
 import { agent, initialState } from '../../agent/machine.js';
+import { MACHINE_VERSION } from '../../agent/machine-version.js';
 import type { State } from '../../agent/state.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
@@ -14,6 +16,18 @@ export const agentMachine: JournaledMachine = {
   // events in a journal were validated when they were written
   step: agent.stepUnchecked,
   fingerprint: fingerprintOf(agent.edges),
+  version: MACHINE_VERSION,
+  upgradeIn: (event) => (event.type === 'Resumed' ? event.upgrade?.to : undefined),
+  carry: ({ model }) => {
+    const carrier = carrySession(model);
+    return {
+      see: carrier.see,
+      missed: (seq, state) => {
+        const session = carrier.missed(seq);
+        return session === null ? null : { session, state: stateFrom(state, session) };
+      },
+    };
+  },
   isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
   growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
   collectPast: collectPastFiles,

@@ -101,9 +101,9 @@ export const replayFile = async <M extends MachineTypes>(
 ): Promise<StoredReplay<M>> => {
   let fold: Fold<M> | undefined;
   const look = await lookAt<M>(machine.kind, path, (header) => {
-    const begun = beginFold(header, machine);
+    const begun = beginFold(header, machine, path);
     fold = begun;
     return (records) => foldOn(begun, records, options);
   });
-  return { ...look, ...replayOf(fold ?? beginFold(look.header, machine)) };
+  return { ...look, ...replayOf(fold ?? beginFold(look.header, machine, path)) };
 };

@@ -98,7 +98,11 @@ const load = async <M extends MachineTypes>(
   const { handle, path, machine, sessionId, foldLast } = wanted;
   const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
   if (file.kind !== 'file') return null;
-  const { lines, ...end } = decodeSnapshots(file.bytes, { session: sessionId, machine: machine.fingerprint });
+  const { lines, ...end } = decodeSnapshots(file.bytes, {
+    session: sessionId,
+    machine: machine.fingerprint,
+    machineVersion: machine.version,
+  });
   const index = choose(lines, foldLast);
   const [chosen, last] = [lines[index], lines.at(-1)];
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
@@ -115,7 +119,7 @@ const load = async <M extends MachineTypes>(
   if (bodies === null) return null;
   const messages = AppendList.from(bodies.messages);
   const state = parts.join(bodies.rest, messages);
-  const fold = continueFold(machine, { state, seq: chosen.seq }, { messages, chain: chosen.chain });
+  const fold = continueFold(machine, { state, seq: chosen.seq, path }, { messages, chain: chosen.chain });
   if (fold.check(state) !== chosen.check) return null;
   return {
     start: {

@@ -15,9 +15,10 @@ import { NEWLINE } from '../format/read-lines.js';
  */
 export type SnapshotLine = {
   readonly version: 1;
-  /** Version of Pawl, and fingerprint of the machine. */
+  /** Version of Pawl, and fingerprint and version of the machine. */
   readonly pawl: string;
   readonly machine: string;
+  readonly machineVersion: number;
   readonly session: string;
   /** The last entry that the state contains, the checksum of its line, and the state check that it recorded. */
   readonly seq: number;
@@ -47,7 +48,11 @@ export type SnapshotBody = {
 };
 
 /** The journal and the program that a snapshot must be of. */
-export type SnapshotOwner = { readonly session: string; readonly machine: string };
+export type SnapshotOwner = {
+  readonly session: string;
+  readonly machine: string;
+  readonly machineVersion: number;
+};
 
 export const snapshotPath = (journal: string): string => journal.replace(/\.jsonl$/, '.snapshot');
 
@@ -71,11 +76,11 @@ const verify = (line: Buffer, seed: number): number | null => {
 };
 
 export const encodeSnapshot = (
-  { session, machine }: SnapshotOwner,
+  { session, machine, machineVersion }: SnapshotOwner,
   content: SnapshotContent,
   seed: number,
 ): { readonly bytes: Buffer; readonly crc: number } =>
-  seal(JSON.stringify({ version: 1, pawl: VERSION, machine, session, ...content }), seed);
+  seal(JSON.stringify({ version: 1, pawl: VERSION, machine, machineVersion, session, ...content }), seed);
 
 /** The good snapshots of a file from its beginning, with the end and the checksum of the last one. */
 export type DecodedSnapshots = {
@@ -84,8 +89,12 @@ export type DecodedSnapshots = {
   readonly crc: number;
 };
 
-const isOf = (line: SnapshotLine, { session, machine }: SnapshotOwner): boolean =>
-  line.version === 1 && line.pawl === VERSION && line.session === session && line.machine === machine;
+const isOf = (line: SnapshotLine, { session, machine, machineVersion }: SnapshotOwner): boolean =>
+  line.version === 1 &&
+  line.pawl === VERSION &&
+  line.session === session &&
+  line.machine === machine &&
+  line.machineVersion === machineVersion;
 
 /** Decodes the snapshots up to the first bad line, or the first one of another owner. */
 export const decodeSnapshots = (bytes: Buffer, owner: SnapshotOwner): DecodedSnapshots => {

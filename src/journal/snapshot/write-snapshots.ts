@@ -125,7 +125,8 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     const { machine, sessionId, past, written } = journal;
     this.#journal = journal;
     this.#states = states;
-    this.#owner = { session: sessionId, machine: machine.fingerprint };
+    const { fingerprint, version } = machine;
+    this.#owner = { session: sessionId, machine: fingerprint, machineVersion: version };
     this.#past = machine.collectPast?.(past);
     this.#written = written;
   }

@@ -9,6 +9,13 @@ import { type JournalFault, scanFile } from './find-first-fault.js';
 import { readSource, takeApart } from './import-session.js';
 import { namedBlobs } from './named-blobs.js';
 
+/**
+ * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there. `export`: the parts
+ * have the size and the sha256 of the export. `nothing`: there is no mark beside the journal, so a cut at the end of a
+ * line can't be seen.
+ */
+export type EndProof = 'mark' | 'export' | 'nothing';
+
 /** What verifying a file has found. The first fault is null if all is good. */
 export type Verification = {
   readonly path: string;
@@ -16,6 +23,7 @@ export type Verification = {
   readonly kind: MachineTypes['kind'];
   readonly entries: number;
   readonly blobs: number;
+  readonly end: EndProof;
   readonly fault: (JournalFault & { readonly path: string }) | null;
 };
 
@@ -34,13 +42,15 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
 /** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
 export const verifyStored = async (path: string): Promise<Verification> => {
   const mark = await readMark(path); // before the content: a writer may be at work
-  const { journal, blobs } = takeApart(path, await readSource(path));
+  const { journal, blobs, sessionId } = takeApart(path, await readSource(path));
+  const proof = mark === null ? 'nothing' : 'mark';
   const { header, seq, fault } = await scanFile(sourceOf(journal), path, journal.length, mark);
   const found = {
     path,
     sessionId: header?.sessionId ?? null,
     kind: header === null ? 'agent' : kindOf(header),
     entries: seq,
+    end: sessionId === null ? proof : 'export',
   } as const;
   const folder = stateFolderOf(path);
   if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };

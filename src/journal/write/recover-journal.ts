@@ -1,12 +1,21 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import type { MachineUpgrade } from '../../agent/event.js';
 import type { PastFiles } from '../../agent/file-hashes-from-events.js';
 import type { Header, OpenJournal } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
-import { beginFold, type Fold, foldOn, refuseMismatch, type Visit, visitPast } from '../read/fold.js';
+import {
+  beginFold,
+  type Fold,
+  foldOn,
+  refuseMismatch,
+  upgradeFold,
+  type Visit,
+  visitPast,
+} from '../read/fold.js';
 import { JournalScan } from '../read/scan.js';
 import {
   type LoadedSnapshot,
@@ -27,6 +36,7 @@ type Recovered<M extends MachineTypes> = {
   readonly sum: number;
   readonly tornTail: OpenJournal['tornTail'];
   readonly past?: PastFiles;
+  readonly upgrade?: MachineUpgrade;
   /** The snapshots beside the journal, if they are good. */
   readonly written: WrittenSnapshots | null;
 };
@@ -65,7 +75,7 @@ const recoverFrom = async <M extends MachineTypes>(
       ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
       : JournalScan.after(handle, path, end, start.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
-  const fold = start?.fold ?? beginFold(scan.header, machine);
+  const fold = start?.fold ?? beginFold(scan.header, machine, path);
   const { visit, past } = visitPast(machine, wanted, start?.past);
   const written = rememberMessages(loaded, machine);
   for await (const records of scan.records())
@@ -76,9 +86,12 @@ const recoverFrom = async <M extends MachineTypes>(
       },
     });
   refuseMismatch(path, fold, scan.header);
+  const upgrade = upgradeFold(fold);
   scan.compare(await readMark(path));
   const repaired = await repairEnd(handle, path, scan);
-  return { header: scan.header, fold, crc: scan.crc, ...repaired, ...past(), written: written.found() };
+  const { header, crc } = scan;
+  const found = { header, fold, crc, ...repaired, ...past(), written: written.found() };
+  return upgrade === undefined ? found : { ...found, upgrade };
 };
 
 /** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */

@@ -64,6 +64,14 @@ const call = <T>(callback: CallbackKind, place: Place, work: () => T): T => {
   }
 };
 
+/** Refuses a Promise: a step ends before it settles. */
+const settled = <T>(returned: T): T => {
+  if (typeof returned !== 'object' || returned === null || !('then' in returned)) return returned;
+  if (typeof returned.then !== 'function') return returned;
+  Promise.resolve(returned).catch(() => undefined); // nothing is lost: the step has failed already
+  throw new TypeError('it returned a Promise; callbacks are synchronous: wait before you send the event');
+};
+
 /** The context after onExit or onEnter of a state. `by`: the event and the label of the transition. */
 const cross = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
@@ -75,7 +83,7 @@ const cross = <S extends string, C, R>(
   const work = plan.states.get(state)?.[callback];
   if (work === undefined) return context;
   const place = { ...by, state };
-  return call(callback, place, () => plan.next(context, work(context)));
+  return call(callback, place, () => plan.next(context, settled(work(context))));
 };
 
 /** Event and label of a transition, for errors. The label defaults to the name of the callback. */
@@ -93,7 +101,7 @@ const guardOf = <S extends string, C, R>(state: S, row: Registration<S, C, R>) =
   if (guard === undefined) return {};
   const given = nameOf(guard);
   const holds = ({ context }: PlannedState<S, C>, event: HasType): boolean =>
-    call('guard', { state, ...takenBy(row, event, given) }, () => guard(event, context));
+    call('guard', { state, ...takenBy(row, event, given) }, () => settled(guard(event, context)));
   return { when: rename(given || 'guard', holds) };
 };
 
@@ -106,7 +114,7 @@ const arrowOf = <S extends string, C, R>(
   const given = nameOf(action);
   const act = (event: HasType, context: C, by: Taken): C => {
     if (action === undefined) return context;
-    return call('action', { state: from, ...by }, () => plan.next(context, action(event, context)));
+    return call('action', { state: from, ...by }, () => plan.next(context, settled(action(event, context))));
   };
   if (row.internal === 'yes') {
     const stay = ({ context }: PlannedState<S, C>, event: HasType) =>

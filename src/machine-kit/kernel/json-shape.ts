@@ -2,8 +2,9 @@ import { isRecord, type Shape, type ShapeFault, shapeFault } from './shape.js';
 
 /** The shape of arbitrary JSON: tool arguments, provider metadata. */
 
-/** Larger than any real value: a value beyond these bounds is a cycle. */
-const DEPTH_MAX = 100_000;
+/** Twice what models may nest. What stores, hashes and compares values recurses through them. */
+const DEPTH_MAX = 200;
+/** More than any real value has: one with more is a circle. */
 const PARTS_MAX = 5_000_000;
 
 /** Whether the value can be JSON; the parts of an object are checked apart. */
@@ -12,7 +13,12 @@ const isPlain = (value: unknown): boolean => {
   return type === 'string' || type === 'boolean' || type === 'object' || Number.isFinite(value);
 };
 
-const ENDLESS: ShapeFault = { path: [], must: 'JSON', is: 'a circle, or too large' };
+const ENDLESS: ShapeFault = { path: [], must: 'JSON', is: 'too large' };
+const TOO_DEEP: ShapeFault = {
+  path: [],
+  must: 'JSON',
+  is: `a circle, or nested deeper than ${DEPTH_MAX} levels`,
+};
 
 /** Finds the first part that is not JSON. Iterative, since deep recursion would end the process. */
 const checkJson = (root: object): ShapeFault | null => {
@@ -20,7 +26,7 @@ const checkJson = (root: object): ShapeFault | null => {
   let parts = 0;
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value, depth } = next;
-    if (depth > DEPTH_MAX) return ENDLESS;
+    if (depth > DEPTH_MAX) return TOO_DEEP;
     const isList = Array.isArray(value);
     for (const inner of isList ? value : Object.values(value)) {
       parts += 1;

@@ -24,7 +24,7 @@ const UNKNOWN =
   'the command was running when the session ended; check whether it took effect before you run it again';
 const RESTARTED = 'the session ran on another machine, or this one was restarted since';
 const ELSEWHERE = `${RESTARTED}: ${UNKNOWN}`;
-const RECOVERED = '[Pawl was killed while this ran and was started again: this is the real result]';
+const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
 

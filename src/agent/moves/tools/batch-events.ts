@@ -4,7 +4,7 @@ import { changeBatch, changeSession } from '../../change-state.js';
 import type { On } from '../../event.js';
 import type { MoveTo } from '../../move-result.js';
 import { go, ignore } from '../../move-result.js';
-import { grantOf } from '../../policy/grants.js';
+import { grantCovers, grantOf } from '../../policy/grants.js';
 import { decide } from '../../policy/policy.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../values/hook-verdict.js';
 import { countToolUsage } from '../common/count-usage.js';
@@ -137,10 +137,15 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   const grant = grantOf(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });
-  // without a new grant nothing else is covered: in a large batch, deciding all again for each answer takes quadratic time
-  const covered = (grant === null ? [] : state.calls)
-    .filter((other) => other !== call && other.status === 'awaitingApproval')
-    .filter((other) => decide(session.settings, grants, other.judged).decision === 'allow');
+  // Only the new grant can cover another call: to decide all of a large batch again by all grants takes quadratic time.
+  const covered = (grant === null ? [] : state.calls).filter(
+    (other) =>
+      other !== call &&
+      other.status === 'awaitingApproval' &&
+      grant !== null &&
+      grantCovers(grant, other.judged, settings.workspace) &&
+      decide(session.settings, grants, other.judged).decision === 'allow',
+  );
   const allow = ({ judged, requestedAt }: Call): Call => ({
     judged,
     requestedAt,

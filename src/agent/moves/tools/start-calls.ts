@@ -73,8 +73,10 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
   const shown: Action[] = [];
   let running = calls.filter(isRunning);
   let stops = false;
-  for (const [index, waiting] of calls.entries()) {
-    if (!isWaiting(waiting)) continue;
+  // an iterator takes several times as long in a large batch, most of whose calls have ended
+  for (let index = 0; index < calls.length; index++) {
+    const waiting = calls[index];
+    if (waiting === undefined || !isWaiting(waiting)) continue;
     if (isAsked(waiting)) break;
     if (!hasRoom(batch.session, running, waiting.judged)) break;
     const {

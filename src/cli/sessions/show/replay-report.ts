@@ -29,6 +29,10 @@ export const tellReplay = <M extends MachineTypes>(
     );
     return exitCodes.badInput;
   }
-  writeError(safe`${checksText(folded.checks)}\n`);
+  const earlier =
+    folded.earlierChecks === 0
+      ? safe``
+      : safe` ${folded.earlierChecks} of an earlier version of Pawl differ, which is no fault.`;
+  writeError(safe`${checksText(folded.checks)}${earlier}\n`);
   return exitCodes.done;
 };

@@ -1,0 +1,556 @@
+import type { Call, CallOutcome, EndedStatus, JudgedCall } from './call.js';
+import { changeSession } from './change-state.js';
+import {
+  addParts,
+  addReply,
+  addResults,
+  addTexts,
+  type Conversation,
+  compactableLength,
+  emptyConversation,
+  estimateTokens,
+  messagesOf,
+  replaceBySummary,
+} from './conversation.js';
+import type { CarriedCall, CarriedSession, CarriedWork, Event, On, QueuedInput } from './event.js';
+import type { AssistantMessage, JsonObject, Message, ResultPart, UserText } from './message.js';
+import { addUsage, spendingId } from './moves/common/count-usage.js';
+import { callModel } from './moves/common/send-request.js';
+import { timerFrom } from './moves/common/timers.js';
+import { noStreaks } from './moves/tools/count-streaks.js';
+import {
+  closedText,
+  interruptedText,
+  invalidText,
+  noSuchToolText,
+  notRunText,
+  outcomeText,
+  refusedText,
+  truncatedText,
+} from './moves/tools/result-texts.js';
+import { jsonShape } from './shapes/value-shapes.js';
+import type { SessionData, State } from './state.js';
+import { hookNotes, hookRemarks, verdictsIn, withRemarks } from './values/hook-verdict.js';
+import type { Usage } from './values/usage.js';
+
+/**
+ * A session read from its events alone, without the machine that wrote them.
+ *
+ * The machine decides by states, and a later machine can come to other states. What the user typed, what the model said,
+ * what calls reported and what all of it cost stands in the events themselves. From these a conversation follows that
+ * every provider accepts, and the work that was in flight. What only an earlier machine knew is left out: notes, counts of
+ * rounds, grants, and why a call did not run.
+ */
+
+const MISSING = 'not run: the journal does not say why';
+const CONTINUED = '[The turn went on here.]';
+
+type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
+/** `retries`: a request failed and may be sent again. `stops`: the turn was cancelled, and is not over. */
+type Turn = 'rests' | 'runs' | 'retries' | 'stops';
+
+const noUsage: CarriedSession['usage'] = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+  unpriced: 0,
+};
+
+const textPart = ({ text, images }: QueuedInput): UserText => ({
+  type: 'text',
+  origin: 'user',
+  text,
+  ...(images === undefined ? {} : { images }),
+});
+
+/** The end of a call that the reply itself rules out; absent if it may run. */
+const endAtOnce = (
+  judged: JudgedCall,
+  { stopReason, at }: On<'LlmCompleted'>,
+): Pick<CarriedCall, 'ended'> => {
+  const end = (status: EndedStatus, text: string): Pick<CarriedCall, 'ended'> => ({
+    ended: { status, ran: false, at, text },
+  });
+  if (judged.verdict.kind === 'noSuchTool') return end('noSuchTool', noSuchToolText(judged));
+  if (judged.verdict.kind === 'invalid') return end('invalid', invalidText(judged));
+  if (stopReason === 'maxTokens') return end('truncated', truncatedText);
+  return stopReason === 'end' || stopReason === 'toolUse'
+    ? {}
+    : end('skipped', `not run: the reply ended with ${stopReason}`);
+};
+
+const endWith = (outcome: CallOutcome, at: number): NonNullable<CarriedCall['ended']> => {
+  const { status, images, ran } = outcome;
+  return {
+    status,
+    ran: ran !== 'no',
+    at,
+    text: withRemarks(outcomeText(outcome, 'user'), hookRemarks(verdictsIn(outcome.hooks))),
+    ...(status === 'ok' && images !== undefined ? { images } : {}),
+  };
+};
+
+const resultOf = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
+  type: 'result',
+  callId: judged.callId,
+  tool: judged.tool,
+  failed: ended?.status !== 'ok',
+  text: withRemarks(ended?.text ?? open, hookNotes(verdictsIn(judged.hooks))),
+  ...(ended?.images === undefined ? {} : { images: ended.images }),
+});
+
+/** Journals of the first version can hold input of any depth, which no event may carry today. */
+const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
+  jsonShape.check(call.input) === null ? call : { ...call, input: {} };
+
+const withoutDeepParts = (message: AssistantMessage): AssistantMessage => ({
+  ...message,
+  parts: message.parts.map((part) => (part.type === 'call' ? withoutDeepInput(part) : part)),
+});
+
+/** Whether each call of the message was checked, once. The machine refuses any other reply. */
+const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]): boolean => {
+  const asked = message.parts.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+  return (
+    asked.join('\n') === calls.map(({ callId }) => callId).join('\n') && new Set(asked).size === asked.length
+  );
+};
+
+class SessionFromEvents {
+  #conversation: Conversation = emptyConversation;
+  #queue: readonly QueuedInput[] = [];
+  #inputs = 0;
+  #batch: Batch | null = null;
+  #turn: Turn = 'rests';
+  #isClosed = false;
+  /** Streamed text of the reply that is under way. */
+  #partial = '';
+  #model: string;
+  #usage = noUsage;
+  #at = 0;
+  readonly #counted = new Set<string>();
+
+  constructor(model: string) {
+    this.#model = model;
+  }
+
+  see(event: Event): void {
+    this.#at = event.at;
+    switch (event.type) {
+      case 'UserInput':
+        this.#hear(event);
+        return;
+      case 'EditQueue':
+        this.#editQueue(event);
+        return;
+      case 'RetryLast':
+        if (this.#turn === 'rests' && this.#conversation.open !== null) this.#turn = 'runs';
+        return;
+      case 'RetryNow':
+      case 'TimerFired':
+        if (this.#turn === 'retries') this.#turn = 'runs';
+        return;
+      case 'CancelTurn':
+        if (this.#turn !== 'rests') this.#turn = 'stops';
+        return;
+      case 'TextDelta':
+        this.#partial += event.text;
+        return;
+      case 'SettingsChanged':
+        this.#model = event.patch.model ?? this.#model;
+        return;
+      case 'ShutdownRequested':
+        this.#shutDown(event);
+        return;
+      case 'PolicyStopped':
+        this.#turn = 'rests';
+        return;
+      case 'Resumed':
+        this.#resume(event);
+        return;
+      default:
+        this.#seeResult(event);
+        return;
+    }
+  }
+
+  #seeResult(event: Event): void {
+    switch (event.type) {
+      case 'LlmCompleted':
+        if (this.#count(event.requestId, event.usage)) this.#reply(event);
+        return;
+      case 'LlmFailed':
+        this.#count(event.requestId, event.usage);
+        this.#partial = '';
+        if (this.#turn === 'runs' && event.error.kind !== 'contextOverflow')
+          this.#turn = event.error.retryable ? 'retries' : 'rests';
+        return;
+      case 'ToolStarted':
+        this.#change(event, (call) => ({ ...call, startedAt: event.at }));
+        return;
+      case 'ToolCompleted':
+        this.#count(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
+        this.#end(event, endWith(event.outcome, event.at));
+        return;
+      case 'ApprovalAnswered': {
+        const { answer, at } = event;
+        if (answer.kind === 'deny')
+          this.#end(event, { status: 'denied', ran: false, at, text: refusedText(answer.reason) });
+        return;
+      }
+      case 'ToolsFailed':
+        this.#closeBatch(interruptedText(''), `not run: ${event.message}`);
+        this.#turn = 'rests';
+        return;
+      case 'HookCompleted':
+        this.#count(event.hookId, event.usage);
+        if (event.note.trim() !== '' && this.#conversation.open !== null) this.#note(event.note);
+        return;
+      case 'CompactionCompleted':
+        this.#count(event.compactionId, event.usage);
+        this.#summarise(event.summary);
+        return;
+      case 'CompactionFailed':
+        this.#count(event.compactionId, event.usage);
+        return;
+      case 'UsageReported':
+        this.#count(event.usageId, event.usage);
+        return;
+      default:
+        return;
+    }
+  }
+
+  /** `seq`: number of the last entry. */
+  carried(seq: number): CarriedSession {
+    const rest = {
+      queue: this.#queue,
+      usage: this.#usage,
+      idsFrom: Math.max(seq, this.#inputs),
+      at: this.#at,
+    };
+    const { work, conversation } = this.#inFlight(seq);
+    return { messages: messagesOf(conversation), ...rest, work };
+  }
+
+  #inFlight(seq: number): { readonly work: CarriedWork; readonly conversation: Conversation } {
+    const batch = this.#batch;
+    if (batch !== null && this.#turn === 'runs') {
+      const work = { kind: 'calls', batchId: batch.batchId ?? `batch-${seq}`, calls: batch.calls } as const;
+      return { work, conversation: this.#conversation };
+    }
+    if (this.#turn === 'runs' && this.#conversation.open !== null)
+      return { work: { kind: 'request' }, conversation: this.#conversation };
+    const conversation = this.#settled();
+    return { work: { kind: this.#isClosed ? 'closed' : 'nothing' }, conversation };
+  }
+
+  /** The conversation of a turn that is over: open calls are answered, and text of a reply that broke off is stored. */
+  #settled(open = interruptedText(''), waiting = MISSING): Conversation {
+    const answered = this.#answered(open, waiting);
+    if (this.#partial.trim() === '' || answered.open === null) return answered;
+    const parts = [{ type: 'text', text: this.#partial } as const];
+    return addReply(answered, { role: 'assistant', model: this.#model, cut: true, parts });
+  }
+
+  #answered(open: string, waiting: string): Conversation {
+    const batch = this.#batch;
+    if (batch === null) return this.#conversation;
+    const results = batch.calls.map((call) => resultOf(call, call.startedAt === null ? waiting : open));
+    return addResults(this.#conversation, results);
+  }
+
+  #closeBatch(open: string, waiting: string): void {
+    this.#conversation = this.#answered(open, waiting);
+    this.#batch = null;
+  }
+
+  #endTurn(): void {
+    this.#conversation = this.#settled();
+    this.#batch = null;
+    this.#partial = '';
+    this.#turn = 'rests';
+  }
+
+  #sendQueue(): void {
+    this.#conversation = addParts(this.#conversation, this.#queue.map(textPart));
+    this.#queue = [];
+    this.#turn = 'runs';
+  }
+
+  #hear({ text, mode, images }: On<'UserInput'>): void {
+    if (text.trim() === '') return;
+    this.#inputs += 1;
+    const input = {
+      inputId: `input-${this.#inputs}`,
+      text,
+      mode,
+      ...(images === undefined ? {} : { images }),
+    };
+    this.#queue = [...this.#queue, input];
+    const calls = this.#batch?.calls ?? [];
+    const isStopping = this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
+    if (this.#isClosed || this.#turn === 'runs' || isStopping) return;
+    this.#endTurn();
+    this.#sendQueue();
+  }
+
+  #editQueue({ items }: On<'EditQueue'>): void {
+    if (this.#isClosed) return;
+    const known = new Map(this.#queue.map((item) => [item.inputId, item]));
+    this.#queue = items.map(({ inputId, text, mode }) => {
+      const images = known.get(inputId)?.images;
+      return { inputId, text, mode, ...(images === undefined ? {} : { images }) };
+    });
+  }
+
+  #reply(event: On<'LlmCompleted'>): void {
+    const { message, calls, stopReason } = event;
+    const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
+    if (this.#turn === 'stops' && !isAborted) this.#endTurn();
+    if (this.#queue.length > 0 && (this.#turn === 'rests' || this.#batch !== null)) {
+      this.#closeBatch(interruptedText(''), MISSING);
+      this.#sendQueue();
+    }
+    this.#partial = '';
+    if (message === null || message.parts.length === 0) {
+      if (this.#turn === 'runs') this.#turn = 'retries';
+      return;
+    }
+    if (!namesItsCalls(message, calls)) {
+      this.#turn = 'rests';
+      return;
+    }
+    this.#closeBatch(interruptedText(''), MISSING);
+    if (this.#conversation.open === null) this.#note(CONTINUED);
+    this.#conversation = addReply(this.#conversation, withoutDeepParts(message));
+    this.#turn = 'runs';
+    if (calls.length > 0) {
+      this.#batch = {
+        batchId: null,
+        calls: calls.map((judged) => ({
+          judged: withoutDeepInput(judged),
+          requestedAt: event.at,
+          startedAt: null,
+          ...endAtOnce(judged, event),
+        })),
+      };
+      if (isAborted) this.#closeBatch(interruptedText(''), notRunText('user'));
+    }
+    const isOver =
+      isAborted ||
+      calls.length === 0 ||
+      (stopReason !== 'end' && stopReason !== 'toolUse' && stopReason !== 'maxTokens');
+    if (!isOver) {
+      this.#closeIfEnded();
+      return;
+    }
+    this.#endTurn();
+    if (!isAborted && this.#queue.length > 0) this.#sendQueue();
+  }
+
+  #note(text: string): void {
+    this.#conversation = addTexts(this.#conversation, 'note', [text]);
+  }
+
+  #change(
+    { batchId, callId }: { readonly batchId: string; readonly callId: string },
+    change: (call: CarriedCall) => CarriedCall,
+  ): void {
+    const batch = this.#batch;
+    const index = batch?.calls.findIndex(({ judged }) => judged.callId === callId) ?? -1;
+    const call = batch?.calls[index];
+    if (batch === null || call === undefined || (batch.batchId !== null && batch.batchId !== batchId)) return;
+    batch.batchId = batchId;
+    batch.calls[index] = change(call);
+  }
+
+  /** The first outcome counts. */
+  #end(
+    event: { readonly batchId: string; readonly callId: string },
+    ended: NonNullable<CarriedCall['ended']>,
+  ): void {
+    this.#change(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
+    this.#closeIfEnded();
+  }
+
+  /** Texts that the user typed meanwhile go with the results. */
+  #closeIfEnded(): void {
+    if (this.#batch === null || this.#batch.calls.some(({ ended }) => ended === undefined)) return;
+    this.#closeBatch('', '');
+    if (this.#turn === 'stops') {
+      this.#endTurn();
+      return;
+    }
+    const steers = this.#queue.filter(({ mode }) => mode === 'steer');
+    this.#conversation = addParts(this.#conversation, steers.map(textPart));
+    this.#queue = this.#queue.filter(({ mode }) => mode !== 'steer');
+  }
+
+  #summarise(summary: string): void {
+    this.#closeBatch(interruptedText(''), MISSING);
+    const length = compactableLength(this.#conversation);
+    this.#conversation = replaceBySummary(this.#conversation, length, summary);
+  }
+
+  #shutDown({ outcomes = [], at }: On<'ShutdownRequested'>): void {
+    for (const { batchId, callId, outcome } of outcomes)
+      if (outcome.status !== 'cancelled') this.#end({ batchId, callId }, endWith(outcome, at));
+    this.#closeBatch(interruptedText(''), closedText);
+    this.#endTurn();
+    this.#isClosed = true;
+  }
+
+  #resume({ upgrade }: On<'Resumed'>): void {
+    this.#isClosed = false;
+    if (this.#turn === 'stops') this.#endTurn();
+    this.#partial = '';
+    const session = upgrade?.session;
+    if (session === undefined) return;
+    const { messages, queue, usage, work, idsFrom } = session;
+    this.#conversation = conversationFrom(messages);
+    this.#queue = queue;
+    this.#usage = usage;
+    this.#inputs = idsFrom;
+    this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
+    this.#turn = work.kind === 'calls' || work.kind === 'request' ? 'runs' : 'rests';
+  }
+
+  /** Counts usage once per id; false if the id was counted before. */
+  #count(id: string, usage: Usage | null): boolean {
+    if (usage === null) return true;
+    if (this.#counted.has(id)) return false;
+    this.#counted.add(id);
+    this.#usage = addUsage(this.#usage, usage);
+    return true;
+  }
+}
+
+/** The trailing user message is open: it waits for a reply. */
+const conversationFrom = (messages: readonly Message[]): Conversation => {
+  let conversation = emptyConversation;
+  for (const message of messages)
+    conversation =
+      message.role === 'assistant' ? addReply(conversation, message) : { ...conversation, open: message };
+  return conversation;
+};
+
+export type SessionCarrier = {
+  /** Sees all events of a session in order. `taken`: whether the present machine found the event in its place. */
+  see(event: Event, taken: boolean): void;
+  /** What the present machine has missed, after entry `seq`; null if it has missed nothing. */
+  missed(seq: number): CarriedSession | null;
+};
+
+/** Whether the conversation or a running call lacks something if the machine refuses this event. */
+const isNeeded = (event: Event): boolean => {
+  switch (event.type) {
+    case 'LlmCompleted':
+      return event.message !== null;
+    case 'ToolStarted':
+    case 'ToolCompleted':
+    case 'CompactionCompleted':
+      return true;
+    default:
+      return false;
+  }
+};
+
+/** Reads a session of an earlier machine beside the present one. */
+export const carrySession = (model: string): SessionCarrier => {
+  const session = new SessionFromEvents(model);
+  let hasMissed = false;
+  return {
+    see(event, taken) {
+      session.see(event);
+      if (event.type === 'Resumed' && event.upgrade?.session !== undefined) hasMissed = false;
+      else hasMissed ||= !taken && isNeeded(event);
+    },
+    missed: (seq) => (hasMissed ? session.carried(seq) : null),
+  };
+};
+
+const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Call => {
+  if (ended !== undefined) {
+    const { status, ran, at, text, images } = ended;
+    const outcome = { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) };
+    return { judged, requestedAt, status, ran, startedAt, completedAt: at, outcome };
+  }
+  return startedAt === null
+    ? { judged, requestedAt, status: 'queued', allowed: 'notYet' }
+    : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
+};
+
+/** A running turn gets its whole time again, since its events don't tell how much is left. */
+const timeLimitFrom = (
+  { limits: { timeMs } }: SessionData['settings'],
+  { work, idsFrom, at }: CarriedSession,
+): SessionData['turn']['timeLimit'] =>
+  timeMs === 'unlimited' || work.kind === 'nothing' || work.kind === 'closed'
+    ? null
+    : timerFrom(`timer-${idsFrom}`, at, timeMs);
+
+const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData => {
+  const { messages, queue, usage, idsFrom, at } = carried;
+  return changeSession(before, {
+    conversation: conversationFrom(messages),
+    queue,
+    usage,
+    unaccounted: [],
+    contextTokens: estimateTokens(messages),
+    emptyReplies: 0,
+    mayCompact: 'yes',
+    notes: [],
+    turn: {
+      turnId: `turn-${idsFrom}`,
+      rounds: 0,
+      truncations: 0,
+      streaks: noStreaks,
+      finishing: 'no',
+      startedAt: at,
+      timeLimit: timeLimitFrom(before.settings, carried),
+      warned: [],
+    },
+    counters: {
+      request: idsFrom,
+      batch: idsFrom,
+      timer: idsFrom,
+      hook: idsFrom,
+      compaction: idsFrom,
+      input: idsFrom,
+      turn: idsFrom,
+    },
+  });
+};
+
+/** The state that goes on from a carried session. Settings, grants and the number of openings are those of `before`. */
+export const stateFrom = (before: State, carried: CarriedSession): State => {
+  const session = sessionFrom(before.session, carried);
+  const { work } = carried;
+  switch (work.kind) {
+    case 'nothing':
+      return { name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' };
+    case 'closed':
+      return { name: 'ShuttingDown', session };
+    case 'request':
+      return callModel(session, 'user', 1);
+    case 'calls':
+      return {
+        name: 'ExecutingTools',
+        session,
+        batchId: work.batchId,
+        calls: work.calls.map(carriedCall),
+        phase: { mode: 'running' },
+      };
+    default:
+      return work satisfies never;
+  }
+};
+
+/** The state before an event: an upgrade replaces it by the session that it carries. */
+export const stateBefore = (state: State, event: Event): State =>
+  event.type === 'Resumed' && event.upgrade?.session !== undefined && event.epoch > state.session.epoch
+    ? stateFrom(state, event.upgrade.session)
+    : state;

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
+import type { openSession } from '../../src/api/create-agent.js';
+import type { fileJournals } from '../../src/journal/file-store.js';
+import type { exportSession } from '../../src/journal/transfer/export-session.js';
+import type { importSession } from '../../src/journal/transfer/import-session.js';
+import type { verifyStored } from '../../src/journal/transfer/verify-journal.js';
+import type { scriptedModel } from '../../src/models/scripted/scripted-model.js';
+
+/** Another version of Pawl: this one with edits in its machine, compiled and loaded beside it. */
+
+/** `file` is below src/. `from` stands in it once. */
+export type Edit = { readonly file: string; readonly from: string; readonly to: string };
+
+/** The parts of a Pawl that keep and resume sessions. */
+export type Pawl = {
+  readonly openSession: typeof openSession;
+  readonly fileJournals: typeof fileJournals;
+  readonly exportSession: typeof exportSession;
+  readonly importSession: typeof importSession;
+  readonly verifyStored: typeof verifyStored;
+  readonly scriptedModel: typeof scriptedModel;
+};
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const edited = (file: string, edits: readonly Edit[]): string =>
+  edits
+    .filter((edit) => path.join(root, 'src', edit.file) === file)
+    .reduce(
+      (text, { from, to }) => {
+        if (text.split(from).length !== 2) throw new Error(`does not stand in ${file} once: ${from}`);
+        return text.replace(from, () => to);
+      },
+      readFileSync(file, 'utf8'),
+    );
+
+const plant = (edits: readonly Edit[]): Plugin => ({
+  name: 'plant',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path: file }) => {
+      const url = JSON.stringify(pathToFileURL(file).href);
+      const text = edited(file, edits);
+      const address = text.includes('import.meta')
+        ? `const sourceUrl = ${url}, sourceFolder = ${JSON.stringify(path.dirname(file))};`
+        : '';
+      return { contents: `${address}${text}`, loader: 'ts' };
+    });
+  },
+});
+
+/** Compiles the Pawl with these edits. `version`: how many versions its machine is ahead of this one. */
+export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<Pawl> => {
+  const raise: Edit = {
+    file: 'agent/machine-version.ts',
+    from: `MACHINE_VERSION = ${MACHINE_VERSION}`,
+    to: `MACHINE_VERSION = ${MACHINE_VERSION + ahead}`,
+  };
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    stdin: {
+      contents: `
+        export { openSession } from './src/api/create-agent.ts';
+        export { fileJournals } from './src/journal/file-store.ts';
+        export { exportSession } from './src/journal/transfer/export-session.ts';
+        export { importSession } from './src/journal/transfer/import-session.ts';
+        export { verifyStored } from './src/journal/transfer/verify-journal.ts';
+        export { scriptedModel } from './src/models/scripted/scripted-model.ts';
+      `,
+      resolveDir: root,
+    },
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+    keepNames: true,
+    define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
+    plugins: [plant([raise, ...edits])],
+    logLevel: 'silent',
+  });
+  const module = { exports: {} };
+  const run = new Function('module', 'exports', 'require', outputFiles[0]?.text ?? '');
+  run(module, module.exports, createRequire(path.join(root, 'package.json')));
+  return module.exports as Pawl; // the entry exports exactly this
+};
