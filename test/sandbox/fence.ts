@@ -39,13 +39,24 @@ const run = (program: string, words: readonly string[]): string => {
   return stdout.trim();
 };
 
+/** Another run of the tests may hold the lock of the list of users. */
+const changeUsers = (program: 'useradd' | 'userdel', words: readonly string[]): void => {
+  for (let left = 300; ; left--) {
+    const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' });
+    if (status === 0) return;
+    if (left === 0 || !stderr.includes('cannot lock'))
+      throw new Error(`${program} ${words.join(' ')}: ${stderr}`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  }
+};
+
 /** The accounts that the scenarios run as, and how the one that was made is removed. */
 export const makeAccounts = (): { readonly accounts: readonly Account[]; remove(): void } => {
   const uid = process.getuid?.() ?? 0;
   const gid = process.getgid?.() ?? 0;
   if (uid !== 0) return { accounts: [{ who: 'user', uid, gid }], remove: () => undefined };
   const name = `pawl-fence-${process.pid}`;
-  run('useradd', ['--no-create-home', '--shell', '/bin/bash', name]);
+  changeUsers('useradd', ['--no-create-home', '--shell', '/bin/bash', name]);
   const made = {
     who: 'user' as const,
     uid: Number(run('id', ['-u', name])),
@@ -54,7 +65,7 @@ export const makeAccounts = (): { readonly accounts: readonly Account[]; remove(
   return {
     accounts: [{ who: 'root', uid, gid }, made],
     // By force: a process of a set-up may still be ending.
-    remove: () => void run('userdel', ['--force', name]),
+    remove: () => changeUsers('userdel', ['--force', name]),
   };
 };
 

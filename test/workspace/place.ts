@@ -45,6 +45,7 @@ export const makePlace = async (test: TestContext, extra: Environment = {}): Pro
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_SYSTEM: '/dev/null',
     TMPDIR: process.env.TMPDIR,
+    GIT_CEILING_DIRECTORIES: process.env.GIT_CEILING_DIRECTORIES,
     ...extra,
   };
   const named = { GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.org' };
