@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { cutOut, emptyMachineDocument, fenced, splice } from '../../scripts/diagram.js';
+import {
+  cutOut,
+  DRIVE_EXAMPLE,
+  emptyMachineDocument,
+  exampleOf,
+  fenced,
+  splice,
+} from '../../scripts/diagram.js';
+import { answersTable } from '../../src/agent/answers.js';
 import { agent } from '../../src/agent/machine.js';
 import { markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
 
@@ -33,6 +41,11 @@ describe('documents show what the table says', () => {
 
   it('docs/machine.md shows the diagram of the table (if not: npm run update)', () => {
     assert.equal(cutOut(textOf('docs/machine.md'), 'diagram'), fenced(mermaid(agent)));
+  });
+
+  it('docs/machine.md shows the answers to actions and the example (if not: npm run update)', () => {
+    assert.equal(cutOut(textOf('docs/machine.md'), 'answers'), answersTable());
+    assert.equal(cutOut(textOf('docs/machine.md'), 'example'), exampleOf(textOf(DRIVE_EXAMPLE)));
   });
 
   it('docs/machine.md shows the table (if not: npm run update)', () => {
