@@ -10,9 +10,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { answersTable } from '../src/agent/answers.js';
+import { askedActions } from '../src/agent/asked-actions.js';
 import { agent } from '../src/agent/machine.js';
 import { projections } from '../src/agent/projections/all-projections.js';
 import { markdownTable, mermaid } from '../src/machine-kit/kernel/diagrams.js';
+import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
@@ -44,7 +46,7 @@ const updateDiagrams = (): void => {
   const example = exampleOf(readFileSync(inRoot(DRIVE_EXAMPLE), 'utf8'));
   const parts = [
     ['diagram', diagram],
-    ['table', markdownTable(agent)],
+    ['table', markdownTable(agent, askedActions)],
     ['answers', answersTable()],
     ['example', example],
   ] as const;
@@ -86,6 +88,7 @@ const updateByTests = (): boolean => {
 };
 
 console.log((await bundle(root)).join('\n'));
+rewrite(ASKED_ACTIONS, askedActionsText());
 updateDiagrams();
 await updatePictures();
 updateSeedPages();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { ASKED_ACTIONS, askedActionsText } from '../../scripts/asked-actions.js';
 import {
   cutOut,
   DRIVE_EXAMPLE,
@@ -10,6 +11,7 @@ import {
   splice,
 } from '../../scripts/diagram.js';
 import { answersTable } from '../../src/agent/answers.js';
+import { askedActions } from '../../src/agent/asked-actions.js';
 import { agent } from '../../src/agent/machine.js';
 import { markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
 
@@ -48,7 +50,11 @@ describe('documents show what the table says', () => {
     assert.equal(cutOut(textOf('docs/machine.md'), 'example'), exampleOf(textOf(DRIVE_EXAMPLE)));
   });
 
+  it('the actions of each arrow are those of the traces (if not: npm run update)', () => {
+    assert.equal(textOf(ASKED_ACTIONS), askedActionsText());
+  });
+
   it('docs/machine.md shows the table (if not: npm run update)', () => {
-    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent).trim());
+    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent, askedActions).trim());
   });
 });
