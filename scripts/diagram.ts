@@ -1,6 +1,6 @@
 /** Puts generated content into documents, between markers. */
 
-type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings' | 'providers';
+type Part = 'diagram' | 'table' | 'words' | 'deep' | 'settings' | 'providers' | 'answers' | 'example';
 
 const marks = (part: Part): { readonly begin: string; readonly end: string } => ({
   begin: `<!-- ${part}:begin -->`,
@@ -32,6 +32,11 @@ export const splice = (text: string, part: Part, content: string): string => {
 /** A diagram as GitHub draws it. */
 export const fenced = (mermaid: string): string => `\`\`\`mermaid\n${mermaid.trim()}\n\`\`\``;
 
+/** The example that docs/machine.md shows. */
+export const DRIVE_EXAMPLE = 'examples/16-drive-the-machine.ts';
+
+export const exampleOf = (text: string): string => `\`\`\`ts\n${text.trim()}\n\`\`\``;
+
 /** docs/machine.md as it starts, before anything is put into it. */
 export const emptyMachineDocument = [
   '# The machine',
@@ -49,5 +54,13 @@ export const emptyMachineDocument = [
   '',
   '<!-- table:begin -->',
   '<!-- table:end -->',
+  '',
+  '## Drive it yourself',
+  '',
+  '<!-- example:begin -->',
+  '<!-- example:end -->',
+  '',
+  '<!-- answers:begin -->',
+  '<!-- answers:end -->',
   '',
 ].join('\n');

@@ -25,6 +25,7 @@ type Declared = {
   readonly comment: string;
   readonly text: string;
   readonly isType: boolean;
+  readonly file: string;
 };
 
 type Parsed = {
@@ -59,23 +60,82 @@ const declaredName = (declaration: Node): string | undefined => {
 const isTypeOnly = ({ type }: Node): boolean =>
   type === 'TSTypeAliasDeclaration' || type === 'TSInterfaceDeclaration';
 
-const find = (file: string, name: string): Declared => {
+const withoutComments = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '');
+
+/** `import("./file.js").Name`, as the compiler writes a type that the file does not import. */
+const INLINE = /import\("([^"]+)"\)\.(\w+)/g;
+
+/** The declaration of a name in a file, exported or not; null where the file has none. */
+const findIn = (file: string, name: string): Declared | null => {
   const { text, body, comments } = parse(file);
   for (const statement of body) {
-    const { declaration } = statement;
-    if (!isNode(declaration) || declaredName(declaration) !== name) continue;
+    const declaration = isNode(statement.declaration) ? statement.declaration : statement;
+    if (declaredName(declaration) !== name) continue;
     const comment = comments.findLast(
       ({ end }) => end <= statement.start && text.slice(end, statement.start).trim() === '',
     );
-    const shown = text.slice(statement.start, statement.end).replace(/^export (declare )?/, '');
+    const shown = text.slice(statement.start, statement.end).replace(/^(export )?(declare )?/, '');
     return {
       name,
       comment: comment === undefined ? '' : proseOf(comment.value),
       text: shown.replaceAll('    ', '  '),
       isType: isTypeOnly(declaration),
+      file,
     };
   }
-  throw new Error(`${path.relative(root, file)} declares no ${name}`);
+  return null;
+};
+
+const find = (file: string, name: string): Declared => {
+  const found = findIn(file, name);
+  if (found === null) throw new Error(`${path.relative(root, file)} declares no ${name}`);
+  return found;
+};
+
+const besides = (file: string, source: string): string | null =>
+  source.startsWith('.') ? path.join(path.dirname(file), source.replace(/\.js$/, '.d.ts')) : null;
+
+type Address = { readonly file: string; readonly name: string };
+
+/** Where the names that a file imports are declared. Names of packages are not followed. */
+const importsOf = (file: string): ReadonlyMap<string, Address> => {
+  const found = new Map<string, Address>();
+  for (const statement of parse(file).body) {
+    const source = sourceOf(statement);
+    const target = source === null ? null : besides(file, source);
+    if (target === null || !Array.isArray(statement.specifiers)) continue;
+    for (const specifier of statement.specifiers.filter(isNode)) {
+      const local = nameOf(specifier.local);
+      const name = nameOf(specifier.imported);
+      if (local !== undefined && name !== undefined) found.set(local, { file: target, name });
+    }
+  }
+  return found;
+};
+
+/** The types of this project that a declaration names. */
+const typesNamedBy = ({ file, text }: Declared): readonly Declared[] => {
+  const code = withoutComments(text);
+  const imports = importsOf(file);
+  const inline = [...code.matchAll(INLINE)].flatMap(([, source = '', name = '']) => {
+    const target = besides(file, source);
+    return target === null ? [] : (findIn(target, name) ?? []);
+  });
+  const names = new Set(code.replace(INLINE, '').match(/\b[A-Z]\w*\b/g));
+  const others = [...names].flatMap((name) => {
+    const address = imports.get(name) ?? { file, name };
+    return findIn(address.file, address.name) ?? [];
+  });
+  return [...inline, ...others].filter((one) => one.isType || one.text.startsWith('class '));
+};
+
+/** All types that declarations name, and those that these name, without the declarations themselves. */
+const typesBehind = (declared: readonly Declared[]): readonly Declared[] => {
+  // two files may declare the same type, word for word
+  const seen = new Map(declared.map((one) => [one.text, one]));
+  for (const one of seen.values())
+    for (const named of typesNamedBy(one)) if (!seen.has(named.text)) seen.set(named.text, named);
+  return [...seen.values()].slice(declared.length);
 };
 
 const sourceOf = (statement: Node): string | null =>
@@ -107,28 +167,53 @@ const entryOf = (one: Declared): string => {
     '',
     ...(comment === '' ? [] : [comment, '']),
     '```typescript',
-    text,
+    text.replace(INLINE, '$2'),
     '```',
     '',
   ].join('\n');
 };
 
-const pageOf = ({ name }: Face, declared: readonly Declared[]): string => {
-  const sorted = declared.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+const byName = (declared: readonly Declared[]): readonly Declared[] =>
+  declared.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+
+const linksTo = (declared: readonly Declared[], page = ''): string =>
+  declared.map((one) => `[${one.name}](${page}#${addressOf(one)})`).join(' · ');
+
+/** Types that are no exports of a page: those of `elsewhere` are linked, the others explained. */
+const namedPart = (declared: readonly Declared[], elsewhere: readonly Declared[]): readonly string[] => {
+  const isElsewhere = new Set(elsewhere.map(({ file, name }) => `${file} ${name}`));
+  const named = byName(typesBehind(declared));
+  const others = named.filter(({ file, name }) => isElsewhere.has(`${file} ${name}`));
+  const own = named.filter((one) => !others.includes(one));
+  return [
+    ...(others.length === 0 ? [] : ['## Types of `pawl/machine`', '', linksTo(others, 'machine.md'), '']),
+    ...(own.length === 0
+      ? []
+      : [
+          '## Types without an export',
+          '',
+          'Named above; a field of an exported type gives each of them.',
+          '',
+        ]),
+    ...own.map(entryOf),
+  ];
+};
+
+const pageOf = ({ name }: Face, declared: readonly Declared[], elsewhere: readonly Declared[]): string => {
+  const sorted = byName(declared);
   const [values, types] = [sorted.filter((one) => !one.isType), sorted.filter((one) => one.isType)];
-  const list = (some: readonly Declared[]): string =>
-    some.map((one) => `[${one.name}](#${addressOf(one)})`).join(' · ');
   return [
     `# Reference: \`${name}\``,
     '',
     `Made from the declarations by \`npm run update\`. [The library](../library.md) says how things are used.`,
     '',
-    `${list(values)}`,
+    `${linksTo(values)}`,
     '',
     '## Functions and values',
     '',
     ...values.map(entryOf),
-    ...(types.length === 0 ? [] : ['## Types', '', `${list(types)}`, '', ...types.map(entryOf)]),
+    ...(types.length === 0 ? [] : ['## Types', '', `${linksTo(types)}`, '', ...types.map(entryOf)]),
+    ...namedPart(declared, elsewhere),
   ].join('\n');
 };
 
@@ -142,7 +227,13 @@ export const referencePages = (): ReadonlyMap<string, string> => {
     // type errors are reported by the type check and do not prevent declarations
     if (!existsSync(path.join(folder, 'index.d.ts')))
       throw new Error(`the declarations can't be emitted:\n${stdout}`);
-    return new Map(faces.map((face) => [face.page, pageOf(face, exportsOf(folder, face.entry))]));
+    const machine = exportsOf(folder, 'machine.d.ts');
+    return new Map(
+      faces.map((face) => {
+        const isMachine = face.entry === 'machine.d.ts';
+        return [face.page, pageOf(face, exportsOf(folder, face.entry), isMachine ? [] : machine)];
+      }),
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }

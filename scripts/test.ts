@@ -10,7 +10,7 @@
  * 3. A file that failed beside others runs once more, alone, with the same random seed. If it passes then, the run
  *    passes, and the file is named as unsteady with its first failure in full. More than two such files fail the run.
  */
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -56,6 +56,8 @@ const cleanEnvironment = (): void => {
   for (const name of Object.keys(process.env))
     if (FOREIGN.test(name) || ofProviders.has(name)) delete process.env[name];
   keepCertificatesForNpm();
+  // Whatever repository lies around the temporary files, tests are not in it.
+  process.env.GIT_CEILING_DIRECTORIES = realpathSync(tmpdir());
 };
 
 /** One seed for all files of a run, so that a file that runs again meets the same random cases. */

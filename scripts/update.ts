@@ -9,13 +9,16 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { answersTable } from '../src/agent/answers.js';
+import { askedActions } from '../src/agent/asked-actions.js';
 import { agent } from '../src/agent/machine.js';
 import { projections } from '../src/agent/projections/all-projections.js';
 import { markdownTable, mermaid } from '../src/machine-kit/kernel/diagrams.js';
+import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
 import { configurationPage, fillConfigurationPage } from './configuration-page.js';
-import { emptyMachineDocument, fenced, splice } from './diagram.js';
+import { DRIVE_EXAMPLE, emptyMachineDocument, exampleOf, fenced, splice } from './diagram.js';
 import { schemaText } from './json-schema.js';
 import { manualPage, manualText } from './manual-page.js';
 import { fillModelsPage, modelsPage } from './models-page.js';
@@ -40,7 +43,17 @@ const updateDiagrams = (): void => {
   const document = existsSync(inRoot('docs/machine.md'))
     ? readFileSync(inRoot('docs/machine.md'), 'utf8')
     : emptyMachineDocument;
-  rewrite('docs/machine.md', splice(splice(document, 'diagram', diagram), 'table', markdownTable(agent)));
+  const example = exampleOf(readFileSync(inRoot(DRIVE_EXAMPLE), 'utf8'));
+  const parts = [
+    ['diagram', diagram],
+    ['table', markdownTable(agent, askedActions)],
+    ['answers', answersTable()],
+    ['example', example],
+  ] as const;
+  rewrite(
+    'docs/machine.md',
+    parts.reduce((text, [part, content]) => splice(text, part, content), document),
+  );
 };
 
 const updatePictures = async (): Promise<void> => {
@@ -75,6 +88,7 @@ const updateByTests = (): boolean => {
 };
 
 console.log((await bundle(root)).join('\n'));
+rewrite(ASKED_ACTIONS, askedActionsText());
 updateDiagrams();
 await updatePictures();
 updateSeedPages();

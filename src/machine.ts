@@ -1,15 +1,88 @@
 /** The pure core: the machine alone, without anything of Node. It runs in a browser, too. */
-export type { Action, ActionType } from './agent/action.js';
-export type { Call, CallOutcome, CallStatus, JudgedCall } from './agent/call.js';
+export type {
+  Action,
+  ActionType,
+  HookPhase,
+  NoticeKind,
+  RequestPurpose,
+  WarningKind,
+} from './agent/action.js';
+export { type Answers, answersTo } from './agent/answers.js';
+export type {
+  Call,
+  CallEffect,
+  CallFacts,
+  CallOutcome,
+  CallPreview,
+  CallStatus,
+  CallTraits,
+  CallVerdict,
+  JudgedCall,
+  McpToolName,
+  Needs,
+  ParsedCommand,
+  RanStatus,
+  SeenFile,
+  ShellFacts,
+} from './agent/call.js';
 export { type Conversation, messagesOf } from './agent/conversation.js';
 export { type DecodedState, decodeState, type EncodedState, encodeState } from './agent/encode-state.js';
-export type { Event, EventType } from './agent/event.js';
+export type {
+  ApprovalAnswer,
+  ApprovalScope,
+  Event,
+  EventType,
+  HookEffect,
+  HookEvent,
+  InputMode,
+  LlmEvent,
+  ModelError,
+  ModelErrorKind,
+  On,
+  OtherEvent,
+  QueuedInput,
+  StoppedCall,
+  StopReason,
+  ToolEvent,
+  UserEvent,
+} from './agent/event.js';
 export { agent, initialState, step } from './agent/machine.js';
 export { MACHINE_VERSION } from './agent/machine-version.js';
-export type { Message } from './agent/message.js';
+export { type CallDraft, modelReply, type ReplyDraft, toolCall, userInput } from './agent/make-events.js';
+export type {
+  AssistantMessage,
+  AssistantPart,
+  Image,
+  Json,
+  JsonObject,
+  Message,
+  ResultPart,
+  UserMessage,
+  UserText,
+} from './agent/message.js';
 export { type Preset, presetRules } from './agent/policy/preset-rules.js';
-export { defaultSettings, type Settings } from './agent/settings.js';
-export type { RestingState, SessionData, State, StateName, WaitReason } from './agent/state.js';
+export {
+  type Dimension,
+  defaultSettings,
+  type Effort,
+  type Grant,
+  type Limits,
+  type RetrySchedule,
+  type SandboxLevel,
+  type Settings,
+} from './agent/settings.js';
+export type {
+  RestingState,
+  SessionData,
+  State,
+  StateName,
+  TransientState,
+  UsageTotals,
+  WaitReason,
+} from './agent/state.js';
+export type { HookVerdict, HookVerdicts } from './agent/values/hook-verdict.js';
+export type { Limit } from './agent/values/limit-value.js';
+export type { Prices, Usage } from './agent/values/usage.js';
 export type { TreeAction } from './ask/run/action.js';
 export type { CodeEvent, LimitsChanged, TreeEvent } from './ask/run/event.js';
 export { codeMode } from './ask/run/machine.js';

@@ -12,7 +12,8 @@ import { isUnitTest, unitProgram } from './tier.js';
  * 2. Code that several files share becomes a file of its own, so that a process loads each module once.
  * 3. Programs of src/ask/environments are those of dist, where the bundle has put them: from their sources each thread would
  *    begin with a compiler.
- * 4. Packages stay outside: they are found through node_modules, in which the folder lies.
+ * 4. Guards and moves keep their names, whichever files are compiled together.
+ * 5. Packages stay outside: they are found through node_modules, in which the folder lies.
  */
 
 export type CompiledTests = {
@@ -32,13 +33,30 @@ const CACHE = 'node_modules/.cache/pawl-tests';
 const PROGRAM_FILE = path.normalize('src/ask/environments/bundled-program-file.ts');
 const REPORTER = fileURLToPath(new URL('reporter.ts', import.meta.url));
 
+/** Guards and moves: traces, edges and fingerprints hold their names. */
+const NAMED = /\/src\/(agent|ask\/run)\/moves\//;
+const EXPORTED = /^export (?:const|function) (\w+)/gm;
+
+/**
+ * Gives exported functions their names back: the compiler numbers equal names of modules that come into one file, and
+ * which do depends on the files of a run. `keepNames` would cost a call for each closure that is made; this is one call
+ * for each function of a module, once.
+ */
+const withNames = (file: string, text: string): string => {
+  if (!NAMED.test(file)) return text;
+  const names = [...text.matchAll(EXPORTED)].map(([, name]) => name).join();
+  return `${text}
+for (const [name, value] of Object.entries({ ${names} }))
+  if (typeof value === 'function') Object.defineProperty(value, 'name', { value: name });`;
+};
+
 /** Compiled code finds its own files beside its source. */
 export const sourceAddress = (root: string): Plugin => ({
   name: 'source-address',
   setup(builder) {
     builder.onLoad({ filter: /\.ts$/, namespace: 'file' }, ({ path: file }) => {
       const text = readFileSync(file, 'utf8');
-      if (!text.includes('import.meta')) return { contents: text, loader: 'ts' };
+      if (!text.includes('import.meta')) return { contents: withNames(file, text), loader: 'ts' };
       const isOfPrograms = file.endsWith(PROGRAM_FILE);
       const url = JSON.stringify(
         pathToFileURL(isOfPrograms ? path.resolve(root, 'dist/index.js') : file).href,

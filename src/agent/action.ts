@@ -46,7 +46,10 @@ export type Action =
       readonly type: 'RunHook';
       readonly hookId: string;
       readonly phase: HookPhase;
-      /** Mutating calls of the batch that ended ok. */
+      /**
+       * Mutating calls of the batch that ran, however they ended, in call order. With the setting `hooks` at
+       * `mutatingOk` only those that ended ok.
+       */
       readonly callIds: readonly string[];
       /** Only after an interruption: the effects that the interrupted run of this phase was about to have. */
       readonly interrupted?: readonly HookEffect[];

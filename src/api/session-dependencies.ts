@@ -1,3 +1,5 @@
+import { stateFolder } from '../base/user-folders.js';
+import { commitsPath } from '../journal/paths-and-durable-writes.js';
 import type { Tool } from '../ports/tool.js';
 import type { SessionDependencies } from '../runtime/dependency-types.js';
 import type { Models } from '../runtime/model/connected-models.js';
@@ -52,7 +54,11 @@ export const equip = async (
     files: createFileMemory(),
     jobs,
     compactionInstructions,
-    hooks: createLateHooks({ environment, sandbox }),
+    hooks: createLateHooks({
+      environment,
+      sandbox,
+      recordFile: commitsPath(stateFolder(environment), sessionId),
+    }),
     userHooks,
     redactor,
     async takeOver(waited) {

@@ -2,6 +2,7 @@ import { existsSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { statusOf } from './entry-status.js';
 import { isOwnOrSystem } from './file-ownership.js';
+import { folderAbove } from './folder-above.js';
 
 /**
  * The folders whose configuration Pawl reads: from the workspace up to the one that holds `.git`.
@@ -9,7 +10,8 @@ import { isOwnOrSystem } from './file-ownership.js';
  * 1. The walk ends at a folder of another user, who could otherwise configure and instruct the agent of everybody
  *    below. Git does the same. Root does not count as another user, nor does the user who called sudo, nor the owner of
  *    the workspace, whose files are read anyway.
- * 2. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
+ * 2. It ends where git ends it, see folder-above.ts.
+ * 3. A `.git` of another user in a folder that everybody may write to (/tmp) counts as absent.
  */
 
 export type RepositoryFolders = {
@@ -17,7 +19,7 @@ export type RepositoryFolders = {
   readonly folders: readonly string[];
   /** The last of them, if it holds `.git`. */
   readonly top: string | null;
-  /** The folder of another user at which the walk to a repository ended (rules 1 and 2); otherwise null. */
+  /** The folder of another user at which the walk to a repository ended (rules 1 and 3); otherwise null. */
   readonly foreign: string | null;
 };
 
@@ -52,7 +54,7 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
   const trusts = trustAt(workspace);
   const folders: string[] = [];
   let foreign: string | null = null;
-  for (let folder = workspace; ; folder = path.dirname(folder)) {
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     const own = statusOf(folder);
     const mark = existsSync(path.join(folder, '.git')) ? statusOf(path.join(folder, '.git')) : null;
     const isForeign =
@@ -61,8 +63,8 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
     if (foreign === null) folders.push(folder);
     if (mark !== null && foreign === null) return { folders, top: folder, foreign: null };
     if (mark !== null) return { folders: [workspace], top: null, foreign };
-    if (path.dirname(folder) === folder) return { folders: [workspace], top: null, foreign: null };
   }
+  return { folders: [workspace], top: null, foreign: null };
 };
 
 /** A sentence about `foreign`, for the user. */

@@ -9,6 +9,7 @@ import { codeOf } from './journal-error.js';
  * sessions/ID.lock          the process that has it open; ID.lock.* its socket, and claims to the lock
  * sessions/ID.mark          the last entry that was acknowledged
  * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
+ * sessions/ID.commits       whose the uncommitted files of the workspace are, with auto-commit (workspace/commits/)
  * sessions/ID.reserve       space for the end of an open session, should the disk be full
  * sessions/ID.deleted        the journal of a session that is being deleted, see removal/delete-session.ts
  * sessions/ID/              pictures that the user pasted into the session, as files
@@ -31,6 +32,8 @@ export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
+export const commitsPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}.commits`);
 export const rescueFolder = (folder: string): string => join(folder, 'rescued');
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);

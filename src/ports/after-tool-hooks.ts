@@ -11,8 +11,9 @@ export type Hooks = {
   /** Called before a mutating call takes effect, to remember the state of the workspace. Never rejects. */
   before(call: JudgedCall, settings: Settings): Promise<void>;
   /**
-   * Called when a cancelled mutating call has ended, to remember its changes for the next phase: after a cancel, the
-   * batch may get no phase of its own. Never rejects.
+   * Called when a mutating call has ended, to remember its changes for the next phase: after each cancelled call, since
+   * its batch may get no phase, with auto-commit after each call, and when a resumed session finds that the call had
+   * its effect, or still runs and then ends. Never rejects.
    */
   after(call: JudgedCall, settings: Settings): Promise<void>;
   /** Performs one phase. A rejection is a failed hook. Ends soon after `signal` is aborted, and leaves no process. */
@@ -23,8 +24,8 @@ export type Hooks = {
    */
   runNow?(phase: HookPhase, context: BatchContext): HookReport | null;
   /**
-   * Settles what killed sessions left behind in the workspace. Called when a session is resumed with auto-commit on,
-   * unless the phase AutoCommitting is resumed, which does so itself. Returns a text for the user; empty: nothing to say.
+   * Settles what killed sessions left behind in the workspace. Called when a session is resumed, unless the
+   * phase AutoCommitting is resumed, which does so itself. Returns a text for the user; empty: nothing to say.
    */
   recover?(workspace: string): Promise<string>;
   /** Time limit of each phase in ms. A phase that takes longer is aborted and counts as failed. */

@@ -102,6 +102,8 @@ export type InterruptedCall =
       readonly kind: 'found';
       /** Time until its deadline in ms; null without one. */
       readonly leftMs: number | null;
+      /** It still runs, so it has run without a break since the session was interrupted. */
+      readonly isRunning?: boolean;
       /** Waits for its end, as `run` does. */
       finish(): Promise<ToolOutcome>;
     };

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import { statusOf } from '../files/entry-status.js';
 import { isOwnOrSystem, otherWriters } from '../files/file-ownership.js';
+import { folderAbove } from '../files/folder-above.js';
 import { isWithin } from '../files/is-within.js';
 import { followTrusted, type Identity } from './follow-trusted-path.js';
 
@@ -46,10 +47,10 @@ const SYSTEM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/
 
 /** The top of the repository around the workspace. In doubt too large, so that more is avoided. */
 const topOf = (workspace: string): string => {
-  for (let folder = workspace; ; folder = path.dirname(folder)) {
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     if (existsSync(path.join(folder, '.git'))) return folder;
-    if (path.dirname(folder) === folder) return workspace;
   }
+  return workspace;
 };
 
 /** The folders to avoid. If the repository contains the whole home, only the workspace is avoided. */

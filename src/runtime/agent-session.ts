@@ -183,9 +183,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       if (taken.kind === 'fault') this.#report(taken.fault);
     });
     recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
-    const { autoCommit, workspace } = resumed.session.settings;
+    const { workspace } = resumed.session.settings;
     const commits = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
-    if (autoCommit === 'on' && !commits) void this.#recoverHooks(workspace);
+    if (!commits) void this.#recoverHooks(workspace);
   }
 
   async #recoverHooks(workspace: string): Promise<void> {

@@ -21,6 +21,8 @@ export type HooksNeeds = {
   readonly environment: ProcessEnvironment;
   /** The sandbox for formatters. Default: a separate one. */
   readonly sandbox?: SessionSandbox;
+  /** File in which auto-commit records what a killed session knew. Without it nothing is recorded. */
+  readonly recordFile?: string;
   /** Time limit for one run of a formatter, in ms. */
   readonly formatterMs?: number;
 };
@@ -29,9 +31,13 @@ const recover = async (place: GitPlace): Promise<string> =>
   ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
 
 /** The hooks of one session. */
-export const createHooks = ({ environment, formatterMs, sandbox }: HooksNeeds): Hooks => {
+export const createHooks = ({ environment, formatterMs, recordFile, sandbox }: HooksNeeds): Hooks => {
   const reach = new FormatterReach();
-  const watch = createCommitWatch({ environment, isFormatted: (place) => reach.isReached(place) });
+  const watch = createCommitWatch({
+    environment,
+    isFormatted: (place) => reach.isReached(place),
+    ...(recordFile === undefined ? {} : { recordFile }),
+  });
   const committed = async (file: string, context: HookContext): Promise<ContentBefore> => {
     const { workspace, signal } = context;
     try {

@@ -21,7 +21,12 @@ export type CallChanges = {
   readonly mixed: boolean;
 };
 
-const UNSEEN = 'the repository could not be read before the agent changed it';
+export const UNSEEN = 'the repository could not be read before the agent changed it';
+const CUT =
+  'Pawl was killed or closed while a call of the agent ran, so nobody knows who changed what. Commit it yourself: auto-commit leaves it alone from now on';
+/** The record of an earlier process is missing. */
+export const UNRECORDED =
+  'Pawl was killed between the calls of the agent, and how the files were before is not recorded. Commit it yourself: auto-commit leaves it alone from now on';
 const INSIDE = 'it belongs to a repository inside this one';
 const MIXED = 'it came with a switch of branches, a stash or an undone commit';
 
@@ -74,53 +79,91 @@ export const callChangesBetween = async (
   return { call, before, changed, mixed };
 };
 
-const noteNamed = (
-  file: string,
-  changes: CallChanges | undefined,
-  top: string,
-  agentChanges: AgentChanges,
-): void => {
-  if (!isWithin(file, top)) return;
-  const name = path.relative(top, file);
-  if (markedFolder(path.dirname(file)) !== top) agentChanges.exclude(name, INSIDE);
-  else if (changes === undefined) agentChanges.doubt(name, UNSEEN);
-  else agentChanges.touch(name, changes.before.changed);
-};
+/** Whether a call may have changed a file: it names the file, or a folder above it. */
+const isBelow = ({ facts }: JudgedCall, name: string, { top }: Refs): boolean =>
+  facts.paths.some((place) => isWithin(path.join(top, name), place));
 
-/** Attributes to a command all changes below the folder that it names. */
-const noteBelow = (
-  folder: string,
-  { before, changed, mixed }: CallChanges,
-  top: string,
-  agentChanges: AgentChanges | null,
-): readonly string[] => {
-  const names = changed.filter((name) => isWithin(path.join(top, name), folder));
-  for (const name of names) {
-    if (mixed) agentChanges?.doubt(name, MIXED);
-    else agentChanges?.touch(name, before.changed);
-  }
-  return names.map((name) => path.join(top, name));
-};
+/** The changed files below the folder that a command names. */
+const namesBelow = (folder: string, { changed }: CallChanges, top: string): readonly string[] =>
+  changed.filter((name) => isWithin(path.join(top, name), folder));
 
 /**
- * The files that a call changed, as absolute paths. Records them in `agentChanges` if given. Without `changes`, only
- * the files that the call names are known.
+ * The files that a call changed, as absolute paths: those that it names, and all changes below a folder that it names.
+ * Without `changes`, only the former are known.
  */
-export const noteCallChanges = async (
+export const filesOfCall = async (
   call: JudgedCall,
   changes: CallChanges | undefined,
   { top, gitFolder }: Refs,
-  agentChanges: AgentChanges | null,
 ): Promise<readonly string[]> => {
   const files: string[] = [];
   for (const place of call.facts.paths) {
     if (isWithin(place, gitFolder)) continue;
-    if (await isFolder(place)) {
-      if (changes !== undefined) files.push(...noteBelow(place, changes, top, agentChanges));
-    } else {
-      files.push(place);
-      if (agentChanges !== null) noteNamed(place, changes, top, agentChanges);
-    }
+    if (!(await isFolder(place))) files.push(place);
+    else if (changes !== undefined)
+      files.push(...namesBelow(place, changes, top).map((name) => path.join(top, name)));
   }
   return files;
+};
+
+/** Calls `visit` for each file that a call names, by its name in the repository. Files of inner repositories are excluded. */
+const visitNamed = async (
+  call: JudgedCall,
+  { top, gitFolder }: Refs,
+  agentChanges: AgentChanges,
+  visit: (name: string) => void,
+): Promise<void> => {
+  for (const place of call.facts.paths) {
+    if (isWithin(place, gitFolder) || !isWithin(place, top) || (await isFolder(place))) continue;
+    const name = path.relative(top, place);
+    if (markedFolder(path.dirname(place)) === top) visit(name);
+    else agentChanges.exclude(name, INSIDE);
+  }
+};
+
+/** Records the changes of a call between two snapshots as the agent's. */
+export const noteCallChanges = async (
+  { call, before, changed, mixed }: CallChanges,
+  after: WorktreeSnapshot,
+  agentChanges: AgentChanges,
+): Promise<void> => {
+  const accept = (name: string): void => agentChanges.accept(name, after.changed);
+  await visitNamed(call, after, agentChanges, (name) => {
+    agentChanges.touch(name, before.changed);
+    accept(name);
+  });
+  for (const folder of call.facts.paths) {
+    if (!(await isFolder(folder))) continue;
+    for (const name of namesBelow(folder, { call, before, changed, mixed }, after.top)) {
+      if (mixed) agentChanges.doubt(name, MIXED);
+      else agentChanges.touch(name, before.changed);
+      accept(name);
+    }
+  }
+};
+
+/**
+ * Records that a call may have changed the files that it names, without snapshots before and after it. `changed`: all
+ * files with uncommitted changes, if a command may have changed any of them.
+ */
+export const noteUnseenCall = async (
+  call: JudgedCall,
+  refs: Refs,
+  agentChanges: AgentChanges,
+  { why, changed }: { readonly why: string; readonly changed: readonly string[] },
+): Promise<void> => {
+  await visitNamed(call, refs, agentChanges, (name) => agentChanges.doubt(name, why));
+  for (const name of changed) if (isBelow(call, name, refs)) agentChanges.doubt(name, why);
+};
+
+/** Records that nobody knows who changed the files of a call: Pawl ended while it ran. */
+export const noteCutCall = async (
+  { call, changed }: CallChanges,
+  refs: Refs,
+  agentChanges: AgentChanges,
+): Promise<void> => {
+  const names = changed.filter((name) => isBelow(call, name, refs));
+  if (names.length === 0) return;
+  agentChanges.leaveAll(CUT);
+  for (const name of names) agentChanges.doubt(name, CUT);
 };

@@ -1,8 +1,22 @@
+import path from 'node:path';
+import { repositoryFolders } from '../files/repository-folders.js';
 import type { Hooks } from '../ports/after-tool-hooks.js';
 import type { HooksNeeds } from './after-tool-hooks.js';
 import { DEADLINES_MS } from './phase-deadlines.js';
 
 /** The hooks of one session, whose code is loaded when a call may change files for the first time. */
+
+/** Whether a killed session may have left a commit unfinished. Starts no process. */
+const mayHaveClaims = async (workspace: string): Promise<boolean> => {
+  const { top } = repositoryFolders(workspace);
+  if (top === null) return false;
+  const { listClaims } = await import('./git/commit-claim.js');
+  try {
+    return listClaims(path.join(top, '.git')).length > 0;
+  } catch {
+    return true; // a linked worktree or a submodule: only git knows its folder
+  }
+};
 
 export const createLateHooks = (needs: HooksNeeds): Hooks => {
   let loaded: Hooks | null = null;
@@ -15,7 +29,8 @@ export const createLateHooks = (needs: HooksNeeds): Hooks => {
     deadlinesMs: DEADLINES_MS,
     before: async (call, settings) => (await load()).before(call, settings),
     after: async (call, settings) => (await load()).after(call, settings),
-    recover: async (workspace) => (await (await load()).recover?.(workspace)) ?? '',
+    recover: async (workspace) =>
+      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
     // not loaded yet: `run` loads them
     runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
     run: async (phase, context) => (await load()).run(phase, context),

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ServerReply } from '../servers/anthropic.js';
 import { makeServed, root } from './pawl.js';
 
 /** Repositories that the agent works in, with this project's Prettier. */
@@ -26,7 +25,7 @@ const installPrettier = (workspace: string): void => {
 /** One commit: Prettier's settings, `a.ts`, and `mine.ts`, which is the user's. */
 export const makeRepository = async (
   context: TestContext,
-  replies: readonly ServerReply[],
+  replies: Parameters<typeof makeServed>[1],
   more: NodeJS.ProcessEnv = {},
 ): Promise<Repository> => {
   const place = await makeServed(context, replies, more);

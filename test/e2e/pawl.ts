@@ -41,6 +41,7 @@ export const makePlace = (context: TestScope, more: NodeJS.ProcessEnv = {}): Pla
   const environment = {
     PATH: process.env.PATH,
     HOME: home,
+    GIT_CEILING_DIRECTORIES: process.env.GIT_CEILING_DIRECTORIES,
     XDG_STATE_HOME: state,
     XDG_CACHE_HOME: CODE_CACHE,
     TMPDIR: folder,

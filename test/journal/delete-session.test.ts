@@ -30,6 +30,7 @@ const makeSessions = async (context: TestContext) => {
     'a.snapshot',
     'a.snapshot.new',
     'a.reserve',
+    'a.commits',
     't.reserve',
   ])
     await writeFile(join(sessions, name), 'x');

@@ -222,8 +222,9 @@ test('launcher: when a command is due is written before it begins, and why it wa
 
 test('launcher: where it is killed, the running command still tells its real end, and the next one works', async (t) => {
   const place = makePlace(t);
-  const running = place.run('echo up; sleep 0.5; exit 5');
-  await until('it runs', () => processesWith('echo up; sleep 0.5').length > 0);
+  const command = `echo up; sleep 0.5; : ${place.folder}; exit 5`;
+  const running = place.run(command);
+  await until('it runs', () => processesWith(command).length > 0);
   process.kill(leaderOf(place.shells()), 'SIGKILL');
   assert.deepEqual((await running).how, exited(5));
   assert.deepEqual((await place.run('exit 6')).how, exited(6));
@@ -256,8 +257,9 @@ test('launcher: what was taken and can not begin any more says so, and never beg
 
 test('launcher: a command that is killed with everything around it counts as killed', async (t) => {
   const place = makePlace(t);
-  const running = place.run('echo up; sleep 1000; exit 0');
-  await until('it runs', () => processesWith('echo up; sleep 1000; exit 0').length > 0);
+  const command = `echo up; sleep 1000; : ${place.folder}; exit 0`;
+  const running = place.run(command);
+  await until('it runs', () => processesWith(command).length > 0);
   process.kill(-leaderOf(place.shells()), 'SIGKILL');
   const { how, output } = await running;
   assert.deepEqual([how, output], [{ kind: 'killed' }, 'up\n']);

@@ -41,6 +41,7 @@ test('each phase is given the calls that changed something and what the phases b
   await on.rest();
   assert.deepEqual(hooks.log, [
     'before 1',
+    'after 1',
     'CheckingGitCommits 1',
     'RunningAutoformatters 1',
     'AutoCommitting 1',
@@ -63,7 +64,14 @@ test('a second batch begins without the reports of the first', async () => {
   const on = await playWith(hooks, { model });
   await on.say('go');
   await on.rest();
-  assert.deepEqual(hooks.log, ['before 1', 'CheckingGitCommits 1', 'before 2', 'CheckingGitCommits 2']);
+  assert.deepEqual(hooks.log, [
+    'before 1',
+    'after 1',
+    'CheckingGitCommits 1',
+    'before 2',
+    'after 2',
+    'CheckingGitCommits 2',
+  ]);
   assert.deepEqual(hooks.contexts.get('CheckingGitCommits')?.reports, []);
 });
 
@@ -120,7 +128,7 @@ test('a cancel does not wait for a hook that looks, and the call does not take e
   assert.equal(made, 0);
 });
 
-test('after a cancelled turn the hooks look once the call has ended, and at no other time', async () => {
+test('the hooks look once a cancelled call has ended, and with auto-commit after each call', async () => {
   const hooks = hooksOf();
   let end = (): void => undefined;
   const slow = tool(
@@ -141,14 +149,16 @@ test('after a cancelled turn the hooks look once the call has ended, and at no o
   await on.rest();
   await settle();
   assert.deepEqual(hooks.log, ['before 1', 'after 1']);
-  const other = hooksOf();
-  const done = await playWith(other);
-  await done.say('go');
-  await done.rest();
-  assert.deepEqual(
-    other.log.filter((line) => line.startsWith('after')),
-    [],
-  );
+  for (const autoCommit of ['on', 'off'] as const) {
+    const other = hooksOf();
+    const done = await playWith(other, { settings: { ...ALL, autoCommit } });
+    await done.say('go');
+    await done.rest();
+    assert.deepEqual(
+      other.log.filter((line) => line.startsWith('after')),
+      autoCommit === 'on' ? ['after 1'] : [],
+    );
+  }
 });
 
 test('a phase that is too slow is aborted, has failed, and what it says later is not heard', async () => {
@@ -284,5 +294,5 @@ test('calls of a batch that was cut in the middle are known to the hooks, those 
   const hooks = hooksOf();
   const again = await reopenWith(on, firstEnd, { tools: [make], model: testModel(say('done')), hooks });
   await again.rest();
-  assert.deepEqual(hooks.log, ['before 2', 'CheckingGitCommits 1,2']);
+  assert.deepEqual(hooks.log, ['before 2', 'after 2', 'CheckingGitCommits 1,2']);
 });

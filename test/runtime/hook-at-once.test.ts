@@ -51,7 +51,7 @@ test('phases after one that only looked are given its report', async () => {
   const on = await playWith({ ...hooks, runNow: () => ({ ...CHANGED, note: 'seen at once' }) });
   await on.say('go');
   await on.rest();
-  assert.deepEqual(hooks.log, ['before 1', 'RunningAutoformatters 1', 'AutoCommitting 1']);
+  assert.deepEqual(hooks.log, ['before 1', 'after 1', 'RunningAutoformatters 1', 'AutoCommitting 1']);
   const reports = hooks.contexts.get('AutoCommitting')?.reports.map(({ note }) => note);
   assert.deepEqual(reports, ['seen at once', '']);
 });

@@ -1,5 +1,5 @@
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
-import { type Case, type Place, PORT, SEEDED } from './fence.js';
+import { type Case, PLANTED, type Place, PORT, SEEDED } from './fence.js';
 
 /** Programs that try to get out. Each prints ESCAPED where it succeeds, as it does without the sandbox. */
 
@@ -74,10 +74,10 @@ export const ESCAPES: readonly Case[] = [
   {
     name: 'reads a private file of a program that was installed by hand',
     who: 'root',
-    setup: 'mkdir -p /opt/planted-by-a-test/etc; (umask 077; echo x > /opt/planted-by-a-test/etc/token)',
+    setup: `mkdir -p ${PLANTED}/etc; (umask 077; echo x > ${PLANTED}/etc/token)`,
     steps: (_, level) => [
-      { level, command: 'grep -q x /opt/planted-by-a-test/etc/token && echo ESCAPED' },
-      { host: 'rm -r /opt/planted-by-a-test' },
+      { level, command: `grep -q x ${PLANTED}/etc/token && echo ESCAPED` },
+      { host: `rm -r ${PLANTED}/*` },
     ],
   },
   attack(

@@ -39,13 +39,38 @@ const run = (program: string, words: readonly string[]): string => {
   return stdout.trim();
 };
 
+/**
+ * A folder of the machine in which root plants what others must not read. Where mounts can be made it is seen by one
+ * runner alone: a sandbox elsewhere would cover the file, and fail if it is removed at that moment.
+ */
+export const PLANTED = `/opt/planted-by-a-test-${process.pid}`;
+
+const alone = (words: readonly string[]): readonly string[] => {
+  mkdirSync(PLANTED, { recursive: true });
+  const script = 'mount -t tmpfs tmpfs "$0" && exec "$@"';
+  const inside = ['unshare', '--mount', '--', 'sh', '-c', script, PLANTED];
+  const [program = '', ...others] = [...inside, 'true'];
+  return spawnSync(program, others).status === 0 ? [...inside, ...words] : words;
+};
+
+/** Another run of the tests may hold the lock of the list of users. */
+const changeUsers = (program: 'useradd' | 'userdel', words: readonly string[]): void => {
+  for (let left = 300; ; left--) {
+    const { status, stderr } = spawnSync(program, words, { encoding: 'utf8' });
+    if (status === 0) return;
+    if (left === 0 || !stderr.includes('cannot lock'))
+      throw new Error(`${program} ${words.join(' ')}: ${stderr}`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  }
+};
+
 /** The accounts that the scenarios run as, and how the one that was made is removed. */
 export const makeAccounts = (): { readonly accounts: readonly Account[]; remove(): void } => {
   const uid = process.getuid?.() ?? 0;
   const gid = process.getgid?.() ?? 0;
   if (uid !== 0) return { accounts: [{ who: 'user', uid, gid }], remove: () => undefined };
   const name = `pawl-fence-${process.pid}`;
-  run('useradd', ['--no-create-home', '--shell', '/bin/bash', name]);
+  changeUsers('useradd', ['--no-create-home', '--shell', '/bin/bash', name]);
   const made = {
     who: 'user' as const,
     uid: Number(run('id', ['-u', name])),
@@ -54,7 +79,7 @@ export const makeAccounts = (): { readonly accounts: readonly Account[]; remove(
   return {
     accounts: [{ who: 'root', uid, gid }, made],
     // By force: a process of a set-up may still be ending.
-    remove: () => void run('userdel', ['--force', name]),
+    remove: () => changeUsers('userdel', ['--force', name]),
   };
 };
 
@@ -169,8 +194,9 @@ export const runCases = (runner: string, { cases, level, account }: Order): Ran 
     const program = path.join(top, 'runner.mjs');
     cpSync(runner, program);
     for (const place of [file, program, top]) chownSync(place, account.uid, account.gid);
-    const words = [program, file, String(PORT), path.join(top, 'host.sock')];
-    const { stdout, stderr, status } = spawnSync(process.execPath, words, {
+    const words = [process.execPath, program, file, String(PORT), path.join(top, 'host.sock')];
+    const [first = '', ...others] = account.who === 'root' ? alone(words) : words;
+    const { stdout, stderr, status } = spawnSync(first, others, {
       encoding: 'utf8',
       uid: account.uid,
       gid: account.gid,
@@ -191,5 +217,6 @@ export const runCases = (runner: string, { cases, level, account }: Order): Ran 
     return { place: { who: account.who }, level, ends: new Map(ends) };
   } finally {
     removeFolderSync(top);
+    removeFolderSync(PLANTED);
   }
 };

@@ -72,6 +72,8 @@ const socketAt = (title: string, place: (all: Place) => string): Case => {
   };
 };
 
+const SHARED = 'shared=/dev/shm/pawl-fence-$(pwd | tr / -)'; // a file of shared memory
+
 const reads: readonly Case[] = [
   attack(
     "looks into its parent's environment",
@@ -111,8 +113,9 @@ const reads: readonly Case[] = [
   attack('reads a secret from above', ({ home, workspace }) => `cd ${workspace}/../..; cat ${home}/.netrc`),
   attack('reads a secret with a new root', ({ home }) => `chroot / cat ${home}/.netrc || cat ${home}/.netrc`),
   attack('copies the home folder', ({ home }) => `cp -r ${home} copied; grep -rh ${SEEDED} copied`),
-  attack('reads shared memory', () => 'cat /dev/shm/pawl-fence-test; rm -f /dev/shm/pawl-fence-test', {
-    setup: `echo ${SEEDED} > /dev/shm/pawl-fence-test`,
+  // PWD names the workspace, which no other run of the tests has
+  attack('reads shared memory', () => `${SHARED}; cat $shared; rm -f $shared`, {
+    setup: `${SHARED}; echo ${SEEDED} > $shared`,
   }),
   attack(
     'reads System V memory',

@@ -19,6 +19,8 @@ const trying = (...attempts: readonly string[]): string =>
     .join('\n');
 
 const SIGINT_BIT = 2n;
+/** In the command line of a program of this run of the tests, and of no other. */
+const OWN = `own-${process.pid}-program`;
 
 /** Whether a process with this text in its command line is stopped; `interrupted`: and a SIGINT waits for it. */
 const isHeld = (text: string, interrupted: boolean): boolean =>
@@ -139,7 +141,7 @@ describe('a program behind bubblewrap', () => {
   it('hears an interrupt, stands still while it is held, and ends at once when it is killed', async () => {
     const started = startSandboxed(
       await nodeOrder(
-        "let count = 0; process.on('SIGINT', () => say(['interrupted', count])); setInterval(() => { count += 1; if (count < 4) say(count) }, 5);",
+        `/* ${OWN} */ let count = 0; process.on('SIGINT', () => say(['interrupted', count])); setInterval(() => { count += 1; if (count < 4) say(count) }, 5);`,
       ),
     );
     let text = '';
@@ -158,9 +160,9 @@ describe('a program behind bubblewrap', () => {
     });
     await heard('3\n');
     started.hold();
-    await until('it stands still', () => isHeld('interrupted', false));
+    await until('it stands still', () => isHeld(OWN, false));
     started.interrupt();
-    await until('the interrupt waits', () => isHeld('interrupted', true));
+    await until('the interrupt waits', () => isHeld(OWN, true));
     assert.doesNotMatch(text, /interrupted/);
     started.release();
     await heard('interrupted');

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { cutOut, emptyMachineDocument, fenced, splice } from '../../scripts/diagram.js';
+import { ASKED_ACTIONS, askedActionsText } from '../../scripts/asked-actions.js';
+import {
+  cutOut,
+  DRIVE_EXAMPLE,
+  emptyMachineDocument,
+  exampleOf,
+  fenced,
+  splice,
+} from '../../scripts/diagram.js';
+import { answersTable } from '../../src/agent/answers.js';
+import { askedActions } from '../../src/agent/asked-actions.js';
 import { agent } from '../../src/agent/machine.js';
 import { markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
 
@@ -35,7 +45,16 @@ describe('documents show what the table says', () => {
     assert.equal(cutOut(textOf('docs/machine.md'), 'diagram'), fenced(mermaid(agent)));
   });
 
+  it('docs/machine.md shows the answers to actions and the example (if not: npm run update)', () => {
+    assert.equal(cutOut(textOf('docs/machine.md'), 'answers'), answersTable());
+    assert.equal(cutOut(textOf('docs/machine.md'), 'example'), exampleOf(textOf(DRIVE_EXAMPLE)));
+  });
+
+  it('the actions of each arrow are those of the traces (if not: npm run update)', () => {
+    assert.equal(textOf(ASKED_ACTIONS), askedActionsText());
+  });
+
   it('docs/machine.md shows the table (if not: npm run update)', () => {
-    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent).trim());
+    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent, askedActions).trim());
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { referencePages } from '../../scripts/reference.js';
@@ -40,4 +40,53 @@ test('each function is listed with its description', () => {
     text,
     /### defineTool\n\nA tool from a schema and a function\.[\s\S]*?```typescript\nconst defineTool: </,
   );
+});
+
+/** Names of types that stand in the declarations of a page. */
+const namesIn = (page: string): ReadonlySet<string> => {
+  const blocks = [...page.matchAll(/^```typescript\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+  const code = blocks
+    .join('\n')
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/'[^']*'|"[^"]*"/g, '');
+  return new Set(code.match(/(?<![\w.])[A-Z]\w*\b(?!\s*:)/g));
+};
+
+const sourceText = readdirSync(new URL('../../src/', import.meta.url), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8'))
+  .join('\n');
+/** Names that parameters of types share with types elsewhere. */
+const PARAMETERS: ReadonlySet<string> = new Set(['Own', 'Output']);
+
+/** Types of the project with names of more than a letter, which parameters of types have, too. */
+const declared = new Set(
+  [...sourceText.matchAll(/^(?:export )?(?:type|interface|class) (\w{3,})/gm)].map(([, name = '']) => name),
+);
+
+for (const [page, text] of pages)
+  test(`each type that a declaration of ${page} names is explained there, or linked`, () => {
+    const explained = new Set([...text.matchAll(/^### (?:type )?(\w+)$/gm)].map(([, name]) => name));
+    const linked = new Set([...text.matchAll(/\[(\w+)\]\(machine\.md#/g)].map(([, name]) => name));
+    const names = [...namesIn(text)].filter((name) => declared.has(name) && !PARAMETERS.has(name));
+    assert.ok(names.length > 10);
+    assert.deepEqual(
+      names.filter((name) => !explained.has(name) && !linked.has(name)),
+      [],
+    );
+  });
+
+test('the events, the calls and what they name are exports of the machine', () => {
+  const text = pages.get('docs/reference/machine.md') ?? '';
+  const [exported = ''] = text.split('## Types without an export');
+  for (const name of [
+    'UserEvent',
+    'LlmEvent',
+    'ToolEvent',
+    'HookEvent',
+    'OtherEvent',
+    'CallTraits',
+    'CallFacts',
+  ])
+    assert.match(exported, new RegExp(`^### type ${name}$`, 'm'));
 });

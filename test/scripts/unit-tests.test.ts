@@ -120,3 +120,27 @@ describe('unit tests', () => {
     );
   });
 });
+
+it('guards and moves keep their names, whichever files come into one', async (context) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'pawl-names-'));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const moves = path.join(folder, 'src/agent/moves');
+  mkdirSync(moves, { recursive: true });
+  mkdirSync(path.join(folder, 'test'));
+  for (const file of ['one', 'two', 'three'])
+    writeFileSync(
+      path.join(moves, `${file}.ts`),
+      'export const settle = (): number => 1;\nexport const limit = 2;\n',
+    );
+  const imports = ['one', 'two', 'three'].map(
+    (file) => `import * as ${file} from '../src/agent/moves/${file}.js';`,
+  );
+  writeFileSync(
+    path.join(folder, 'test/names.test.ts'),
+    `${imports.join('\n')}\nexport const names = [one, two, three].map(({ settle }) => settle.name).join();\n`,
+  );
+  const names = await compileTests(folder, ['test/names.test.ts']);
+  const loaded: { readonly names: string } = await import(names.programOf('test/names.test.ts'));
+  names.remove();
+  assert.equal(loaded.names, 'settle,settle,settle');
+});

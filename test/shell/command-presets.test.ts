@@ -4,6 +4,7 @@ import type { Needs } from '../../src/agent/call.js';
 import { type Decision, type Preset, presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { Settings } from '../../src/agent/settings.js';
 import { explainCommand } from '../../src/shell/explain-decision.js';
+import { watchCpu } from '../cpu-watch.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';
 
 // What presets, needs and the sandbox make of commands.
@@ -122,7 +123,7 @@ test('a program of the workspace is not the one that a rule means by its name', 
   assert.equal(shadowed.facts.commands[0]?.program, '/project/node_modules/.bin/npm');
 });
 
-test('texts beyond the limits are asked about, and quickly', async () => {
+test('texts beyond the limits are asked about, and cost little work', async () => {
   const long = Array.from({ length: 10_000 }, (_, index) => `echo ${index}`).join('; ');
   const texts = [
     long,
@@ -134,9 +135,9 @@ test('texts beyond the limits are asked about, and quickly', async () => {
   ];
   await decisionOf('npm test'); // loads the grammar
   for (const text of texts) {
-    const start = performance.now();
+    const spentMs = watchCpu();
     assert.equal(await decisionOf(text), 'ask', text.slice(0, 20));
-    const ms = performance.now() - start;
-    assert.ok(ms < 500, `${ms} ms for ${text.slice(0, 20)}`); // 50 ms on an idle machine
+    const ms = spentMs();
+    assert.ok(ms < 1_000, `${ms} ms for ${text.slice(0, 20)}`); // about 50
   }
 });

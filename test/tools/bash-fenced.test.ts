@@ -14,11 +14,15 @@ const placeAt = async (t: TestContext, level: CommandLevel): Promise<Place & { o
   return { ...(await makePlace(t, environment, level)), outside };
 };
 
+/** A name that no other run of the tests uses. */
+const THERE = `/tmp/there-${process.pid}`;
+const LEFT = `left-by-one-${process.pid}`;
+
 const tries = (outside: string): string =>
   [
     'try() { if "$@" 2>/dev/null; then echo yes; else echo no; fi; }',
     'try touch here',
-    'try touch /tmp/there',
+    `try touch ${THERE}`,
     'try touch "$HOME/home"',
     `try touch ${outside}/escaped`,
     '[ "$(ls /sys/class/net | wc -l)" -gt 1 ] && echo many || echo one',
@@ -45,7 +49,7 @@ for (const [level, here, outside] of rows) {
     assert.deepEqual(text.split('\n').slice(0, 4), [here, 'yes', 'yes', outside]);
     assert.equal(existsSync(place.path('here')), here === 'yes');
     assert.equal(existsSync(path.join(place.outside, 'escaped')), outside === 'yes');
-    rmSync('/tmp/there', { force: true });
+    rmSync(THERE, { force: true });
   });
 }
 
@@ -64,10 +68,10 @@ test('bash: the network is there only at the levels that have it', async (t) => 
 
 test('bash: a command in the sandbox finds in /tmp and HOME what an earlier one left, and the host does not', async (t) => {
   const place = await placeAt(t, 'workspace');
-  await place.run('bash', { command: 'echo one >/tmp/left-by-one; echo two >~/left-by-one' });
-  const { text } = await place.run('bash', { command: 'cat /tmp/left-by-one ~/left-by-one' });
+  await place.run('bash', { command: `echo one >/tmp/${LEFT}; echo two >~/${LEFT}` });
+  const { text } = await place.run('bash', { command: `cat /tmp/${LEFT} ~/${LEFT}` });
   assert.match(text, /^one\ntwo\n/);
-  assert.equal(existsSync('/tmp/left-by-one'), false);
+  assert.equal(existsSync(`/tmp/${LEFT}`), false);
 });
 
 test('bash: what is left in the background of a sandbox is told, in whatever way it was left', async (t) => {

@@ -14,6 +14,27 @@ export const rowsOfTurns: readonly Row[] = [
     status: ['?? theirs'],
   },
   {
+    title:
+      'what a call wrote before another call of its batch was cancelled is committed with the next batch',
+    when: [
+      [
+        { edit: 'new', text: 'x' },
+        { command: 'true', cancelled: true },
+      ],
+      [{ edit: 'new', text: 'y' }],
+    ],
+    committed: ['A\tnew'],
+  },
+  {
+    title: "what was written while a call waited for an answer that cancelled the turn is not the call's",
+    when: [
+      [{ command: 'echo x > new' }, { command: 'echo user >> b', outside: true, cancelled: true }],
+      [{ edit: 'a', text: 'x' }],
+    ],
+    committed: ['M\ta', 'A\tnew'],
+    status: [' M b'],
+  },
+  {
     title: 'a file of a cancelled call that the user changed since is left alone',
     when: [
       [{ command: 'echo x > new; echo x >> b', cancelled: true }],

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
+import path from 'node:path';
 import { test } from 'node:test';
+import type { JudgedCall } from '../../src/agent/call.js';
+import type { HookReport } from '../../src/ports/after-tool-hooks.js';
 import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
 import { commitA } from './committing.js';
-import { type Environment, makeRepository, makeSession } from './place.js';
+import { type Environment, makeRepository, makeSession, type Place, type Session } from './place.js';
 
 const identities: readonly {
   readonly title: string;
@@ -111,4 +115,83 @@ test('auto-commit: outside of a repository nothing happens', async (t) => {
   await mkdir(place.path('sub'));
   const report = await commitA(makeSession(place));
   assert.deepEqual([report.commits, report.note, report.warning, report.dirty], [[], '', '', false]);
+});
+
+/** A session at a place, and the same one in a later process. */
+const twice = (place: Place) => {
+  const recordFile = path.join(place.root, 'state', 'record');
+  const open = () => makeSession(place, { recordFile });
+  return { open, recordFile };
+};
+
+const finish = async (session: Session, calls: readonly JudgedCall[]): Promise<HookReport> => {
+  const context = session.context(calls, { write: async () => 'feat: something' });
+  await session.watch.check(context);
+  return commitTouched(session.watch, context, []);
+};
+
+test('auto-commit: an edit that had taken effect when Pawl was killed is committed with its batch', async (t) => {
+  const place = await makeRepository(t);
+  const { open } = twice(place);
+  const first = open();
+  const calls = [
+    ...(await first.batch([{ edit: 'a', text: 'x' }])),
+    await first.cut({ edit: 'new', text: 'y' }),
+  ];
+  await place.shell('echo user > theirs');
+  const second = open();
+  await second.watch.after(calls[1] as JudgedCall, second.settings);
+  assert.equal((await finish(second, calls)).commits.length, 1);
+  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\nnew\n');
+  assert.equal(await place.shell('git status --porcelain'), '?? theirs\n');
+});
+
+test('auto-commit: a call that runs again after a kill has not changed what the user changed before', async (t) => {
+  const place = await makeRepository(t);
+  const { open } = twice(place);
+  const first = open();
+  const calls = [...(await first.batch([{ edit: 'a', text: 'x' }])), await first.cut({ command: 'true' })];
+  await place.shell('echo user > theirs');
+  const second = open();
+  await second.watch.before(calls[1] as JudgedCall, second.settings);
+  await place.shell('echo x > new');
+  await second.watch.after(calls[1] as JudgedCall, second.settings);
+  assert.equal((await finish(second, calls)).commits.length, 1);
+  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\nnew\n');
+  assert.equal(await place.shell('git status --porcelain'), '?? theirs\n');
+});
+
+test('auto-commit: what the user changed while Pawl was gone is not committed', async (t) => {
+  const place = await makeRepository(t);
+  const { open } = twice(place);
+  const calls = await open().batch([
+    { edit: 'a', text: 'x' },
+    { edit: 'b', text: 'x' },
+  ]);
+  await place.shell('echo user >> b');
+  const report = await finish(open(), calls);
+  assert.equal(await place.shell('git show --format= --name-only HEAD'), 'a\n');
+  assert.match(report.warning, /Not committed: b: somebody else changed it too/);
+});
+
+test('auto-commit: without a record the calls after a kill are not committed without those before it', async (t) => {
+  const place = await makeRepository(t);
+  const before = await makeSession(place).batch([{ edit: 'a', text: 'x' }]);
+  const session = makeSession(place);
+  const report = await finish(session, [...before, ...(await session.batch([{ edit: 'new', text: 'x' }]))]);
+  assert.equal(report.commits.length, 0);
+  assert.match(report.warning, /Not committed: new, a: Pawl was killed between the calls/);
+});
+
+test('auto-commit: a damaged record counts as none, and without auto-commit it is removed', async (t) => {
+  const place = await makeRepository(t);
+  const { open, recordFile } = twice(place);
+  await open().batch([{ edit: 'a', text: 'x' }]);
+  const text = readFileSync(recordFile, 'utf8');
+  writeFileSync(recordFile, text.slice(0, -20));
+  assert.deepEqual(open().watch.agentChanges.ours(), []);
+  writeFileSync(recordFile, text);
+  assert.deepEqual(open().watch.agentChanges.ours(), ['a'], 'the control');
+  await makeSession(place, { recordFile, settings: { autoCommit: 'off' } }).batch([{ command: 'true' }]);
+  assert.equal(existsSync(recordFile), false);
 });

@@ -119,15 +119,15 @@ test('the watch: by default no process is started while HEAD and the branches st
   assert.ok((await asked(place)).includes('rev-list'));
 });
 
-test('the watch: with auto-commit a look is one process more, before each call and after the batch', async (t) => {
+test('the watch: with auto-commit a look is one process more, before and after each call and after the batch', async (t) => {
   const place = await makeRepository(t);
   const environment = await wrapGit(place, 'exec REAL "$@"');
   const session = makeSession(place, { environment, now: anHourLater });
   const calls = await session.batch([{ edit: 'a', text: 'x' }]);
-  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status']);
+  assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status']);
   const more = await session.batch([{ edit: 'a', text: 'y' }]);
   await session.watch.check(session.context([...calls, ...more]));
-  assert.deepEqual(await asked(place), ['status', 'status']);
+  assert.deepEqual(await asked(place), ['status', 'status', 'status']);
 });
 
 test('the watch: a formatter needs the tree for what commands change, not for files that calls name', async (t) => {

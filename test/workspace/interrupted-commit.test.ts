@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
+import { CommitClaim, newClaimName } from '../../src/workspace/git/commit-claim.js';
+import { createLateHooks } from '../../src/workspace/late-hooks.js';
 import { interruptCommit, type Moment, resumeCommit } from './interrupted-commit.js';
-import { makeRepository, type Place } from './place.js';
+import { makeRepository, makeSession, type Place } from './place.js';
 
 /** A commit whose program was killed, in a repository that has changed since. */
 
@@ -188,8 +191,59 @@ test('a session that ended before it prepared the commit says which files are un
   await place.write('a', 'of the agent\n');
   await place.write('new', 'of the agent\n');
   const report = await resumeCommit(place, null);
-  assert.match(report.note, /Not committed: a: the session was interrupted/);
-  assert.match(report.warning, /Not committed: new: the session was interrupted/);
+  assert.match(report.note, /Not committed: a, new: the session was interrupted/);
+  assert.match(report.warning, /Not committed: a, new: the session was interrupted/);
   assert.deepEqual(report.commits, []);
   assert.equal(await look(place), 'first\n M a\n?? new\n');
+});
+
+for (const moment of MOMENTS.filter((name) => name !== 'prepared')) {
+  test(`the next session frees the repository of a commit that was killed when it was ${moment}, without auto-commit`, async (t) => {
+    const place = await makeRepository(t);
+    await interruptCommit(place, moment);
+    assert.ok(leftovers(place).length > 0, 'the control: a lock is there');
+    const session = makeSession(place, { settings: { autoCommit: 'off' } });
+    const calls = await session.batch([{ command: 'echo user > b; git commit -qm user b' }]);
+    const { warning } = await session.watch.check(session.context(calls));
+    assert.match(warning, /^An automatic commit \([0-9a-f]{8}\) was interrupted by a crash/);
+    assert.deepEqual(leftovers(place), []);
+    await checkSound(place);
+  });
+
+  test(`a resumed session does so at once, when it was ${moment}, also in a linked worktree`, async (t) => {
+    const place = await makeRepository(t);
+    const { workspace, environment } = place;
+    const hooks = () => createLateHooks({ environment });
+    assert.equal(await hooks().recover?.(workspace), '', 'the control: nothing is there');
+    await interruptCommit(place, moment);
+    assert.match((await hooks().recover?.(workspace)) ?? '', /^An automatic commit/);
+    assert.deepEqual(leftovers(place), []);
+    await place.shell(
+      'git reset -q --hard; git clean -qfd; git worktree add -q ../linked -b linked $(git rev-list --max-parents=0 HEAD)',
+    );
+    const linked = {
+      ...place,
+      workspace: path.join(place.root, 'linked'),
+      path: (name: string) => path.join(place.root, 'linked', name),
+      write: (name: string, text: string) => place.write(`../linked/${name}`, text),
+    };
+    await interruptCommit(linked, moment);
+    assert.match((await hooks().recover?.(linked.workspace)) ?? '', /^An automatic commit/);
+    assert.deepEqual(leftovers(place), []);
+  });
+}
+
+test('a lock of the user stays, and a claim that somebody forged moves nothing', async (t) => {
+  const place = await makeRepository(t);
+  const claim = new CommitClaim(place.path('.git'), newClaimName());
+  await place.shell(`mkdir ${claim.folder}; touch .git/index.lock`);
+  const owner = { pid: 1, started: 'never' };
+  const intent = { ref: 'refs/heads/main', before: null, commit: '--output=stolen' };
+  await place.write(
+    path.relative(place.workspace, `${claim.folder}/intent.json`),
+    JSON.stringify({ owner, intent }),
+  );
+  assert.equal(claim.read(), null);
+  assert.equal(await createLateHooks({ environment: place.environment }).recover?.(place.workspace), '');
+  assert.ok(leftovers(place).includes('index.lock'));
 });

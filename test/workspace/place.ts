@@ -45,6 +45,7 @@ export const makePlace = async (test: TestContext, extra: Environment = {}): Pro
     GIT_CONFIG_NOSYSTEM: '1',
     GIT_CONFIG_SYSTEM: '/dev/null',
     TMPDIR: process.env.TMPDIR,
+    GIT_CEILING_DIRECTORIES: process.env.GIT_CEILING_DIRECTORIES,
     ...extra,
   };
   const named = { GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.org' };
@@ -111,19 +112,24 @@ const judged = (paths: readonly string[]): JudgedCall => {
 };
 
 /**
- * What happens in one call; `unasked`: the hooks are not told of it, as of a failure where only calls that end ok count;
+ * What happens in one call; `unasked`: the phases are not told of it, as of a failure where only calls that end ok count;
  * `cancelled`: the turn ends with it.
  */
 export type Deed = ({ readonly command: string } | { readonly edit: string; readonly text: string }) & {
   readonly unasked?: true;
   readonly cancelled?: true;
+  /** Somebody else does it, while the agent's next call waits for an answer. */
+  readonly outside?: true;
 };
 
 /** A session at a place: calls are made as the runtime makes them. */
 export type Session = {
   readonly watch: CommitWatch;
+  readonly settings: Settings;
   /** The calls of one batch that ended ok. */
   batch(deeds: readonly Deed[]): Promise<readonly JudgedCall[]>;
+  /** A call that has had its effect when Pawl is killed. */
+  cut(deed: Deed): Promise<JudgedCall>;
   context(calls: readonly JudgedCall[], more?: { signal?: AbortSignal; write?: Write }): HookContext;
 };
 
@@ -134,6 +140,7 @@ export type SessionOptions = {
   readonly isFormatted?: boolean;
   readonly now?: () => number;
   readonly beforeMs?: number;
+  readonly recordFile?: string;
 };
 
 export const makeSession = (
@@ -150,17 +157,29 @@ export const makeSession = (
   };
   return {
     watch,
+    async cut(deed) {
+      const call = judged(['edit' in deed ? place.path(deed.edit) : place.workspace]);
+      await watch.before(call, settings);
+      if ('edit' in deed) await place.write(deed.edit, deed.text);
+      else await place.shell(deed.command);
+      return call;
+    },
+    settings,
     async batch(deeds) {
       const ok: JudgedCall[] = [];
       for (const deed of deeds) {
+        if (deed.outside === true && 'command' in deed) {
+          await place.shell(deed.command);
+          continue;
+        }
         const call = judged(['edit' in deed ? place.path(deed.edit) : place.workspace]);
         await watch.before(call, settings);
         if ('edit' in deed) await place.write(deed.edit, deed.text);
         else await place.shell(deed.command);
-        if (deed.cancelled === true) await watch.after(call, settings);
-        else if (deed.unasked !== true) ok.push(call);
+        if (deed.cancelled === true || settings.autoCommit === 'on') await watch.after(call, settings);
+        if (deed.unasked !== true) ok.push(call);
       }
-      return ok;
+      return deeds.some(({ cancelled }) => cancelled === true) ? [] : ok;
     },
     context: (done, { signal = new AbortController().signal, write = async () => null } = {}) => ({
       workspace: place.workspace,

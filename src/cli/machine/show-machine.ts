@@ -1,3 +1,4 @@
+import { askedActions } from '../../agent/asked-actions.js';
 import { agent } from '../../agent/machine.js';
 import type { Projection } from '../../agent/projections/projection.js';
 import {
@@ -19,7 +20,7 @@ const textOfView = (view: Projection, flags: Flags): string => {
 
 const textOfAgent = (flags: Flags): string => {
   if (flags.json) return JSON.stringify(edgesJson(agent), null, 2);
-  return flags.table ? markdownTable(agent) : mermaid(agent);
+  return flags.table ? markdownTable(agent, askedActions) : mermaid(agent);
 };
 
 /** `pawl machine`: prints the statechart of the agent, or with `--view` that of a seed system. */

@@ -45,16 +45,28 @@ const groupEdges = (edges: readonly Edge[]): ReadonlyMap<string, readonly Edge[]
   return groups;
 };
 
-/** One row per edge, in the order of trial; then the ignored pairs with their reasons. */
-export const markdownTable = (machine: MachineDescription): string => {
+/**
+ * One row per edge, in the order of trial; then the ignored pairs with their reasons. `asked`: what each edge asks for, by
+ * its id, as one more column.
+ */
+export const markdownTable = (
+  machine: MachineDescription,
+  asked?: Readonly<Record<string, string>>,
+): string => {
+  const column = (text: string): string => (asked === undefined ? '' : ` ${text} |`);
   const rows = machine.edges.map((edge) => {
     const to = edge.kind === 'stay' ? 'stays' : edge.to;
-    return `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} |`;
+    return `| ${edge.from} | ${edge.event ?? '–'} | ${edge.when} | ${edge.as === '' ? to : `${to} (${edge.as})`} | ${edge.then} |${column(asked?.[edge.id] ?? '')}`;
   });
   const ignored = machine.ignored.map(
     (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
   );
-  const arrows = ['| in | event | when | goes to | does |', '|---|---|---|---|---|', ...rows];
+  const heads = ['| in | event | when | goes to | does |', '|---|---|---|---|---|'];
+  const arrows = [
+    `${heads[0]}${column('asks for')}`,
+    `${heads[1]}${asked === undefined ? '' : '---|'}`,
+    ...rows,
+  ];
   if (ignored.length === 0) return arrows.join('\n');
   return [...arrows, '', '| in | event | ignored as | because |', '|---|---|---|---|', ...ignored].join('\n');
 };

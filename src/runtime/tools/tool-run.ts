@@ -9,7 +9,7 @@ import { takeHashes, takeOutcome, uncountable } from '../check-outside-values.js
 import type { Equipment } from '../dependency-types.js';
 import { UNKNOWN_USAGE } from '../model/price-usage.js';
 import type { Post, Told } from '../posted-event-types.js';
-import { lookAfter, lookBefore } from './after-tool-hook-looks.js';
+import { isWatched, lookAfter, lookBefore } from './after-tool-hook-looks.js';
 import { contextOf, filesOf } from './call-context.js';
 import { finishOutcome } from './finish-outcome.js';
 import { redactBlobs } from './redaction.js';
@@ -192,6 +192,9 @@ export class ToolRuns {
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
     const outcome = await judge(() => this.#look(run), filesOf(run, this.#equipment.files));
+    const { hooks } = this.#equipment;
+    if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
+      await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
     run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
@@ -201,7 +204,12 @@ export class ToolRuns {
     await this.remember();
     const found = await this.#findInterrupted(run);
     if (found.kind === 'unknown') return this.#report(run, { status: 'lost', text: found.text });
-    if (found.kind === 'found') return this.#finish(run, found.finish, found.leftMs ?? 0);
+    if (found.kind === 'found') {
+      const isWhole =
+        found.isRunning === true && isWatched(this.#equipment.hooks, this.#settings(), run.call);
+      if (isWhole) run.looked = Promise.resolve(); // it was observed by the earlier process: lookAfter
+      return this.#finish(run, found.finish, found.leftMs ?? 0);
+    }
     run.looked = lookBefore(this.#equipment.hooks, this.#settings(), run.call, run.signal.signal);
     await this.#finish(run);
   }

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, type 
 import path from 'node:path';
 import { realPathOf, statusOf } from '../../files/entry-status.js';
 import { isOwnOrSystem } from '../../files/file-ownership.js';
+import { folderAbove } from '../../files/folder-above.js';
 import { isWithin } from '../../files/is-within.js';
 
 /**
@@ -129,9 +130,9 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
 
 /** The repository that the workspace, a real path, lies in. */
 export const findRepository = (workspace: string): FoundRepository => {
-  for (let folder = workspace; ; folder = path.dirname(folder)) {
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     const status = statusOf(path.join(folder, '.git'));
     if (status !== null) return repositoryAt(folder, status);
-    if (path.dirname(folder) === folder) return { kind: 'none' };
   }
+  return { kind: 'none' };
 };

@@ -83,7 +83,8 @@ export const findCommand = async (
   if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
-  return { kind: 'found', leftMs, finish: () => finish(found, home, context) };
+  const isRunning = kind === 'running';
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, home, context) };
 };
 
 type Restored = { readonly jobs: Jobs; readonly workspace: string; readonly home: string };

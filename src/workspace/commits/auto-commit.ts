@@ -4,6 +4,7 @@ import type { HookEffect } from '../../agent/event.js';
 import { plural } from '../../base/plural.js';
 import { isWithin } from '../../files/is-within.js';
 import type { HookContext, HookReport } from '../../ports/after-tool-hooks.js';
+import type { FileLeftAlone } from '../agent-changes.js';
 import { CommitClaim } from '../git/commit-claim.js';
 import { type Repository, useRepository } from '../git/git.js';
 import { oneLine, statistics } from '../printable-names.js';
@@ -26,7 +27,7 @@ import { cutDiff, DIFF_BYTES, writeMessage } from './write-commit-message.js';
 const MESSAGE_DEADLINE_MS = 20_000;
 const FILES_MAX = 1_000;
 const FILE_BYTES_MAX = 20 * 1024 * 1024;
-const LEFT_SHOWN = 10;
+const LEFT_SHOWN = 100;
 
 export type CommitOptions = {
   /** How long the model may take for the message. */
@@ -41,8 +42,6 @@ type Done = {
   readonly line: string;
   readonly files: number;
 };
-
-type Left = { readonly name: string; readonly why: string };
 
 /** Reasons why files are not committed, by name. */
 const exclusions = async (
@@ -69,18 +68,21 @@ const sizeOf = async (file: string): Promise<number> => {
   }
 };
 
-const describeLeft = (left: readonly Left[]): readonly string[] => {
-  const lines = left.slice(0, LEFT_SHOWN).map(({ name, why }) => `Not committed: ${oneLine(name)}: ${why}.`);
-  const more = left.length - lines.length;
-  return more > 0 ? [...lines, `Not committed: ${plural(more, 'more file')}.`] : lines;
-};
+/** One line a reason. */
+const describeLeft = (left: readonly FileLeftAlone[]): readonly string[] =>
+  [...new Set(left.map(({ why }) => why))].map((reason) => {
+    const names = left.filter(({ why }) => why === reason).map(({ name }) => oneLine(name));
+    const more = names.length - LEFT_SHOWN;
+    const shown = names.slice(0, LEFT_SHOWN).join(', ');
+    return `Not committed: ${shown}${more > 0 ? ` and ${plural(more, 'more file')}` : ''}: ${reason}.`;
+  });
 
 /**
  * The report. Files that are left alone are reported to the model and the user; `failure` only to the user, and not
  * twice in a row.
  */
 const report = (snapshot: WorktreeSnapshot, watch: CommitWatch, failure: string, done?: Done): HookReport => {
-  const left = describeLeft(watch.agentChanges.tellLeft());
+  const left = describeLeft(watch.agentChanges.takeUnreported());
   const lines = [...(done === undefined ? [] : [done.line]), ...left];
   return {
     ...QUIET,
@@ -103,7 +105,7 @@ const candidates = async (
 ): Promise<readonly string[]> => {
   for (const file of formatted) {
     if (isWithin(file, snapshot.top))
-      agentChanges.format(path.relative(snapshot.top, file), snapshot.changed);
+      agentChanges.accept(path.relative(snapshot.top, file), snapshot.changed);
   }
   agentChanges.notice(snapshot.changed);
   for (const file of reported) {
@@ -238,6 +240,7 @@ export const commitTouched = async (
     const committed = await commitIn(repository, watch, context, files, messageDeadlineMs);
     return { ...committed, warning: [...told, committed.warning].filter(Boolean).join('\n') };
   });
+  watch.save(context.settings);
   if (done !== null || prepared === undefined) return done ?? QUIET;
   return { ...QUIET, warning: 'The commit was interrupted, and the repository is not there any more.' };
 };

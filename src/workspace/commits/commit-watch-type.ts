@@ -9,7 +9,10 @@ import type { WorktreeSnapshot } from '../worktree-snapshot.js';
 export type CommitWatch = {
   /** Observes the repository before a call. Never rejects, and delays the call by at most BEFORE_MS. */
   before(call: JudgedCall, settings: Settings): Promise<void>;
-  /** Observes the repository after a call of a cancelled turn, whose batch gets no report. Never rejects. */
+  /**
+   * Observes the repository after a call: the runtime knows that the call made the changes since the observation before
+   * it. Never rejects.
+   */
   after(call: JudgedCall, settings: Settings): Promise<void>;
   /**
    * Runs the phase. `changedFiles` are real absolute paths of files that the calls changed, some possibly deleted
@@ -24,6 +27,8 @@ export type CommitWatch = {
   /** The snapshot before the agent changed a file, in the last checked batch; null if there is none. */
   snapshotBefore(file: string): WorktreeSnapshot | null;
   readonly agentChanges: AgentChanges;
+  /** Records what is known, for a later process of the session. */
+  save(settings: Settings): void;
   /** The observed repository. */
   place(workspace: string, signal: AbortSignal): GitPlace;
   /** Announces our own commit, which is not reported as new. */

@@ -9,13 +9,6 @@ import type { HeadMove, HeadMover } from './head-movement-notes.js';
 /** One move of HEAD. */
 type HeadStep = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
 
-/** `before`: the snapshot before the call, if there is one. `noted`: its files are already recorded. */
-type ToNote = {
-  readonly call: JudgedCall;
-  readonly before: WorktreeSnapshot | null;
-  readonly noted: boolean;
-};
-
 /** The refs of a repository before its first commit. */
 export const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
   top,
@@ -30,7 +23,6 @@ export const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
 export class RepositoryEvents {
   #steps: readonly HeadStep[] = [];
   #callChanges: readonly CallChanges[] = [];
-  readonly #ended = new Set<string>();
   #began: WorktreeSnapshot | null = null;
 
   /** The first snapshot before a call; null if there is none. */
@@ -54,26 +46,19 @@ export class RepositoryEvents {
     this.#callChanges = [...this.#callChanges, changes];
   }
 
-  /** Records the end of a call whose batch gets no report. The next report includes it. */
-  end({ callId }: JudgedCall): void {
-    this.#ended.add(callId);
-  }
-
-  /** Whether the next report has to include such calls. */
+  /** Whether calls of earlier batches wait for a report. */
   isOwing(): boolean {
-    return this.#ended.size > 0;
+    return this.#callChanges.length > 0;
   }
 
   /** Whether nothing is recorded. */
   isEmpty(): boolean {
-    const noted = this.#steps.length + this.#callChanges.length + this.#ended.size;
-    return noted === 0 && this.#began === null;
+    return this.#steps.length + this.#callChanges.length === 0 && this.#began === null;
   }
 
   clear(): void {
     this.#steps = [];
     this.#callChanges = [];
-    this.#ended.clear();
     this.#began = null;
   }
 
@@ -99,15 +84,9 @@ export class RepositoryEvents {
   }
 
   /** Calls of earlier batches without a report, then those of this batch. */
-  toNote(calls: readonly JudgedCall[]): readonly ToNote[] {
+  toReport(calls: readonly JudgedCall[]): readonly JudgedCall[] {
     const isOwn = new Set(calls.map(({ callId }) => callId));
-    const earlier = this.#callChanges
-      .map(({ call }) => call)
-      .filter(({ callId }) => !isOwn.has(callId) && this.#ended.has(callId));
-    return [...earlier, ...calls].map((call) => ({
-      call,
-      before: this.changesOf(call)?.before ?? null,
-      noted: this.#ended.has(call.callId),
-    }));
+    const earlier = this.#callChanges.map(({ call }) => call).filter(({ callId }) => !isOwn.has(callId));
+    return [...earlier, ...calls];
   }
 }

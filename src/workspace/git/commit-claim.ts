@@ -59,8 +59,20 @@ const parsed = (file: string): unknown => {
   }
 };
 
-const isRecord = (value: unknown): value is ClaimRecord =>
-  typeof value === 'object' && value !== null && 'intent' in value && 'owner' in value;
+const HASH = /^([0-9a-f]{64}|[0-9a-f]{40})$/;
+const REF = /^(HEAD|refs\/heads\/.+)$/;
+
+/** Whoever writes to the git folder can write such a file, and its words become words of commands of git. */
+const isRecord = (value: unknown): value is ClaimRecord => {
+  // each field is checked below
+  const { intent, owner } = (value ?? {}) as { intent?: Partial<CommitIntent>; owner?: unknown };
+  return (
+    isIdentity(owner) &&
+    REF.test(String(intent?.ref)) &&
+    HASH.test(String(intent?.commit)) &&
+    (intent?.before === null || HASH.test(String(intent?.before)))
+  );
+};
 
 const isIdentity = (value: unknown): value is ProcessIdentity =>
   typeof value === 'object' && value !== null && 'pid' in value && 'started' in value;

@@ -102,6 +102,11 @@ const rows: readonly Row[] = [
     then: { status: 'ok', stdout: 'next\n' },
   },
   {
+    title: 'the hook of ours is not among the names that the code finds',
+    given: ['print(Object.getOwnPropertyNames(globalThis).filter((name) => name.includes("ours")).length)'],
+    then: { status: 'ok', stdout: '0\n' },
+  },
+  {
     title: 'a process whose inspector the code has broken is replaced',
     given: ['process._kill(process.pid, 15)', 'print("one")', 'print("two")'],
     then: { status: 'ok', stdout: 'two\n' },

@@ -168,7 +168,7 @@ const node: readonly string[] = [
   'node src/server.js',
   "node -e \"require('fs').watch('src', () => { console.log('seen'); process.exit() }); setTimeout(() => require('fs').writeFileSync('src/new.js', ''), 50)\"",
   "(timeout 3 node --watch src/cli.js 1 2 & sleep 1; wait) 2>/dev/null | grep -c '^3$'",
-  "node -e \"require('net').createServer().listen('/tmp/everyday.sock', function () { console.log('socket'); this.close() })\"",
+  "node -e \"require('net').createServer().listen('/tmp/everyday-' + process.ppid + '.sock', function () { console.log('socket'); this.close() })\"",
   'node --input-type=module -e "import { cpus } from \'node:os\'; console.log(cpus().length > 0)"',
   'rm -rf dist && npm run build --silent && ls dist',
 ];

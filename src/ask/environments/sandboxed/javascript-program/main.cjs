@@ -32,7 +32,10 @@ const hook = (value) => {
   work = () => undefined;
   return what(value);
 };
-Object.defineProperty(globalThis, HOOK, { value: hook });
+// A binding of scripts and no property of the global object, where a model would find it among its names.
+Object.defineProperty(globalThis, HOOK, { value: hook, configurable: true });
+new Script(`const ${HOOK} = globalThis.${HOOK};`).runInThisContext();
+delete globalThis[HOOK];
 const boundary = new Script(`${HOOK}()`);
 const runBoundary = boundary.runInThisContext.bind(boundary);
 
