@@ -94,7 +94,7 @@ class Sandboxes implements SessionSandbox {
     const all = await Promise.all(this.#sandboxes.values());
     await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
     const earlier = await this.#earlier;
-    const folders = [...this.#recorded, ...(earlier?.folders ?? [])];
+    const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
     if (folders.length === 0) return;
     const { removeFolders, removePrivateFolders } = await import('./session-folders.js');
     for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);
