@@ -21,11 +21,12 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   for (const tool of remote)
     if (tool.name.length <= NAME_MAX && !byName.has(tool.name)) byName.set(tool.name, tool);
   const named = [...byName.values()].slice(0, TOOLS_MAX);
-  const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
+  const tools = named.map(({ name, title, description = title ?? '', inputSchema, annotations }) => {
     const { schema, note } = safeSchema(inputSchema);
     if (note !== null) notes.push(`${name}: ${note}`);
     if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
-    return { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+    const declared = { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+    return annotations?.readOnlyHint === true ? { ...declared, isReadOnly: true as const } : declared;
   });
   return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes };
 };

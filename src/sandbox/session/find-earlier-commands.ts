@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type FoundCommand, findCommands, isCommandAlive } from '../../launcher/found-commands.js';
 import { commandsFolder } from './session-folders.js';
-import { findOrigin, type RecordOrigin, readSession } from './session-of-folder.js';
+import { findOrigin, hasSent, type RecordOrigin, readSession } from './session-of-folder.js';
 
 /** Finds what earlier processes of a session have started and left, since they were killed. */
 
@@ -24,6 +24,8 @@ export type EarlierCommands = {
   readonly isComplete: boolean;
   /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
   readonly hiddenBy: Unreachable | null;
+  /** Whether a call, as batch and call, has left a process of the session for another program. */
+  hasSent(call: string): boolean;
   /** On this machine since its last start, the oldest first. */
   readonly commands: readonly FoundCommand[];
   /** Of unreachable processes: only what they have left can be read. */
@@ -50,10 +52,8 @@ export const findEarlier = (own: string, sessionId: string): EarlierCommands => 
       return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
     });
   const reached = located.filter(({ origin }) => !isUnreachable(origin));
-  const elsewhere = located.flatMap((one) =>
-    isUnreachable(one.origin)
-      ? commandsOf(one).map((command) => ({ command, why: one.origin as Unreachable }))
-      : [],
+  const elsewhere = located.flatMap(({ folder, origin }) =>
+    isUnreachable(origin) ? commandsOf({ folder, origin }).map((command) => ({ command, why: origin })) : [],
   );
   return {
     // The guard of a command in another pid namespace reads in its folder that the command must end.
@@ -63,6 +63,7 @@ export const findEarlier = (own: string, sessionId: string): EarlierCommands => 
         .map(({ folder }) => folder),
     hiddenBy: located.map(({ origin }) => origin).find(isUnreachable) ?? null,
     isComplete: reached.length > 0 && reached.length === located.length,
+    hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
     commands: reached.flatMap(commandsOf),
     elsewhere,
   };

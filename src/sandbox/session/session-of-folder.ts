@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { statusOf } from '../../files/entry-status.js';
 import { bootId, pidNamespace } from '../../programs/process-identity.js';
@@ -64,5 +64,23 @@ export const readSession = (folder: string): SessionRecord | null => {
     return place === undefined ? null : { sessionId, machine, folder: place };
   } catch {
     return null; // it belongs to no session that can be resumed, or its process was killed before it began
+  }
+};
+
+export const sentFile = (folder: string): string => path.join(folder, 'sent');
+
+/** A line of its own, also after one that a full disk has cut. */
+const sentLine = (call: string): string => JSON.stringify(call);
+
+/** Records that a call is about to leave this process. Throws if that can't be written: then the call must not leave it. */
+export const recordSent = (folder: string, call: string): void =>
+  appendFileSync(sentFile(folder), `\n${sentLine(call)}\n`);
+
+/** Whether a call has left the process of a folder. */
+export const hasSent = (folder: string, call: string): boolean => {
+  try {
+    return readFileSync(sentFile(folder), 'utf8').split('\n').includes(sentLine(call));
+  } catch {
+    return false; // none has left it
   }
 };

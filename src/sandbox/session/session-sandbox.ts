@@ -5,7 +5,7 @@ import { configFolder, stateFolder } from '../../base/user-folders.js';
 import type { CommandSandbox, CommandSandboxOptions } from '../command-sandbox-types.js';
 import type { SandboxProbe } from '../sandbox-probe.js';
 import type { EarlierCommands } from './find-earlier-commands.js';
-import { recordSession } from './session-of-folder.js';
+import { recordSent, recordSession } from './session-of-folder.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */
@@ -24,6 +24,8 @@ export type SessionSandbox = {
   of(workspace: string): Promise<CommandSandbox>;
   /** Records that the session may start commands here. Call it before the start of one is journaled. */
   announce(workspace: string): void;
+  /** Records that a call, as batch and call, is about to leave this process for another program. Throws if it can't. */
+  recordSent(workspace: string, call: string): void;
   /** The commands of the session's earlier processes. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /**
@@ -77,6 +79,11 @@ class Sandboxes implements SessionSandbox {
     if (sessionId === undefined || this.#isClosed || this.#recorded.has(sessionFolder)) return;
     this.#recorded.add(sessionFolder);
     recordSession(sessionFolder, sessionId);
+  }
+
+  recordSent(workspace: string, call: string): void {
+    this.announce(workspace);
+    if (this.#options.sessionId !== undefined) recordSent(this.#placeOf(workspace).sessionFolder, call);
   }
 
   async earlier(workspace: string): Promise<EarlierCommands | null> {
