@@ -15,6 +15,7 @@ import {
   runOne,
 } from './run-trials.js';
 import { type Scenario, scenarios } from './scenarios.js';
+import { PLAIN } from './stage.js';
 
 /**
  * The program is ended at steps of real sessions, and goes on: a sample of `npm run torture`.
@@ -64,7 +65,7 @@ test('control: an effect that happens twice, a lock and a broken repository are 
     flags: [],
     prepare: 'git init -q && touch .git/index.lock && echo a > effects && echo x > .git/HEAD',
   };
-  const { end } = await runOne({ scenario, point: null, again: 'at once' }, library);
+  const { end } = await runOne({ ...PLAIN, scenario, point: null, again: 'at once' }, library);
   const kinds = end.findings.map(({ kind }) => kind);
   for (const kind of ['repeated', 'lock', 'repository', 'file'] as const)
     assert.ok(kinds.includes(kind), `${kind} in ${kinds}`);
@@ -76,7 +77,7 @@ const THREADS = 4;
 test('control: a kill is a kill, at the step that was chosen', async () => {
   const scenario = named('a new file');
   const point = { ending: 'kill', at: 30, when: 'after' } as const;
-  const { end } = await runOne({ scenario, point, again: 'at once' }, library);
+  const { end } = await runOne({ ...PLAIN, scenario, point, again: 'at once' }, library);
   assert.equal(end.reached, true);
   // other threads of the process may be in the middle of a step of their own
   const more = end.steps.length - point.at;
