@@ -40,6 +40,23 @@ test('verify says that all is good, and names file, line and byte where it is no
   assert.match(cut.stderr, /line 2, .*the file was cut: entries 1 to \d+ stood/);
 });
 
+for (const { what, change, says } of [
+  {
+    what: 'a byte order mark',
+    change: (text: string) => `\ufeff${text}`,
+    says: /a byte order mark before it/,
+  },
+  { what: 'CR LF', change: (text: string) => text.replaceAll('\n', '\r\n'), says: /its line ends to CR LF/ },
+])
+  test(`a journal that another program has given ${what} is refused with that reason`, async (context) => {
+    const { place, journal } = await worked(context);
+    const copy = join(place.folder, 'copy.jsonl');
+    writeFileSync(copy, change(readFileSync(journal, 'utf8')));
+    const refused = await runInProcess(place, ['verify', copy]);
+    expectCode(refused, 65);
+    assert.match(refused.stderr, says);
+  });
+
 test('a session is exported, imported elsewhere and gone on with there; an import replaces nothing', async (context) => {
   const { place, id } = await worked(context);
   const exported = await runInProcess(place, ['export', id]);
@@ -48,7 +65,7 @@ test('a session is exported, imported elsewhere and gone on with there; an impor
   assert.equal(file, join(place.workspace, `${id}.pawl`));
   assert.match(exported.stderr, /in clear text/);
   const refused = await runInProcess(place, ['import', file]);
-  expectCode(refused, 74);
+  expectCode(refused, 65);
   assert.match(refused.stderr, /is here already/);
   const other: Place = {
     ...place,
