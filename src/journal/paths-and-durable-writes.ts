@@ -31,6 +31,9 @@ export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
+/** The space that an open journal keeps for its end. */
+export const reservePath = (journal: string): string => journal.replace(/\.jsonl$/, '.reserve');
+
 export const rescueFolder = (folder: string): string => join(folder, 'rescued');
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);

@@ -62,3 +62,15 @@ test('few open files: a session works, or ends with a sentence and an exit code 
   const { code } = await runWith(place, 256, '--model', 'scripted/script.json', '-p', 'hi');
   assert.equal(code, 0, 'control: 256 are enough');
 });
+
+test('too little space for the reserve of a session: it is said at the start', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, 'script.json'), script);
+  const runWithSpace = (blocks: string): Promise<Ended> =>
+    start(place, '/bin/sh', [
+      ...['-c', 'ulimit -f "$1"; shift; exec "$@"', 'sh', blocks],
+      ...[process.execPath, bin, '--model', 'scripted/script.json', '-p', 'hi'],
+    ]).ended;
+  assert.match((await runWithSpace('200')).stderr, /Too little space is free for the session/);
+  assert.doesNotMatch((await runWithSpace('unlimited')).stderr, /Too little space/);
+});
