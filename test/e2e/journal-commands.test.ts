@@ -25,6 +25,14 @@ test('verify says that all is good, and names file, line and byte where it is no
   const good = await runInProcess(place, ['verify', id]);
   expectCode(good, 0);
   assert.match(good.stdout, /all good \(\d+ entries, \d+ state hash(es)?, \d+ blobs?\)/);
+  assert.doesNotMatch(good.stdout, /No good mark/);
+  const mark = journal.replace('.jsonl', '.mark');
+  const marked = readFileSync(mark);
+  writeFileSync(mark, 'damaged');
+  const unmarked = await runInProcess(place, ['verify', id]);
+  expectCode(unmarked, 0);
+  assert.match(unmarked.stdout, /all good.*\nNo good mark stands beside it/);
+  writeFileSync(mark, marked);
   const bytes = readFileSync(journal);
   const begin = bytes.indexOf(0x0a) + 1;
   const changed = Buffer.from(bytes);

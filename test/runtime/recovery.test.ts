@@ -139,7 +139,8 @@ const rows: readonly Row[] = [
     title: 'a command never runs again by itself: it is lost, and says what to do',
     effect: 'opaque',
     runs: 0,
-    result: /outcome unknown after a crash\\nthe session was interrupted while this call started or ran; check whether it took effect/,
+    result:
+      /outcome unknown after a crash\\nthe session was interrupted while this call started or ran; check whether it took effect/,
   },
 ];
 

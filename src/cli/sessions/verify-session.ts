@@ -33,6 +33,9 @@ const replayStored = async ({ path: file, sessionId, kind }: Verification): Prom
     .replay(sessionId);
 };
 
+const NO_MARK =
+  'No good mark stands beside it, which says where it ends: entries that are missing at its end would not be noticed.';
+
 /** `pawl verify`: names file, line and byte of the first fault. Changes nothing. */
 export const verifySession = async (given: string): Promise<number> => {
   const verified = await verifyStored(await pathOf(given));
@@ -48,5 +51,6 @@ export const verifySession = async (given: string): Promise<number> => {
   const checks = replayed === null ? '' : `, ${plural(replayed.checks, 'state hash', 'state hashes')}`;
   const counts = `${plural(verified.entries, 'entry', 'entries')}${checks}, ${plural(verified.blobs, 'blob')}`;
   writeOut(makeSafe(`${verified.path}: all good (${counts})\n`));
+  if (!verified.hasMark) writeOut(makeSafe(`${NO_MARK}\n`));
   return exitCodes.done;
 };

@@ -16,6 +16,8 @@ export type Verification = {
   readonly kind: MachineTypes['kind'];
   readonly entries: number;
   readonly blobs: number;
+  /** False for a journal among the sessions without a good mark: a cut at the end of a line is not noticed then. */
+  readonly hasMark: boolean;
   readonly fault: (JournalFault & { readonly path: string }) | null;
 };
 
@@ -41,6 +43,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
     sessionId: header?.sessionId ?? null,
     kind: header === null ? 'agent' : kindOf(header),
     entries: seq,
+    hasMark: mark !== null || stateFolderOf(path) === null,
   } as const;
   const folder = stateFolderOf(path);
   if (fault !== null) return { ...found, blobs: blobs.length, fault: { ...fault, path } };
