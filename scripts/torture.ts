@@ -65,7 +65,7 @@ const main = async (): Promise<void> => {
       amount === 'all'
         ? everyTrial(steps)
         : Array.from({ length: Number(amount) }, () =>
-            randomTrial(steps, endings, random, { isVaried: endings.every((ending) => ending === 'kill') }),
+            randomTrial(steps, endings, random, { isVaried: true }),
           );
     await runAll(trials, library, watch);
   } finally {

@@ -132,7 +132,13 @@ export const randomTrial = (
   const whens = step.name === 'write' ? WHENS : WHENS.slice(0, 2);
   const point = { ending: pick(endings, random), at: step.number, when: pick(whens, random) };
   const again = pick(['at once', 'later'] as const, random);
-  return { ...PLAIN, scenario, point, again, ...(isVaried ? randomVariant(scenario, random) : {}) };
+  return {
+    ...PLAIN,
+    scenario,
+    point,
+    again,
+    ...(isVaried && point.ending === 'kill' ? randomVariant(scenario, random) : {}),
+  };
 };
 
 /** Every step of every scenario, before and after it, and writes half done. */
