@@ -20,11 +20,11 @@ import { PLAIN } from './stage.js';
 /**
  * The program is ended at steps of real sessions, and goes on: a sample of `npm run torture`.
  *
- * PAWL_TORTURE_RUNS sets how often (4 if not set, always the same ones), PAWL_SEED then chooses.
+ * PAWL_TORTURE_RUNS sets how often (3 if not set, always the same ones), PAWL_SEED then chooses.
  */
 
 const { PAWL_TORTURE_RUNS, PAWL_SEED } = process.env;
-const RUNS = Number(PAWL_TORTURE_RUNS ?? 4);
+const RUNS = Number(PAWL_TORTURE_RUNS ?? 3);
 const SEED = PAWL_TORTURE_RUNS === undefined ? 29 : Number(PAWL_SEED ?? 29);
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-torture-'));
