@@ -39,6 +39,7 @@ const watch = ({ trial, end }: Outcome): void => {
   add('trials');
   if ((counts.get('trials') ?? 0) % 50 === 0) console.log(`${counts.get('trials')} trials`);
   if (end.reached) add('interrupted');
+  add('kills', end.kills);
   add('results shown after a kill', end.figures.finished);
   add('results unknown after a kill', end.figures.lostResults);
   for (const { kind, text } of end.findings) {
@@ -63,7 +64,9 @@ const main = async (): Promise<void> => {
     const trials: Iterable<Trial> =
       amount === 'all'
         ? everyTrial(steps)
-        : Array.from({ length: Number(amount) }, () => randomTrial(steps, endings, random));
+        : Array.from({ length: Number(amount) }, () =>
+            randomTrial(steps, endings, random, { isVaried: true }),
+          );
     await runAll(trials, library, watch);
   } finally {
     removeFolderSync(folder);

@@ -65,6 +65,15 @@ export const equip = async (
       const { settleEarlier } = await import('../tools/shell/earlier-commands.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
     },
+    sentCalls: {
+      announce: (place) => sandbox.announce(place),
+      record: (place, call) => sandbox.recordSent(place, call),
+      async find(place, call) {
+        const earlier = await sandbox.earlier(place);
+        if (earlier?.hasSent(call)) return 'sent';
+        return earlier?.isComplete ? 'notSent' : 'unknown';
+      },
+    },
     close: (isFailed) => sandbox.close(isFailed),
   };
 };

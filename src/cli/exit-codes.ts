@@ -157,7 +157,7 @@ const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
   cannotWrite: exitCodes.cannotWrite,
   foreignChange: exitCodes.cannotWrite,
   takenOver: exitCodes.cannotWrite,
-  exists: exitCodes.internal,
+  exists: exitCodes.badInput,
 };
 
 /** Compares the name rather than the class, so that the journal's module need not be loaded. */

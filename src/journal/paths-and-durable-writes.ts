@@ -34,6 +34,9 @@ export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
 export const commitsPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.commits`);
+/** The space that an open journal keeps for its end. */
+export const reservePath = (journal: string): string => journal.replace(/\.jsonl$/, '.reserve');
+
 export const rescueFolder = (folder: string): string => join(folder, 'rescued');
 export const blobPath = (folder: string, sha256: string): string =>
   join(folder, 'blobs', sha256.slice(0, 2), sha256);

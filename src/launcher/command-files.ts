@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   existsSync,
   mkdirSync,
   openSync,
@@ -34,6 +35,8 @@ export type Spool = {
   /** Claims the command, so that it never begins. False if it has begun or the claim can't be written. */
   claim(): boolean;
   isClaimed(): boolean;
+  /** Whether its process runs. Call it before `status` is read again, so that its last lines are not missed. */
+  isAlive(): boolean;
   /** Records why the command will be killed. */
   killedFor(why: 'deadline' | 'cancelled'): void;
   /** The recorded reason, or an empty text. */
@@ -60,16 +63,40 @@ const readIfThere = (file: string): string => {
   }
 };
 
-const spoolAt = (folder: string, isFound: boolean): Spool => {
+/**
+ * Whether any process holds a pipe open. Unlike a process number that means the same in every pid namespace. True if
+ * nobody can tell.
+ */
+const isPipeHeld = (file: string): boolean => {
+  try {
+    closeSync(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    return code !== 'ENXIO' && code !== 'ENOENT';
+  }
+};
+
+/** `foreign`: processes of another pid namespace, so their numbers mean nothing here. */
+export type ProcessView = 'own' | 'foreign';
+
+const spoolAt = (folder: string, isFound: boolean, view: ProcessView): Spool => {
   const at = (name: string): string => path.join(folder, name);
   const command = at('command');
   const status = openSync(at('status'), 'r');
   const reader = createSpoolReader(folder, { hasGaps: isFound });
   const block = Buffer.alloc(STATUS_BYTES);
+  const readNow = (): CommandStatus =>
+    readStatus(block.toString('latin1', 0, readSync(status, block, 0, STATUS_BYTES, 0)));
   return {
     folder,
     command,
-    status: () => readStatus(block.toString('latin1', 0, readSync(status, block, 0, STATUS_BYTES, 0))),
+    status: readNow,
+    isAlive() {
+      const { process, alivePipe } = readNow();
+      if (view === 'own') return process !== null && isRunning(process);
+      return alivePipe !== null && isPipeHeld(path.join(folder, '..', alivePipe));
+    },
     order(text, order) {
       // In place, because this very file is mounted for the parked shell.
       writeFileSync(command, text, { flag: 'r+' });
@@ -113,11 +140,11 @@ export const makeSpool = (folder: string, run: (command: string) => string): Spo
   writeFileSync(at('run'), run(at('command')));
   writeFileSync(at('command'), '');
   writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-  return spoolAt(folder, false);
+  return spoolAt(folder, false, 'own');
 };
 
 /** The files that an earlier process made. Throws if they are gone. */
-export const openSpool = (folder: string): Spool => spoolAt(folder, true);
+export const openSpool = (folder: string, view: ProcessView): Spool => spoolAt(folder, true, view);
 
 /** Whether exactly this process runs. A zombie does not. */
 export const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {

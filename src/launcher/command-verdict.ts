@@ -20,6 +20,8 @@ export type CommandStatus = {
   readonly isComplete: boolean;
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
+  /** Name of the pipe that its runner and its fence hold open; null if there is none. */
+  readonly alivePipe: string | null;
 };
 
 export type LaunchFacts = {
@@ -56,6 +58,7 @@ export const readStatus = (text: string): CommandStatus => {
     endedAt: Number.isNaN(seconds) ? null : seconds * 1000,
     isComplete: lines.includes('eof'),
     isCut: lines.includes('cut'),
+    alivePipe: /^alive (alive-[\da-f]+)$/m.exec(lines.join('\n'))?.[1] ?? null,
   };
 };
 

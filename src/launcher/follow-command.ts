@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { isRunning, isTelling, type Spool } from './command-files.js';
+import { isTelling, type Spool } from './command-files.js';
 import type { CommandOrder } from './command-recovery-record.js';
 import { createMarkReader } from './command-shell-scripts.js';
 import { type CommandStatus, type LaunchedProcess, verdictOf, whyKilled } from './command-verdict.js';
@@ -127,7 +127,7 @@ class Command implements ParkedCommand {
 
   isWaiting(): boolean {
     this.#look();
-    return this.#state === 'waiting' && this.#process !== null && isRunning(this.#process);
+    return this.#state === 'waiting' && this.#process !== null && this.#spool.isAlive();
   }
 
   go({ text, line, order }: CommandStart, to: OutputReceiver): void {
@@ -222,7 +222,7 @@ class Command implements ParkedCommand {
 
   /** Checks the process first, so that its last output is not missed. */
   #facts(): Facts {
-    const isAlive = this.#process !== null && isRunning(this.#process);
+    const isAlive = this.#process !== null && this.#spool.isAlive();
     return { status: this.#spool.status(), isClaimed: this.#spool.isClaimed(), isAlive };
   }
 

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { isRunning, openSpool } from './command-files.js';
+import { openSpool, type ProcessView } from './command-files.js';
 import { type CommandRecord, readOrder } from './command-recovery-record.js';
 import {
   type CommandStatus,
@@ -17,8 +17,13 @@ export type FoundCommand = {
   readonly record: CommandRecord;
   /** When it must end, in ms since boot; null without a deadline. */
   readonly due: number | null;
-  /** How it stands now. `direct`: it was started without the launcher, so nothing is known of its end. */
-  verdict(): CommandVerdict | { readonly kind: 'direct' };
+  /** Whether its process numbers mean anything here. */
+  readonly view: ProcessView;
+  /**
+   * How it stands now. `direct`: it was started without the launcher, so nothing is known of its end. `unseen`: it began
+   * in another pid namespace, and nothing shows from here whether it still runs.
+   */
+  verdict(): CommandVerdict | { readonly kind: 'direct' | 'unseen' };
   /** Prevents that it begins. False if it has begun. */
   claim(): boolean;
   /** Follows a command that has begun, from the beginning of its output. */
@@ -33,30 +38,36 @@ export type FoundCommand = {
 };
 
 export type FollowedCommand = {
-  /** Its process, if it runs. */
+  /** Its process, if it runs and can be seen from here. */
   readonly process: LaunchedProcess | null;
   readonly ended: Promise<LaunchedEnd>;
-  /** Records that it will be killed because it was cancelled. */
+  /** Records that it will be killed because it was cancelled. The guard of its launcher reads that, too. */
   cancelled(): void;
 };
 
 /** In ms: what writes the rest of an output may still run, or was killed with everything else. */
 const DRAINING_MS = 2_000;
 
-const verdictIn = (folder: string): CommandVerdict => {
-  const spool = openSpool(folder);
+const verdictIn = (
+  folder: string,
+  view: ProcessView,
+  { isFenced }: CommandRecord,
+): ReturnType<FoundCommand['verdict']> => {
+  const spool = openSpool(folder, view);
   try {
-    const process = spool.status().process;
-    // before the status is read again, so that its last lines are not missed
-    const isAlive = process !== null && isRunning(process);
-    return verdictOf({ isClaimed: spool.isClaimed(), status: spool.status(), isAlive, why: spool.why() });
+    const isAlive = spool.isAlive();
+    const status = spool.status();
+    const verdict = verdictOf({ isClaimed: spool.isClaimed(), status, isAlive, why: spool.why() });
+    // Without a fence only the runner holds the pipe, and may have been killed alone.
+    const isUnseen = view === 'foreign' && (status.alivePipe === null || !isFenced);
+    return verdict.kind === 'killed' && verdict.why === 'lost' && isUnseen ? { kind: 'unseen' } : verdict;
   } finally {
     spool.close();
   }
 };
 
 const readLeftIn = (folder: string): ReturnType<FoundCommand['readLeft']> => {
-  const spool = openSpool(folder);
+  const spool = openSpool(folder, 'foreign');
   try {
     const { exitCode, endedAt } = spool.status();
     return { exitCode, endedAt, hasBegun: spool.isClaimed() };
@@ -74,25 +85,29 @@ const readOutputIn = (folder: string, to: OutputReceiver): void => {
   }
 };
 
-const foundIn = (folder: string): FoundCommand | null => {
+const foundIn = (folder: string, view: ProcessView): FoundCommand | null => {
   const order = readOrder(folder);
   if (order === null) return null;
   const isDirect = !existsSync(path.join(folder, 'status'));
   return {
     ...order,
-    verdict: () => (isDirect ? { kind: 'direct' } : verdictIn(folder)),
+    view,
+    verdict() {
+      if (isDirect) return { kind: view === 'own' ? 'direct' : 'unseen' };
+      return verdictIn(folder, view, order.record);
+    },
     claim() {
-      const spool = openSpool(folder);
+      const spool = openSpool(folder, view);
       spool.close();
       return spool.claim();
     },
     readLeft: () => (isDirect ? { exitCode: null, endedAt: null, hasBegun: true } : readLeftIn(folder)),
     readOutput: (to) => readOutputIn(folder, to),
     follow(to) {
-      const spool = openSpool(folder);
+      const spool = openSpool(folder, view);
       const { process } = spool.status();
-      const isAlive = process !== null && isRunning(process);
-      spool.attach();
+      const isAlive = view === 'own' && spool.isAlive();
+      if (view === 'own') spool.attach();
       const command = attachCommand(spool, to, { drainingMs: DRAINING_MS });
       return {
         process: isAlive ? process : null,
@@ -115,10 +130,10 @@ const namesIn = (folder: string): readonly string[] => {
 const rankOf = (name: string): number => (/^\d+$/.test(name) ? Number(name) : Number.MAX_SAFE_INTEGER);
 
 /** The commands that were ordered, the oldest first. */
-export const findCommands = (folder: string): readonly FoundCommand[] =>
+export const findCommands = (folder: string, view: ProcessView): readonly FoundCommand[] =>
   namesIn(folder)
     .toSorted((one, other) => rankOf(one) - rankOf(other))
-    .map((name) => foundIn(path.join(folder, name)))
+    .map((name) => foundIn(path.join(folder, name), view))
     .filter((found) => found !== null);
 
 export const isCommandAlive = (found: FoundCommand): boolean => {

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
@@ -69,12 +70,12 @@ const PIECES = [512, 128] as const;
 
 const runText = (enclosure: Enclosure, command: string): string => {
   if ('setsid' in enclosure)
-    return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1\n`;
+    return `exec ${shellWords([enclosure.setsid, ...openParkedShell(command)])} 2>&1 8>&-\n`;
   const { bwrap, words, seals, filter } = enclosure;
-  const all = [bwrap, ...words, '--ro-bind', command, COMMAND_INSIDE, ...seals, '--', ...PARKED_SHELL];
+  const all = [...words, '--ro-bind', command, COMMAND_INSIDE, ...seals, '--', ...PARKED_SHELL];
   return [
     ...(filter === null ? [] : [`exec 3<${shellWord(filter)}`]),
-    `exec ${shellWords(all)} 2>&1`,
+    `exec ${shellWord(bwrap)} $sync ${shellWords(all)} 2>&1`,
     '',
   ].join('\n');
 };
@@ -118,6 +119,7 @@ export const startLauncher = (options: LauncherOptions): LauncherProcess => {
     copier,
     ...pieces.map(String),
     outlives ? 'keep' : 'end',
+    `alive-${randomBytes(6).toString('hex')}`,
   ];
   const start = options.closingOthers(SYSTEM_SHELL, words, ORDERS);
   const child = startProgram(start.program, start.words, {

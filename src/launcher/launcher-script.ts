@@ -11,8 +11,11 @@
  *    group is killed as well.
  * 4. After the agent's death the guard keeps deadlines, each second, until none of the commands in the folder runs. It
  *    leaves a command alone while a process that is named in `N/attached` lives: that one keeps the deadline itself.
- *    A command without a deadline gets one of an hour, so that nothing runs for ever.
- * 5. It runs in the folder of the commands with an empty environment, in a process group of its own.
+ *    A command without a deadline gets one of an hour, so that nothing runs for ever. It kills a command whose file
+ *    `why` says `cancelled`: a process in another pid namespace can't do so itself.
+ * 5. The runner and the first process of a fence hold the pipe `$5` open while the command runs, and `N/status` names it
+ *    (`alive PIPE`). So processes in any pid namespace see whether it runs. The command itself does not have the pipe.
+ * 6. It runs in the folder of the commands with an empty environment, in a process group of its own.
  *
  * `$1` is the absolute path of dd. `$2` and `$3` say how many reads, of at most 64 kB each, make the first piece of
  * output and each further one. While four further pieces wait to be read and removed, the command waits too. After the
@@ -23,7 +26,7 @@
  * never reads more than it writes. Times are taken from /proc/uptime, because the clock of the wall can jump.
  */
 export const LAUNCHER_SCRIPT = `
-PATH=\${1%/*} first=$2 more=$3 outlives=$4
+PATH=\${1%/*} first=$2 more=$3 outlives=$4 alive=$5
 set -C
 exec 7<&3 3<&- <&4 4<&-
 isProcess() {
@@ -49,10 +52,14 @@ readOrder() {
 }
 keepDeadline() {
   isAttached "$1" && return
-  read -r now _ </proc/uptime
-  [ "$due" = - ] && due=$(((orphanedAt + 3600) * 1000))
-  [ "\${now%.*}" -gt "$((due / 1000))" ] || return
-  echo deadline >"$1/why"
+  why=
+  read -r why <"$1/why"
+  if [ "$why" != cancelled ]; then
+    read -r now _ </proc/uptime
+    [ "$due" = - ] && due=$(((orphanedAt + 3600) * 1000))
+    [ "\${now%.*}" -gt "$((due / 1000))" ] || return
+    echo deadline >"$1/why"
+  fi
   readOrder "$1" && kill -9 "-$pid" "$pid"
 }
 guard() {
@@ -76,6 +83,7 @@ guard() {
   done
 }
 (guard) </dev/null >/dev/null 2>&1 &
+[ "$outlives" = keep ] && mkfifo "$alive" 2>/dev/null
 gate() {
   while read -r word number rest; do
     [ "$number" = "$1" ] || continue
@@ -86,6 +94,8 @@ gate() {
   done
 }
 runner() {
+  sync=
+  [ -p "$alive" ] && command exec 8<>"$alive" && echo "alive $alive" >&6 && sync='--sync-fd 8'
   (
     read -r pid _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ start _ </proc/self/stat
     echo "run $pid $start" >&6

@@ -31,6 +31,8 @@ import { StdioTransport } from './stdio-transport.js';
 export type CallOptions = {
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
+  /** Called when the server is connected, before the call is sent to it. */
+  readonly onSend?: () => void;
   /** The time limit of the call stands still until this resolves. */
   readonly whileAsking?: <T>(asked: Promise<T>) => Promise<T>;
 };

@@ -109,6 +109,7 @@ class ServerConnection implements Connection {
         (live) => live.call(tool, input, options),
         options.signal,
         'Whether the call took effect is not known; look before you repeat it',
+        options.onSend,
       );
     } finally {
       this.#calls.delete(running);
@@ -170,9 +171,15 @@ class ServerConnection implements Connection {
     return answered.kind === 'done' ? answered.value : { action: 'cancel' };
   }
 
-  /** `ifGone`: what to do if the server ends before it has answered. */
-  async #ask<T>(ask: (live: ConnectedServer) => Promise<T>, signal: AbortSignal, ifGone: string): Promise<T> {
+  /** `ifGone`: what to do if the server ends before it has answered. `onSend`: called once it is connected. */
+  async #ask<T>(
+    ask: (live: ConnectedServer) => Promise<T>,
+    signal: AbortSignal,
+    ifGone: string,
+    onSend: () => void = () => undefined,
+  ): Promise<T> {
     const live = await Promise.race([this.#open(), aborted(signal)]);
+    onSend();
     const asked = await attempt(() => ask(live));
     if (asked.kind === 'done') return asked.value;
     const { name } = this.server;

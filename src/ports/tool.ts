@@ -71,9 +71,28 @@ export type ToolContext = {
   left(): { readonly usd: Remaining; readonly tokens: Remaining };
   /** Live output for display. */
   progress(text: string): void;
+  /** Call it before a request with an effect leaves this process: a call that had not left is made after a crash. */
+  sending?(): void;
+  /** Of a call that was running when the session was interrupted: whether it had left. */
+  findSent?(): Promise<SentState>;
   /** The time limit of the call stands still until this resolves: the user is asked something. */
   whileAsking?<T>(asked: Promise<T>): Promise<T>;
 };
+
+/**
+ * Which calls have left this process for another program. A call is named by its batch and its id. `record` throws if it
+ * can't: then the call must not leave.
+ */
+export type SentCalls = {
+  /** Before the start of a call is journaled. */
+  announce(workspace: string): void;
+  record(workspace: string, call: string): void;
+  /** Of an earlier process of the session. */
+  find(workspace: string, call: string): Promise<SentState>;
+};
+
+/** `notSent`: the call never left the process, and its process has ended. */
+export type SentState = 'sent' | 'notSent' | 'unknown';
 
 /** Context of a preview. It can read the file memory but not change it. */
 export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {

@@ -2,7 +2,7 @@ import type { Hooks } from '../ports/after-tool-hooks.js';
 import type { Clock } from '../ports/clock.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session-input-output.js';
-import type { FileMemory, Jobs, Tool } from '../ports/tool.js';
+import type { FileMemory, Jobs, SentCalls, Tool } from '../ports/tool.js';
 import type { UserHooks } from '../ports/user-hooks.js';
 import type { Redactor } from '../secrets/redactor.js';
 
@@ -30,6 +30,8 @@ export type SessionDependencies = {
    * recovered, each as batch and call.
    */
   takeOver?(waited: readonly string[]): Promise<void>;
+  /** Which calls have left this process. Absent: after a crash that is unknown. */
+  readonly sentCalls?: SentCalls;
   /** Releases the session's own resources after all its work has stopped. `isFailed`: the journal may lack results. */
   close?(isFailed: boolean): Promise<void>;
 };

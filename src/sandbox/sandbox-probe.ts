@@ -81,6 +81,11 @@ const restricted = (): string => {
 
 const CAUSES: readonly Cause[] = [
   {
+    sign: /too many open files|EMFILE|ENFILE/i,
+    reason: 'too many files are open to try bubblewrap',
+    repair: () => 'Raise the limit (ulimit -n), then start Pawl again.',
+  },
+  {
     sign: /unknown option/i,
     reason: 'bubblewrap is too old',
     repair: () => 'Install version 0.8 or newer.',
@@ -144,7 +149,7 @@ const askWith = async (order: ProbeOrder, filterFile: string): Promise<Probed> =
       timeoutMs: TIMEOUT_MS,
     });
     if (answer?.code === 0) return { kind: 'works', features };
-    if (said === '') said = answer?.errors ?? "it can't be started";
+    if (said === '') said = answer?.errors || (answer?.fault ?? "it can't be started");
     if (!UNKNOWN_OPTION.test(said)) break;
   }
   return whyNot(said);
@@ -211,6 +216,6 @@ export const probeBubblewrap = async (order: ProbeOrder, cacheFolder: string | n
     if (probed.kind === 'works' && cacheFolder !== null) writeCache(cacheFolder, key, probed.features);
     return probed;
   } catch (error) {
-    return missing(`bubblewrap does not work: ${String(error)}.`, OFF);
+    return whyNot(String(error));
   }
 };

@@ -79,7 +79,7 @@ const journalRows: Readonly<Record<JournalErrorKind, number>> = {
   cannotWrite: 74,
   foreignChange: 74,
   takenOver: 74,
-  exists: 70,
+  exists: 65,
 };
 
 for (const [kind, exit] of Object.entries(journalRows)) {

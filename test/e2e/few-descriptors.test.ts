@@ -48,6 +48,8 @@ test('few open files: a session works, or ends with a sentence and an exit code 
   for (let files = least; files < least + 16; files += 3) {
     const { code, stderr } = await runWith(place, files, '--model', 'scripted/script.json', '-p', 'hi');
     assert.doesNotMatch(stderr, /internal fault|^\s+at \S+ \(/m, `${files} files`);
+    // The cause is the limit, and not bubblewrap.
+    assert.doesNotMatch(stderr, /bubblewrap does not work/, `${files} files`);
     assert.ok([0, 65, 74, 78].includes(code ?? 1), `${files} files: exit ${code}\n${stderr}`);
     for (const line of stderr
       .trimEnd()
@@ -59,4 +61,16 @@ test('few open files: a session works, or ends with a sentence and an exit code 
   assert.ok(refused > 0, 'control: there were too few for some');
   const { code } = await runWith(place, 256, '--model', 'scripted/script.json', '-p', 'hi');
   assert.equal(code, 0, 'control: 256 are enough');
+});
+
+test('too little space for the reserve of a session: it is said at the start', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, 'script.json'), script);
+  const runWithSpace = (blocks: string): Promise<Ended> =>
+    start(place, '/bin/sh', [
+      ...['-c', 'ulimit -f "$1"; shift; exec "$@"', 'sh', blocks],
+      ...[process.execPath, bin, '--model', 'scripted/script.json', '-p', 'hi'],
+    ]).ended;
+  assert.match((await runWithSpace('200')).stderr, /Too little space is free for the session/);
+  assert.doesNotMatch((await runWithSpace('unlimited')).stderr, /Too little space/);
 });

@@ -33,6 +33,14 @@ test('verify says that all is good, and names file, line and byte where it is no
   const good = await runInProcess(place, ['verify', id]);
   expectCode(good, 0);
   assert.match(good.stdout, /all good \(\d+ entries, \d+ state hash(es)?, \d+ blobs?\)/);
+  assert.doesNotMatch(good.stdout, /may be missing/);
+  const mark = journal.replace('.jsonl', '.mark');
+  const marked = readFileSync(mark);
+  writeFileSync(mark, 'damaged');
+  const unmarked = await runInProcess(place, ['verify', id]);
+  expectCode(unmarked, 0);
+  assert.match(unmarked.stdout, /all lines are good .*may be missing: no good mark/);
+  writeFileSync(mark, marked);
   const bytes = readFileSync(journal);
   const begin = bytes.indexOf(0x0a) + 1;
   const changed = Buffer.from(bytes);
@@ -63,6 +71,23 @@ test('verify does not call a journal whole whose end nothing proves', async (con
   assert.match((await runInProcess(place, ['verify', exported])).stdout, /all good/); // its size is part of it
 });
 
+for (const { what, change, says } of [
+  {
+    what: 'a byte order mark',
+    change: (text: string) => `\ufeff${text}`,
+    says: /a byte order mark before it/,
+  },
+  { what: 'CR LF', change: (text: string) => text.replaceAll('\n', '\r\n'), says: /its line ends to CR LF/ },
+])
+  test(`a journal that another program has given ${what} is refused with that reason`, async (context) => {
+    const { place, journal } = await worked(context);
+    const copy = join(place.folder, 'copy.jsonl');
+    writeFileSync(copy, change(readFileSync(journal, 'utf8')));
+    const refused = await runInProcess(place, ['verify', copy]);
+    expectCode(refused, 65);
+    assert.match(refused.stderr, says);
+  });
+
 test('a session is exported, imported elsewhere and gone on with there; an import replaces nothing', async (context) => {
   const { place, id } = await worked(context);
   const exported = await runInProcess(place, ['export', id]);
@@ -71,7 +96,7 @@ test('a session is exported, imported elsewhere and gone on with there; an impor
   assert.equal(file, join(place.workspace, `${id}.pawl`));
   assert.match(exported.stderr, /in clear text/);
   const refused = await runInProcess(place, ['import', file]);
-  expectCode(refused, 74);
+  expectCode(refused, 65);
   assert.match(refused.stderr, /is here already/);
   const other: Place = {
     ...place,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { killLaunchers } from './command-processes.js';
@@ -34,6 +34,21 @@ test('after a clean end --continue sends what was said before', async (context) 
       ['user', ['go on']],
     ],
   );
+});
+
+test('a session that is resumed from another folder says that it works in its own', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  expectCode(await runInProcess(place, ['-p', 'hi']), 0);
+  const other = { ...place, workspace: join(place.folder, 'other') };
+  mkdirSync(other.workspace);
+  const there = await runInProcess(other, ['--resume', sessionOf(place), '-p', 'go on']);
+  expectCode(there, 0);
+  assert.ok(
+    there.stderr.includes(`works in its own folder, ${place.workspace}, and not in this one`),
+    there.stderr,
+  );
+  const here = await runInProcess(place, ['--resume', sessionOf(place), '-p', 'go on']);
+  assert.doesNotMatch(here.stderr, /its own folder/);
 });
 
 test('after kill -9 of everything in a batch, finished results are sent and the lost one is said to be lost', async (context) => {

@@ -89,6 +89,7 @@ test('verdict: a line of the status counts once it is written to its end', () =>
     endedAt: null,
     isComplete: false,
     isCut: false,
+    alivePipe: null,
   });
   assert.deepEqual(statusOf(RUN, 'cut', 'exit 0', 'eof'), {
     process,
@@ -96,6 +97,9 @@ test('verdict: a line of the status counts once it is written to its end', () =>
     endedAt: null,
     isComplete: true,
     isCut: true,
+    alivePipe: null,
   });
+  assert.equal(readStatus('alive alive-0f\nrun 1 2\n').alivePipe, 'alive-0f');
+  assert.equal(readStatus('alive ../alive-0f\n').alivePipe, null);
   assert.deepEqual(statusOf(RUN, 'exit 7 12.34').endedAt, 12_340);
 });

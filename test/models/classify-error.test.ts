@@ -36,6 +36,12 @@ const rows: readonly Row[] = [
     retryable: false,
     says: /claude-x/,
   },
+  {
+    title: 'a piece of a reply that is half a JSON',
+    given: Object.assign(new Error('JSON parsing failed: Text: {"ty'), { name: 'AI_JSONParseError' }),
+    kind: 'unreachable',
+    retryable: true,
+  },
   { title: '422', given: answered(422), kind: 'badRequest', retryable: false },
   {
     title: '401',

@@ -44,6 +44,22 @@ test('no first byte within its deadline is a timeout that may be tried again', a
   assert.match(ending.error.message, /sent nothing for 120 s/);
 });
 
+test('a reply without an end is cut off at a bound', async () => {
+  const text = 'x'.repeat(1024 * 1024);
+  let count = 0;
+  const { listening } = hear(async function* () {
+    for (;;) {
+      count += 1;
+      yield { type: 'text', text };
+    }
+  });
+  const ending = await listening.ended;
+  assert.ok(ending.type === 'failed' && ending.error.kind === 'malformed' && !ending.error.retryable);
+  assert.match(ending.error.message, /more than 32 million characters in one reply/);
+  await listening.silent;
+  assert.equal(count, 33);
+});
+
 test('silence after the first byte has a deadline of its own, counted from the last piece', async () => {
   let more: () => void = () => undefined;
   const { clock, shown, listening } = hear(async function* () {

@@ -139,7 +139,8 @@ const rows: readonly Row[] = [
     title: 'a command never runs again by itself: it is lost, and says what to do',
     effect: 'opaque',
     runs: 0,
-    result: /outcome unknown after a crash\\nthe command was running .* check whether it took effect/,
+    result:
+      /outcome unknown after a crash\\nthe session was interrupted while this call started or ran; check whether it took effect/,
   },
 ];
 
@@ -184,6 +185,31 @@ test('a call that had not started when the session ended starts now, once', asyn
   assert.equal(runs, 1);
   assert.equal(resultsOf(again.model.requests[0]?.messages ?? [])['1'], 'ran 1');
 });
+
+for (const { sent, runs, result } of [
+  { sent: 'notSent', runs: 1, result: /^ran 1$/ },
+  { sent: 'sent', runs: 0, result: /outcome unknown after a crash/ },
+  { sent: 'unknown', runs: 0, result: /outcome unknown after a crash/ },
+] as const)
+  test(`a call whose tool finds nothing itself, recorded as ${sent}: it runs ${runs} times after a crash`, async () => {
+    const { on } = await cutWhileRunning({ effect: 'opaque' });
+    let count = 0;
+    const recorded: string[] = [];
+    const sentCalls = {
+      announce: () => undefined,
+      record: (_: string, call: string) => void recorded.push(call),
+      find: async () => sent,
+    };
+    const acting = tool('act', () => ok(`ran ${++count}`), traits({ effect: 'opaque' }));
+    const id = await on.runtime.fork(on.id, (await on.runtime.state(on.id)).seq);
+    const later = stage({ journals: on.journals, tools: [acting], sentCalls });
+    await later.runtime.open(id);
+    const again = watchSession(later, id);
+    await again.rest();
+    assert.equal(count, runs);
+    assert.equal(recorded.length, runs, 'it is recorded before it runs');
+    assert.match(resultsOf(later.model.requests[0]?.messages ?? [])['1'] ?? '', result);
+  });
 
 test('a command that is found still running is waited for and not run again', async () => {
   const { on, seq } = await cutWhileRunning({ effect: 'opaque' });

@@ -9,7 +9,15 @@ import type { Hooks } from '../../src/ports/after-tool-hooks.js';
 import type { EntryDraft, Journal, JournalStore } from '../../src/ports/journal.js';
 import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
 import type { Stepped } from '../../src/ports/session-input-output.js';
-import type { FileMemory, Job, Jobs, Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import type {
+  FileMemory,
+  Job,
+  Jobs,
+  SentCalls,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../../src/ports/tool.js';
 import type { UserHooks } from '../../src/ports/user-hooks.js';
 import { createRuntime, type LocalRuntime } from '../../src/runtime/in-process-runtime.js';
 import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
@@ -158,6 +166,7 @@ export type StageOptions = {
   readonly clock?: FakeClock;
   readonly hooks?: Hooks;
   readonly userHooks?: UserHooks;
+  readonly sentCalls?: SentCalls;
 };
 
 export const settingsOf = (own: Partial<Settings> = {}): Settings => ({
@@ -197,6 +206,7 @@ export const stage = (options: StageOptions = {}): Stage => {
       compactionInstructions: (kept) => (kept === null ? 'summarise' : `summarise: ${kept}`),
       hooks: options.hooks ?? null,
       userHooks: options.userHooks ?? null,
+      ...(options.sentCalls === undefined ? {} : { sentCalls: options.sentCalls }),
     }),
     newSessionId: () => {
       created += 1;

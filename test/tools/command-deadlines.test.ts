@@ -98,6 +98,7 @@ test('where nothing is known of earlier processes, no job is listed and no comma
   const sandbox: SessionSandbox = {
     of: () => assert.fail('not asked'),
     announce: () => undefined,
+    recordSent: () => undefined,
     earlier: async () => null,
     close: async () => undefined,
   };

@@ -7,6 +7,7 @@ import { processesWith } from '../tools/processes.js';
 import type { Ending } from './kill-points.js';
 import { isOfTask, resultsIn } from './repeating-model.js';
 import { idOf, newestSession, type Stage, type Trial } from './stage.js';
+import { findUntruths } from './truth.js';
 
 /** What is wrong after a session was interrupted and gone on with. */
 
@@ -17,6 +18,9 @@ export type Finding = {
     | 'request'
     | 'shown'
     | 'repeated'
+    | 'truth'
+    | 'dropped'
+    | 'hook'
     | 'missing'
     | 'file'
     | 'journal'
@@ -109,11 +113,15 @@ const effects = ({ stage, trial }: Looked): readonly Finding[] => {
   const lines = read(join(stage.workspace, 'effects')).split('\n');
   // A user who stops a command, or a disk that takes nothing more, lets the model do it again.
   const isKill = trial.point === null || trial.point.ending === 'kill';
-  return trial.scenario.rounds.flat().flatMap(({ effect }): readonly Finding[] => {
+  // What was killed beside Pawl, or happened to an original, can't be known: the model may repeat it.
+  const isKnown = isKill && trial.also === 'nothing' && !trial.copied;
+  return trial.scenario.rounds.flat().flatMap(({ effect, tool }): readonly Finding[] => {
     if (effect === null) return [];
     const times = lines.filter((line) => line === effect).length;
     if (times === 0) return [{ kind: 'missing', text: `${effect} never happened` }];
-    return times > 1 && isKill ? [{ kind: 'repeated', text: `${effect} happened ${times} times` }] : [];
+    return times > 1 && isKnown && tool === 'bash'
+      ? [{ kind: 'repeated', text: `${effect} happened ${times} times` }]
+      : [];
   });
 };
 
@@ -181,7 +189,18 @@ const figures = ({ stage, trial, requestsShown }: Looked): Figures => {
 export const findingsOf = async (
   looked: Looked,
 ): Promise<{ readonly findings: readonly Finding[]; readonly figures: Figures }> => {
-  const checks = [ending, answers, requests, shown, effects, files, locks, repository, processes];
+  const checks = [
+    ending,
+    answers,
+    requests,
+    shown,
+    effects,
+    files,
+    locks,
+    repository,
+    processes,
+    findUntruths,
+  ];
   const found = checks.flatMap((check) => check(looked));
   return { findings: [...found, ...(await journal(looked))], figures: figures(looked) };
 };

@@ -8,6 +8,7 @@ import type { ReplyPart, ServerReply, WireBody } from '../servers/anthropic.js';
 
 export type PlannedCall = {
   readonly tool: string;
+  /** `CALL` in its texts stands for the id of the call. */
   readonly input: object;
   /** What a result must contain to count as seen; null: any result that did not fail. */
   readonly proof: string | null;
@@ -29,6 +30,9 @@ export const resultsIn = (body: WireBody): ReadonlyMap<string, string> =>
       .map(({ tool_use_id, content }) => [String(tool_use_id), textOf(content)]),
   );
 
+const withId = (input: object, id: string): unknown =>
+  JSON.parse(JSON.stringify(input).replaceAll('CALL', id));
+
 const summaryOf = ({ effect, tool, input }: PlannedCall): string =>
   `seen ${effect ?? `${tool} ${JSON.stringify(input)}`};`;
 
@@ -39,7 +43,7 @@ const isSeen = (planned: PlannedCall, body: WireBody): boolean => {
   const results = resultsIn(body);
   return blocks.some((block) => {
     if (block.type !== 'tool_use' || block.name !== planned.tool) return false;
-    if (!isDeepStrictEqual(block.input, planned.input)) return false;
+    if (!isDeepStrictEqual(block.input, withId(planned.input, String(block.id)))) return false;
     const result = results.get(String(block.id));
     if (result === undefined) return false;
     return planned.proof === null
@@ -61,16 +65,16 @@ export const isOfTask = ({ system }: WireBody): boolean => textOf(system).includ
 type Plan = readonly (readonly PlannedCall[])[];
 
 /** Replies by what the request shows. After MOST_CALLS it gives up. `task`: the plan of the tasks that it starts. */
-export const repeatingModel =
-  (
-    ownRounds: Plan,
-    {
-      thinks = false,
-      usage = 1_000,
-      task = [],
-    }: { readonly thinks?: boolean; readonly usage?: number; readonly task?: Plan },
-  ) =>
-  (body: WireBody): ServerReply => {
+export const repeatingModel = (
+  ownRounds: Plan,
+  {
+    thinks = false,
+    usage = 1_000,
+    task = [],
+  }: { readonly thinks?: boolean; readonly usage?: number; readonly task?: Plan },
+): ((body: WireBody) => ServerReply) => {
+  let count = 0; // a summary takes calls away, and their ids stay theirs
+  return (body: WireBody): ServerReply => {
     const isTask = isOfTask(body);
     const rounds = isTask ? task : ownRounds;
     const seen = rounds.flat().filter((planned) => isSeen(planned, body));
@@ -89,13 +93,11 @@ export const repeatingModel =
     if (next === undefined) return say('Done.');
     const made = madeCalls(body);
     if (made > MOST_CALLS) return say('I give up.');
-    const calls = next.map(
-      ({ tool, input }, place): ReplyPart => ({
-        type: 'call',
-        id: `${isTask ? 'task-' : ''}call-${made + place + 1}`,
-        name: tool,
-        input,
-      }),
-    );
+    const calls = next.map(({ tool, input }): ReplyPart => {
+      count += 1;
+      const id = `${isTask ? 'task-' : ''}call-${count}`;
+      return { type: 'call', id, name: tool, input: withId(input, id) as object };
+    });
     return message({ type: 'text', text: 'Next.' }, ...calls);
   };
+};

@@ -3,7 +3,7 @@ import type { TestScope } from '../temporary-folder.js';
 import type { Finding } from './findings.js';
 import type { Ending, KillPoint, Step } from './kill-points.js';
 import { type Scenario, scenarios } from './scenarios.js';
-import type { Trial } from './stage.js';
+import { PLAIN, type Trial } from './stage.js';
 import { runTrial, type TrialEnd } from './trial.js';
 
 /** Chooses trials and runs them, several at a time. */
@@ -23,7 +23,7 @@ const withScope = async <Result>(work: (scope: TestScope) => Promise<Result>): P
 const faultOf = (error: unknown): TrialEnd => {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const findings: readonly Finding[] = [{ kind: 'answer', text }];
-  return { steps: [], reached: false, findings, figures: { finished: 0, lostResults: 0 } };
+  return { steps: [], reached: false, kills: 0, findings, figures: { finished: 0, lostResults: 0 } };
 };
 
 export const runOne = async (trial: Trial, library: string): Promise<Outcome> => ({
@@ -52,7 +52,7 @@ export const recordSteps = async (
   watch: (outcome: Outcome) => void,
 ): Promise<ReadonlyMap<string, readonly Step[]>> => {
   const recorded = new Map<string, readonly Step[]>();
-  const trials = chosen.map((scenario): Trial => ({ scenario, point: null, again: 'at once' }));
+  const trials = chosen.map((scenario): Trial => ({ ...PLAIN, scenario, point: null, again: 'at once' }));
   await runAll(trials, library, (outcome) => {
     recorded.set(outcome.trial.scenario.name, outcome.end.steps);
     watch(outcome);
@@ -79,20 +79,66 @@ const pick = <Item>(items: readonly Item[], random: () => number): Item => {
 
 const WHENS: readonly KillPoint['when'][] = ['before', 'after', 'half'];
 
-/** A random point of a scenario. */
+/** A later life takes at least this many steps. */
+const LATER_STEPS = 150;
+
+/** What else happens in a trial. Some trials are plain kills. */
+const randomVariant = ({ where, life, commits }: Scenario, random: () => number): Partial<Trial> => {
+  if (where !== 'headless' || life === 'torn' || life === 'fork' || commits || random() < 0.3) return {};
+  const again = (): KillPoint => ({
+    ending: 'kill',
+    at: 1 + Math.floor(random() * LATER_STEPS),
+    when: pick(['before', 'after'], random),
+  });
+  const more = pick([0, 0, 1, 2], random);
+  const kills = { more: Array.from({ length: more }, again) };
+  const variant = pick(
+    ['companion', 'resumed inside', 'began inside', 'launcher', 'fence', 'copied', 'none'] as const,
+    random,
+  );
+  switch (variant) {
+    case 'companion':
+      return { ...kills, companion: true };
+    case 'resumed inside':
+    case 'began inside':
+      return { ...kills, space: variant, companion: random() < 0.3 };
+    case 'launcher':
+    case 'fence':
+      return { ...kills, also: variant };
+    case 'copied':
+      return { copied: true };
+    case 'none':
+      return kills;
+    default:
+      return variant satisfies never;
+  }
+};
+
+/** A random point of a scenario. `isVaried`: see randomVariant. */
 export const randomTrial = (
   steps: ReadonlyMap<string, readonly Step[]>,
   endings: readonly Ending[],
   random: () => number,
+  { isVaried = false }: { readonly isVaried?: boolean } = {},
 ): Trial => {
   const scenario = pick(
     scenarios.filter(({ name }) => (steps.get(name) ?? []).length > 0),
     random,
   );
-  const step = pick(steps.get(scenario.name) ?? [], random);
+  const all = steps.get(scenario.name) ?? [];
+  // Around these steps a call begins.
+  const fateful = all.filter(({ place }) => /\/pawl\/sandbox\/[^/]+\/(session|sent|commands)/.test(place));
+  const step = pick(isVaried && fateful.length > 0 && random() < 0.5 ? fateful : all, random);
   const whens = step.name === 'write' ? WHENS : WHENS.slice(0, 2);
   const point = { ending: pick(endings, random), at: step.number, when: pick(whens, random) };
-  return { scenario, point, again: pick(['at once', 'later'], random) };
+  const again = pick(['at once', 'later'] as const, random);
+  return {
+    ...PLAIN,
+    scenario,
+    point,
+    again,
+    ...(isVaried && point.ending === 'kill' ? randomVariant(scenario, random) : {}),
+  };
 };
 
 /** Every step of every scenario, before and after it, and writes half done. */
@@ -100,10 +146,19 @@ export const everyTrial = function* (steps: ReadonlyMap<string, readonly Step[]>
   for (const scenario of scenarios)
     for (const { number, name } of steps.get(scenario.name) ?? [])
       for (const when of name === 'write' ? WHENS : WHENS.slice(0, 2))
-        yield { scenario, point: { ending: 'kill', at: number, when }, again: 'at once' };
+        yield { ...PLAIN, scenario, point: { ending: 'kill', at: number, when }, again: 'at once' };
 };
 
-export const describeTrial = ({ scenario, point, again }: Trial): string =>
-  point === null
-    ? scenario.name
-    : `${scenario.name} | ${point.ending} ${point.when} step ${point.at} | opened again ${again}`;
+export const describeTrial = (trial: Trial): string => {
+  const { scenario, point, again, more, space, also, companion, copied } = trial;
+  if (point === null) return scenario.name;
+  return [
+    scenario.name,
+    ...[point, ...more].map(({ ending, when, at }) => `${ending} ${when} step ${at}`),
+    `opened again ${again}`,
+    ...(space === 'host' ? [] : [`${space} another pid namespace`]),
+    ...(also === 'nothing' ? [] : [`the ${also} is killed, too`]),
+    ...(companion ? ['beside another session'] : []),
+    ...(copied ? ['from a copy'] : []),
+  ].join(' | ');
+};

@@ -26,16 +26,31 @@ export type Scenario = {
     /** The plan of tasks. */
     readonly task?: readonly (readonly PlannedCall[])[];
   };
+  /** The MCP server of `stage.ts` is configured. */
+  readonly hasServer: boolean;
+  /** Hooks of the user note each call. */
+  readonly hasHooks: boolean;
 };
 
 type Work = Pick<Scenario, 'rounds'> & Partial<Omit<Scenario, 'name' | 'where' | 'life' | 'rounds'>>;
 
+/** It notes its beginning and its end in the ledger, with the id of its call. */
 const bash = (command: string, effect: string | null, proof: string, more: object = {}): PlannedCall => ({
   tool: 'bash',
-  input: { command, ...more },
+  input: {
+    command: `echo begin CALL >> ledger; (${command}); code=$?; echo end CALL >> ledger; exit $code`,
+    ...more,
+  },
   effect,
   proof,
 });
+/** A task's commands can write nothing, so it is in no ledger. */
+const READ_ONLY: PlannedCall = {
+  tool: 'bash',
+  input: { command: 'sleep 0.2; printf "%s-%s\\n" did b' },
+  proof: 'did-b',
+  effect: null,
+};
 /** Leaves a line in `effects`, and says so only afterwards. */
 const effect = (name: string, between = ':', more: object = {}): PlannedCall =>
   bash(`echo ${name} >> effects; ${between}; printf '%s-%s\\n' did ${name}`, name, `did-${name}`, more);
@@ -53,7 +68,15 @@ const TASK: PlannedCall = {
 };
 
 const REPOSITORY =
-  'git init -q -b main && git config user.name Ada && git config user.email a@b.c && printf "one\\ntwo\\n" > kept && git add . && git commit -qm first';
+  'git init -q -b main && git config user.name Ada && git config user.email a@b.c && printf "one\\ntwo\\n" > kept && git add . && git commit -qm first && echo ledger >> .git/info/exclude';
+/** A call of the MCP server, which notes it in the ledger. */
+const served = (name: string): PlannedCall => ({
+  tool: 'mcp__ledger__act',
+  input: { call: 'CALL', name },
+  effect: name,
+  proof: `did-${name}`,
+});
+
 const COMMITS = { flags: ['--auto-commit'], prepare: REPOSITORY, commits: true } as const;
 const todo = use('todo', { items: [{ text: 'all of it', status: 'inProgress' }] });
 const numbers = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `n${at}`);
@@ -100,7 +123,7 @@ const works: Readonly<Record<string, Work>> = {
     prepare: 'seq 3000 > old',
     flags: ['--tasks'],
     model: {
-      task: [[use('read', { path: 'old' })], [bash('sleep 0.2; printf "%s-%s\\n" did b', null, 'did-b')]],
+      task: [[use('read', { path: 'old' })], [READ_ONLY]],
     },
   },
   'a list of tasks and a command': { rounds: [[todo], [effect('a')]] },
@@ -108,6 +131,13 @@ const works: Readonly<Record<string, Work>> = {
     rounds: [[effect('a')], [effect('b')], [effect('c')]],
     model: { usage: 930_000 },
   },
+  'a call of a server': { rounds: [[served('a')]], hasServer: true },
+  'two calls of a server and a command': {
+    rounds: [[served('a'), effect('b')], [served('c')]],
+    hasServer: true,
+  },
+  'commands with hooks': { rounds: [[effect('a', 'sleep 0.1'), effect('b')], [effect('c')]], hasHooks: true },
+  'a server with hooks': { rounds: [[served('a')], [effect('b')]], hasServer: true, hasHooks: true },
   'a commit of a new file': { ...COMMITS, rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
   "a commit of a command's file": {
     ...COMMITS,
@@ -148,7 +178,10 @@ const works: Readonly<Record<string, Work>> = {
 const scenario = (name: string, where: Scenario['where'], life: Life): Scenario => {
   const work = works[name];
   if (work === undefined) throw new Error(`there is no work ${name}`);
-  const defaults = { flags: [], prepare: ':', files: {}, commits: false, model: {} };
+  const defaults = {
+    ...{ flags: [], prepare: ':', files: {}, commits: false, model: {} },
+    ...{ hasServer: false, hasHooks: false },
+  };
   const title = `${where === 'headless' ? '' : `${where}: `}${name}${life === 'first' ? '' : `, ${life}`}`;
   return { ...defaults, ...work, name: title, where, life };
 };
@@ -167,6 +200,8 @@ const asks = ['javascript', 'quickjs', 'python'].map(
     prepare: ':',
     files: {},
     model: {},
+    hasServer: false,
+    hasHooks: false,
   }),
 );
 

@@ -15,16 +15,17 @@ import {
   runOne,
 } from './run-trials.js';
 import { type Scenario, scenarios } from './scenarios.js';
+import { PLAIN } from './stage.js';
 
 /**
  * The program is ended at steps of real sessions, and goes on: a sample of `npm run torture`.
  *
- * PAWL_TORTURE_RUNS sets how often (4 if not set, always the same ones), PAWL_SEED then chooses.
+ * PAWL_TORTURE_RUNS sets how often (3 if not set, always the same ones), PAWL_SEED then chooses.
  */
 
 const { PAWL_TORTURE_RUNS, PAWL_SEED } = process.env;
-const RUNS = Number(PAWL_TORTURE_RUNS ?? 4);
-const SEED = PAWL_TORTURE_RUNS === undefined ? 4 : Number(PAWL_SEED ?? 4);
+const RUNS = Number(PAWL_TORTURE_RUNS ?? 3);
+const SEED = PAWL_TORTURE_RUNS === undefined ? 29 : Number(PAWL_SEED ?? 29);
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-torture-'));
 after(() => removeFolderSync(folder));
@@ -39,7 +40,7 @@ const shown = ({ trial, end }: Outcome): string =>
 const expectNone = (outcomes: readonly Outcome[]): void =>
   assert.equal(outcomes.map(shown).filter(Boolean).join('\n\n'), '');
 
-const sampled = ['a new file', 'an edit, torn', 'an answer, fork', 'two edits in turn'];
+const sampled = ['an edit, torn', 'a call of a server', 'a command of 0.3 s'];
 const endings: readonly Ending[] = ['kill', 'kill', 'kill', 'term', 'int', 'quit', 'usr1', 'fullDisk'];
 
 test('there are at least 50 scenarios, each with a name of its own', () => {
@@ -52,21 +53,23 @@ test(`${RUNS} times ended somewhere: nothing is lost, nothing happens twice, not
   const outcomes: Outcome[] = [];
   const keep = (outcome: Outcome): void => void outcomes.push(outcome);
   const steps = await recordSteps(sampled.map(named), library, keep);
-  const trials = Array.from({ length: RUNS }, () => randomTrial(steps, endings, random));
+  const trials = Array.from({ length: RUNS }, () => randomTrial(steps, endings, random, { isVaried: true }));
   await runAll(trials, library, keep);
   context.diagnostic(`${RUNS} endings, ${outcomes.filter(({ end }) => end.reached).length} reached`);
+  for (const { trial } of outcomes) context.diagnostic(describeTrial(trial));
   expectNone(outcomes);
 });
 
-test('control: an effect that happens twice, a lock and a broken repository are found', async () => {
+test('control: an effect that happens twice, an untrue result, a lock and a broken repository are found', async () => {
   const scenario: Scenario = {
     ...named("a commit of a command's file"),
     flags: [],
-    prepare: 'git init -q && touch .git/index.lock && echo a > effects && echo x > .git/HEAD',
+    prepare:
+      'git init -q && touch .git/index.lock && echo a > effects && echo begin call-1 > ledger && echo x > .git/HEAD',
   };
-  const { end } = await runOne({ scenario, point: null, again: 'at once' }, library);
+  const { end } = await runOne({ ...PLAIN, scenario, point: null, again: 'at once' }, library);
   const kinds = end.findings.map(({ kind }) => kind);
-  for (const kind of ['repeated', 'lock', 'repository', 'file'] as const)
+  for (const kind of ['repeated', 'truth', 'lock', 'repository', 'file'] as const)
     assert.ok(kinds.includes(kind), `${kind} in ${kinds}`);
 });
 
@@ -76,7 +79,7 @@ const THREADS = 4;
 test('control: a kill is a kill, at the step that was chosen', async () => {
   const scenario = named('a new file');
   const point = { ending: 'kill', at: 30, when: 'after' } as const;
-  const { end } = await runOne({ scenario, point, again: 'at once' }, library);
+  const { end } = await runOne({ ...PLAIN, scenario, point, again: 'at once' }, library);
   assert.equal(end.reached, true);
   // other threads of the process may be in the middle of a step of their own
   const more = end.steps.length - point.at;

@@ -13,7 +13,9 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { stateFolder } from '../../base/user-folders.js';
 import { userFile } from '../../config/load.js';
+import { hasEnded } from '../../programs/process-identity.js';
 import { attemptNow } from '../../runtime/attempt.js';
+import { type CommitClaim, listClaims } from '../../workspace/git/commit-claim.js';
 import { type Check, type DoctorWorld, type Found, runProgram } from './check-context.js';
 import { findGitPipe } from './programs.js';
 
@@ -232,6 +234,25 @@ const workspaceChecks: readonly Check[] = [
         ? {
             what: `the workspace is ${isHome ? 'your home' : 'the whole machine'}: the agent can change everything in it`,
             repair: 'Start in the folder of one project',
+          }
+        : null;
+    },
+  },
+  {
+    name: 'commitInterrupted',
+    level: 'fault',
+    look: ({ workspace }) => {
+      const git = path.join(workspace, '.git');
+      const claims = attemptNow(() => listClaims(git)); // no folder: a work tree of another one, or no repository
+      const isDead = (claim: CommitClaim): boolean => {
+        const record = claim.read();
+        return record === null || hasEnded(record.owner);
+      };
+      return claims.kind === 'done' && claims.value.some(isDead)
+        ? {
+            what: `Pawl was killed while it made a commit${existsSync(path.join(git, 'index.lock')) ? ', and git waits for its lock, .git/index.lock' : ''}`,
+            repair:
+              'pawl --continue in this folder: it finishes the commit or gives it up, and removes the lock',
           }
         : null;
     },

@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Settings } from '../../agent/settings.js';
 import { type AgentOptions, createAgent, type Session, type SessionOptions } from '../../api/create-agent.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
-import { journalPath } from '../../journal/paths-and-durable-writes.js';
+import { journalPath, reservePath } from '../../journal/paths-and-durable-writes.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Watcher } from '../../ports/session-input-output.js';
@@ -86,6 +87,14 @@ const byName = (servers: readonly McpServer[]): readonly McpServer[] => [
 /** Probes the sandbox while the session is prepared: the first probe in a home folder takes 50 ms. */
 const startProbe = (workspace: string): void => void probeSandbox(process.env, workspace, 'kept');
 
+/** The journal reserves space for the end of the session, unless the disk has too little. */
+const warnWithoutReserve = (journal: string, warn: Warn): void => {
+  if (existsSync(reservePath(journal))) return;
+  warn(
+    'Too little space is free for the session: if the disk gets full, results that are known may not be stored. Free some space.',
+  );
+};
+
 const openHeld = async (
   given: RunFlags,
   folder: string,
@@ -95,6 +104,10 @@ const openHeld = async (
   const { resume, place, watcher, warn, servers = [] } = wanted;
   const prepared = await prepareFromFlags(given, folder, wanted, held?.settings ?? null);
   const { flags, workspace, model } = prepared;
+  if (held !== null && given.workspace === undefined && workspace !== folder)
+    warn(
+      `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, and not in this one.`,
+    );
   const { preset, sandbox, settings } = chooseSettings(given, prepared, place);
   if (sandbox !== 'off') startProbe(workspace);
   const stateFolder = openStateFolder(process.env);
@@ -130,11 +143,13 @@ const openHeld = async (
   spans.attend(session);
   stopGrowing();
   const state = await session.state();
+  const journal = journalPath(stateFolder, session.id);
+  warnWithoutReserve(journal, warn);
   return {
     session,
     runtime: agent.runtime,
     settings: state.session.settings,
-    journal: journalPath(stateFolder, session.id),
+    journal,
     prompts,
     servers: tools.servers,
     resumed: held,

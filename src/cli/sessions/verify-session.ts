@@ -34,7 +34,7 @@ const resultText = (end: EndProof, counts: string): string => {
     case 'export':
       return `all good (${counts})`;
     case 'nothing':
-      return `all lines are good (${counts}). Lines at the end may be missing: no mark beside the file says how long it was`;
+      return `all lines are good (${counts}). Lines at the end may be missing: no good mark beside the file says how long it was`;
     default:
       return end satisfies never;
   }

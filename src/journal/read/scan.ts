@@ -51,6 +51,18 @@ type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
  *    no line feed and is not a complete line with bytes added; or if it holds zeros, and was never acknowledged. A line that
  *    was complete is never cut off.
  */
+const CARRIAGE_RETURN = 0x0d;
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
+/** What editors and transfers in text mode do to a file. */
+const explainHeader = (line: Buffer, why: string): string => {
+  if (line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK))
+    return `${why}: another program has put a byte order mark before it. Remove the first three bytes of the file`;
+  if (line.at(-1) === CARRIAGE_RETURN)
+    return `${why}: another program has changed its line ends to CR LF. Change them back to LF`;
+  return why;
+};
+
 export class JournalScan<M extends MachineTypes> {
   readonly header: Header<M>;
   /** seq, checksum, line number and end offset of the last good line. */
@@ -136,7 +148,7 @@ export class JournalScan<M extends MachineTypes> {
       case 'newer':
         throw newerVersion(path, decoded.version);
       case 'bad':
-        throw damaged(path, { line: 1, seq: 0 }, decoded.why);
+        throw damaged(path, { line: 1, seq: 0 }, explainHeader(first, decoded.why));
       case 'header': {
         const { header, crc } = decoded;
         const sum = crc32(block.value.bytes.subarray(0, rest.start));

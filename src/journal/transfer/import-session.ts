@@ -74,7 +74,7 @@ export const takeApart = (path: string, bytes: Buffer): Content => {
 
 const alreadyThere = (path: string, sessionId: string): JournalError =>
   new JournalError(
-    'cannotWrite',
+    'exists',
     path,
     `The session ${sessionId} is here already (${path}), and an import replaces nothing. Move that file away first, or ` +
       `look at it: pawl show ${sessionId}`,

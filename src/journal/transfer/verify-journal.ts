@@ -11,7 +11,7 @@ import { namedBlobs } from './named-blobs.js';
 
 /**
  * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there. `export`: the parts
- * have the size and the sha256 of the export. `nothing`: there is no mark beside the journal, so a cut at the end of a
+ * have the size and the sha256 of the export. `nothing`: there is no good mark beside the journal, so a cut at the end of a
  * line can't be seen.
  */
 export type EndProof = 'mark' | 'export' | 'nothing';

@@ -1,5 +1,5 @@
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
-import { FILE_MODE } from '../paths-and-durable-writes.js';
+import { FILE_MODE, reservePath } from '../paths-and-durable-writes.js';
 
 /**
  * Disk space that an open journal keeps for its end: a file of this size, removed when the disk is full. The results of
@@ -28,7 +28,7 @@ const remove = (path: string): void => rmSync(path, { force: true });
 
 /** Reserves the space; a disk that has too little left is left alone. */
 export const openReserve = (journal: string): DiskReserve => {
-  const path = journal.replace(/\.jsonl$/, '.reserve');
+  const path = reservePath(journal);
   let isThere = false;
   try {
     remove(path); // of an earlier process that was killed, or something else in its place

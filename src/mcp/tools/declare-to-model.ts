@@ -21,6 +21,8 @@ export type OfferedTool = {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
+  /** The server says that its calls change nothing: one that was interrupted is made again. */
+  readonly isReadOnly?: true;
 };
 
 export type DeclaredTool = OfferedTool & { readonly server: string; readonly declaredName: string };

@@ -1,6 +1,6 @@
 import type { McpToolName } from '../../agent/call.js';
 import type { JsonObject } from '../../agent/message.js';
-import type { Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { InterruptedCall, SentState, Tool, ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { attempt } from '../../runtime/attempt.js';
 import type { Connection } from '../connection.js';
 import type { DeclaredTool } from './declare-to-model.js';
@@ -23,8 +23,17 @@ const stopped = (signal: AbortSignal, server: string): ToolOutcome =>
       }
     : { status: 'cancelled', text: 'cancelled; the server was told, and may have done a part of it' };
 
+/** A call that was sent, or of which that is not known. */
+const interrupted = (server: string, sent: SentState | undefined): InterruptedCall => {
+  const how =
+    sent === 'sent'
+      ? `this call was being sent to the MCP server ${server}, or the server was working on it, when the session was interrupted`
+      : `the session was interrupted during this call, and nothing shows whether the MCP server ${server} had received it`;
+  return { kind: 'unknown', text: `${how}; look whether it took effect before you repeat it` };
+};
+
 export const createMcpTool = (declared: DeclaredTool, connection: Connection): Tool => {
-  const { server, name, declaredName, description, inputSchema } = declared;
+  const { server, name, declaredName, description, inputSchema, isReadOnly = false } = declared;
   const mcp: McpToolName = {
     server,
     tool: name,
@@ -32,11 +41,16 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
   };
   const run = async (
     input: JsonObject,
-    { signal, force, blobs, progress, whileAsking = (asked) => asked }: ToolContext,
+    { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
-      connection.call(name, input, { signal: either, onProgress: progress, whileAsking }),
+      connection.call(name, input, {
+        signal: either,
+        onProgress: progress,
+        whileAsking,
+        ...(sending === undefined ? {} : { onSend: sending }),
+      }),
     );
     if (called.kind === 'done') return outcomeOf(called.value, blobs);
     if (either.aborted) return stopped(signal, server);
@@ -58,10 +72,10 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
       facts: { argv: [], paths: [], hosts: [], shape: declaredName, mcp },
       title: titleOf(declared, input),
     }),
-    findInterrupted: async () => ({
-      kind: 'unknown',
-      text: `the MCP server ${server} was working on this call when the session was interrupted; look whether it took effect before you repeat it`,
-    }),
+    findInterrupted: async (_, context) => {
+      const sent = await context.findSent?.();
+      return isReadOnly || sent === 'notSent' ? { kind: 'neverBegan' } : interrupted(server, sent);
+    },
     run,
   };
 };

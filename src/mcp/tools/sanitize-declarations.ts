@@ -30,11 +30,12 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const needTasks = all.filter(needsTask).map(({ name }) => name);
   for (const name of needTasks) notes.push(`${name}: left out, since the server runs it only as a task`);
   const named = all.filter((tool) => !needsTask(tool));
-  const tools = named.map(({ name, title, description = title ?? '', inputSchema }) => {
+  const tools = named.map(({ name, title, description = title ?? '', inputSchema, annotations }) => {
     const { schema, note } = safeSchema(inputSchema, 'kept');
     if (note !== null) notes.push(`${name}: ${note}`);
     if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);
-    return { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+    const declared = { name, description: description.slice(0, DESCRIPTION_MAX), inputSchema: schema };
+    return annotations?.readOnlyHint === true ? { ...declared, isReadOnly: true as const } : declared;
   });
   return { tools: tools.toSorted((one, next) => (one.name < next.name ? -1 : 1)), notes, needTasks };
 };

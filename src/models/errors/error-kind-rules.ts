@@ -67,6 +67,7 @@ const causesByLabel: Readonly<Record<string, Cause>> = {
   INVALID_ARGUMENT: 'badRequest',
   // Our own
   broken_off: 'unreachable',
+  damaged_frame: 'unreachable',
   malformed_call: 'malformedCall',
   odd_answer: 'malformed',
   redirected: 'badRequest',

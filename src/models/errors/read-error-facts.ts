@@ -118,6 +118,9 @@ const readCause = ({ cause }: Loose): Detail => {
 const isFaultOfCode = (error: unknown): boolean =>
   error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 
+/** A piece of a reply that is no JSON: the connection has damaged it. */
+const isCutFrame = (error: unknown): boolean => error instanceof Error && error.name === 'AI_JSONParseError';
+
 export const readSigns = (error: unknown): ErrorSigns => {
   const loose: Loose = isObject(error) ? error : { message: String(error) };
   const given = typeof loose.statusCode === 'number' ? loose.statusCode : null;
@@ -134,7 +137,7 @@ export const readSigns = (error: unknown): ErrorSigns => {
   const isFault = (isFaultOfCode(error) || isFaultOfCode(loose.cause)) && code === null;
   return {
     status: given ?? said.status,
-    labels: sources.flatMap(({ labels }) => labels),
+    labels: [...sources.flatMap(({ labels }) => labels), ...(isCutFrame(error) ? ['damaged_frame'] : [])],
     sentence: (isFault
       ? 'a part of its reply could not be read'
       : (said.message ?? asText(loose.message) ?? '')

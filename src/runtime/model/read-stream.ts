@@ -10,6 +10,7 @@ import { type CheckedPiece, checkPiece, uncountable } from '../check-outside-val
  * 1. There is exactly one ending, whatever the model does; no piece is shown after it.
  * 2. Usage that arrives after the ending is still reported, since it was paid for.
  * 3. Pieces are validated: an invalid piece ends the call, invalid usage counts as unknown.
+ * 4. A reply without an end is cut off at REPLY_MAX characters.
  */
 
 /** `usage` is null if it can't be counted, or if a failure reports none. */
@@ -38,6 +39,9 @@ export type StreamParts = {
   /** Called with a sentence before the ending. */
   readonly onBadUsage: (why: string) => void;
 };
+
+/** Many times what any model writes in one reply. */
+const REPLY_MAX = 32 * 1024 * 1024;
 
 /** The text of a reply. */
 export const textOf = (reply: Extract<ReplyEnding, { readonly type: 'completed' }>): string =>
@@ -113,6 +117,12 @@ export const readStream = (call: StreamParts): OpenRequest => {
     if (isEnding) end(piece);
     else call.onPiece(piece);
   };
+  let characters = 0;
+  /** Applies rule 4. */
+  const isTooLong = (piece: CheckedPiece): boolean => {
+    if (piece.type !== 'completed' && piece.type !== 'failed') characters += piece.text.length;
+    return characters > REPLY_MAX;
+  };
   /** Applies rule 3. Returns whether to continue reading. */
   const take = (given: unknown): boolean => {
     const heard = checkPiece(given);
@@ -120,6 +130,11 @@ export const readStream = (call: StreamParts): OpenRequest => {
       const message = `${call.model.id} sent what is no piece of a reply: ${heard.why}`;
       const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
       hear({ type: 'failed', error, usage: heard.usage });
+      return false;
+    }
+    if (isTooLong(heard.piece)) {
+      const why = `sent more than ${REPLY_MAX / 1024 / 1024} million characters in one reply; the request was ended`;
+      end(failure('malformed', false, `${call.model.id} ${why}`));
       return false;
     }
     if (heard.usageFault !== null) call.onBadUsage(uncountable(call.model.id, heard.usageFault));

@@ -34,9 +34,11 @@ export const filesOf = ({ seen }: Pick<CallInContext, 'seen'>, files: FileMemory
   },
 });
 
+export const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
+
 export const contextOf = (
   run: CallInContext,
-  { files, jobs }: Equipment,
+  { files, jobs, sentCalls }: Equipment,
   session: () => SessionData,
   blobs: Blobs,
 ): ToolContext => {
@@ -59,6 +61,8 @@ export const contextOf = (
     progress: (text) => {
       if (!run.forgotten && typeof text === 'string') joiner.add('progress', text);
     },
+    sending: () => sentCalls?.record(workspace, keyOf(batchId, callId)),
+    findSent: async () => (await sentCalls?.find(workspace, keyOf(batchId, callId))) ?? 'unknown',
     whileAsking: (asked) => asked.finally(run.deadline.pause()),
   };
 };

@@ -37,8 +37,6 @@ export type ToolRun = Omit<CallInContext, 'forgotten' | 'deadline'> & {
   hasReturned(): void;
 };
 
-export const keyOf = (batchId: string, callId: string): string => `${batchId} ${callId}`;
-
 /** Outcomes of the calls that the end of a session has stopped. */
 export type StoppedCalls = {
   /** Of all that have ended so far. Their usage is reported by itself. */

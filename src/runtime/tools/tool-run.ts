@@ -3,20 +3,26 @@ import { spendingId } from '../../agent/moves/common/count-usage.js';
 import type { Settings } from '../../agent/settings.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Blobs } from '../../ports/journal.js';
-import type { FileHashes, FileMemory, InterruptedCall, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type {
+  FileHashes,
+  FileMemory,
+  InterruptedCall,
+  Tool,
+  ToolContext,
+  ToolOutcome,
+} from '../../ports/tool.js';
 import { attempt } from '../attempt.js';
 import { takeHashes, takeOutcome, uncountable } from '../check-outside-values.js';
 import type { Equipment } from '../dependency-types.js';
 import { UNKNOWN_USAGE } from '../model/price-usage.js';
 import type { Post, Told } from '../posted-event-types.js';
 import { isWatched, lookAfter, lookBefore } from './after-tool-hook-looks.js';
-import { contextOf, filesOf } from './call-context.js';
+import { contextOf, filesOf, keyOf } from './call-context.js';
 import { finishOutcome } from './finish-outcome.js';
 import { redactBlobs } from './redaction.js';
 import {
   createRun,
   createStoppedCalls,
-  keyOf,
   type StoppedCalls,
   type ToolRun,
   type ToolRunParts,
@@ -49,8 +55,15 @@ const reasonOf = (run: ToolRun): DeadlineReason => run.signal.signal.reason as D
 /** The user or the end of a turn cancelled the call before it began. Its own deadline counts only from its start. */
 const NEVER_RAN: ToolOutcome = { status: 'cancelled', ran: 'no', text: 'cancelled before it had run' };
 
-const COMMAND_UNKNOWN =
-  'the command was running when the session ended; check whether it took effect before you run it again';
+const CALL_UNKNOWN =
+  'the session was interrupted while this call started or ran; check whether it took effect before you repeat it';
+
+/** Whether it is recorded that the call begins: after a crash nothing else tells it. */
+const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
+
+/** Of a tool that does not find its calls itself. */
+const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<InterruptedCall> =>
+  (await findSent?.()) === 'notSent' ? { kind: 'neverBegan' } : { kind: 'unknown', text: CALL_UNKNOWN };
 
 type Perform = () => Promise<ToolOutcome>;
 
@@ -80,7 +93,9 @@ export class ToolRuns {
   prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(keyOf(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
-    this.#equipment.tools.get(call.tool)?.announce?.(this.#settings().workspace);
+    const tool = this.#equipment.tools.get(call.tool);
+    tool?.announce?.(this.#settings().workspace);
+    if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
     run.looked = lookBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
@@ -216,11 +231,10 @@ export class ToolRuns {
 
   async #findInterrupted(run: ToolRun): Promise<InterruptedCall> {
     const tool = this.#equipment.tools.get(run.call.tool);
-    const find = tool?.findInterrupted;
-    if (find === undefined) return { kind: 'unknown', text: COMMAND_UNKNOWN };
+    const find = tool?.findInterrupted ?? findUnsent;
     const found = await attempt(() => find(run.call.input, this.#contextOf(run)));
     if (found.kind === 'done') return found.value;
-    return { kind: 'unknown', text: `${COMMAND_UNKNOWN} (${found.fault.message})` };
+    return { kind: 'unknown', text: `${CALL_UNKNOWN} (${found.fault.message})` };
   }
 
   /** Applies rule 4. */
@@ -243,8 +257,7 @@ export class ToolRuns {
   async #outcomeOf(run: ToolRun, interrupted?: Perform): Promise<ToolOutcome> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool === undefined) return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
-    const perform =
-      interrupted ?? ((): Promise<ToolOutcome> => tool.run(run.call.input, this.#contextOf(run)));
+    const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
     if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
     const performed = this.#perform(run, perform).finally(
       () => this.#closing || lookAfter(this.#equipment.hooks, this.#settings(), run),
@@ -255,6 +268,12 @@ export class ToolRuns {
       if (late !== first) this.#countLate(run, late);
     });
     return first;
+  }
+
+  async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
+    const context = this.#contextOf(run);
+    if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
+    return tool.run(run.call.input, context);
   }
 
   /** Runs the tool; an error becomes an outcome. */

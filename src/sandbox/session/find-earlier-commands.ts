@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { type FoundCommand, findCommands } from '../../launcher/found-commands.js';
+import { type FoundCommand, findCommands, isCommandAlive } from '../../launcher/found-commands.js';
 import { commandsFolder } from './session-folders.js';
-import { readSession, thisMachine } from './session-of-folder.js';
+import { findOrigin, hasSent, type RecordOrigin, readSession } from './session-of-folder.js';
 
 /** Finds what earlier processes of a session have started and left, since they were killed. */
 
@@ -15,38 +15,56 @@ const foldersIn = (parent: string): readonly string[] => {
 };
 
 export type EarlierCommands = {
-  /** Folders of earlier processes of the session. */
-  readonly folders: readonly string[];
+  /** Folders of earlier processes of the session that can be removed with it. */
+  folders(): readonly string[];
   /**
    * Every process of the session that may have started commands has left its record here. Then a command without files
    * was never started.
    */
   readonly isComplete: boolean;
-  /** One of them ran on another machine, or before this one was restarted. */
-  readonly isElsewhere: boolean;
+  /** Why what they did can't be known: one of them worked where nothing can be seen from here. Null: nothing is hidden. */
+  readonly hiddenBy: Unreachable | null;
+  /** Whether a call, as batch and call, has left a process of the session for another program. */
+  hasSent(call: string): boolean;
   /** On this machine since its last start, the oldest first. */
   readonly commands: readonly FoundCommand[];
-  /** On another machine, or before this one was restarted: only what they have left can be read. */
-  readonly elsewhere: readonly FoundCommand[];
+  /** Of unreachable processes: only what they have left can be read. */
+  readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
 };
 
-const commandsIn = (records: readonly { readonly folder: string }[]): readonly FoundCommand[] =>
-  records.flatMap(({ folder }) => findCommands(commandsFolder(folder)));
+/** See RecordOrigin. */
+export type Unreachable = Extract<RecordOrigin, 'elsewhere' | 'copy'>;
+
+type Located = { readonly folder: string; readonly origin: RecordOrigin };
+
+const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
+  origin === 'elsewhere' || origin === 'copy';
+
+const commandsOf = ({ folder, origin }: Located): readonly FoundCommand[] =>
+  findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
 /** `own`: the folder of this process. */
 export const findEarlier = (own: string, sessionId: string): EarlierCommands => {
-  const machine = thisMachine();
-  const records = foldersIn(path.dirname(own))
+  const located = foldersIn(path.dirname(own))
     .filter((folder) => folder !== own)
-    .map((folder) => ({ folder, record: readSession(folder) }))
-    .filter(({ record }) => record?.sessionId === sessionId);
-  const here = records.filter(({ record }) => record?.machine === machine);
-  const elsewhere = records.filter(({ record }) => record?.machine !== machine);
+    .flatMap((folder): readonly Located[] => {
+      const record = readSession(folder);
+      return record?.sessionId === sessionId ? [{ folder, origin: findOrigin(folder, record) }] : [];
+    });
+  const reached = located.filter(({ origin }) => !isUnreachable(origin));
+  const elsewhere = located.flatMap(({ folder, origin }) =>
+    isUnreachable(origin) ? commandsOf({ folder, origin }).map((command) => ({ command, why: origin })) : [],
+  );
   return {
-    folders: here.map(({ folder }) => folder),
-    isElsewhere: elsewhere.length > 0,
-    isComplete: here.length > 0 && here.length === records.length,
-    commands: commandsIn(here),
-    elsewhere: commandsIn(elsewhere),
+    // The guard of a command in another pid namespace reads in its folder that the command must end.
+    folders: () =>
+      reached
+        .filter((one) => one.origin === 'here' || !commandsOf(one).some(isCommandAlive))
+        .map(({ folder }) => folder),
+    hiddenBy: located.map(({ origin }) => origin).find(isUnreachable) ?? null,
+    isComplete: reached.length > 0 && reached.length === located.length,
+    hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
+    commands: reached.flatMap(commandsOf),
+    elsewhere,
   };
 };

@@ -2,13 +2,14 @@ import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { findCommands, isCommandAlive } from '../../launcher/found-commands.js';
 import { commandsFolder, namesIn, removeFolders, removePrivateFolders } from './session-folders.js';
-import { readSession, thisMachine } from './session-of-folder.js';
+import { findOrigin, readSession, sessionFile } from './session-of-folder.js';
 
 /**
  * Removes the folders of killed sessions, when another session runs its first command.
  *
  * 1. Nothing is removed while the session's process or one of its commands runs.
- * 2. Results of commands are kept for a week: the session may be resumed, and its journal may lack them.
+ * 2. Results of commands, and the record of the session, stay for a week: the session may be resumed, and its journal may
+ *    lack results. Without the record, a call that never began can't be told from one that ran.
  */
 
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
@@ -33,11 +34,13 @@ const isRecent = (place: string): boolean => {
 const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const record = readSession(place);
   if (record === null) return 'remove';
-  // Of another machine nothing is known but its age.
-  if (record.machine !== thisMachine()) return isRecent(place) ? 'keep' : 'remove';
-  const commands = findCommands(commandsFolder(place));
-  if (commands.some(isCommandAlive)) return 'keep';
-  return commands.length > 0 && isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
+  const origin = findOrigin(place, record);
+  // Elsewhere, nothing is known but the age: the process of the session may live.
+  if (origin !== 'here' && isRecent(place)) return 'keep';
+  const view = origin === 'here' ? 'own' : 'foreign';
+  const isAlive = origin === 'here' || origin === 'namespace';
+  if (isAlive && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
+  return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };
 
 const removeStaleFolder = (place: string): void => {

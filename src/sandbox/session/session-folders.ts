@@ -161,7 +161,8 @@ export const removePrivateFolders = (top: string): void => {
 /** Removes the session's folders. Files that were set aside stay, since the user may want them. */
 export const removeFolders = (top: string): void => {
   removePrivateFolders(top);
-  for (const name of [commandsFolder(top), path.join(top, 'session')]) removeTree(name);
+  for (const name of [commandsFolder(top), path.join(top, 'session'), path.join(top, 'sent')])
+    removeTree(name);
   try {
     rmdirSync(top);
   } catch {

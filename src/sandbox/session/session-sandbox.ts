@@ -5,7 +5,7 @@ import { configFolder, stateFolder } from '../../base/user-folders.js';
 import type { CommandSandbox, CommandSandboxOptions } from '../command-sandbox-types.js';
 import type { SandboxProbe } from '../sandbox-probe.js';
 import type { EarlierCommands } from './find-earlier-commands.js';
-import { recordSession } from './session-of-folder.js';
+import { recordSent, recordSession } from './session-of-folder.js';
 
 export type SessionSandboxOptions = {
   /** Pawl's own environment: it names the state folders, and commands get a part of it. */
@@ -24,6 +24,8 @@ export type SessionSandbox = {
   of(workspace: string): Promise<CommandSandbox>;
   /** Records that the session may start commands here. Call it before the start of one is journaled. */
   announce(workspace: string): void;
+  /** Records that a call, as batch and call, is about to leave this process for another program. Throws if it can't. */
+  recordSent(workspace: string, call: string): void;
   /** The commands of the session's earlier processes. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /**
@@ -79,6 +81,11 @@ class Sandboxes implements SessionSandbox {
     recordSession(sessionFolder, sessionId);
   }
 
+  recordSent(workspace: string, call: string): void {
+    this.announce(workspace);
+    if (this.#options.sessionId !== undefined) recordSent(this.#placeOf(workspace).sessionFolder, call);
+  }
+
   async earlier(workspace: string): Promise<EarlierCommands | null> {
     const { sessionId } = this.#options;
     if (sessionId === undefined) return null;
@@ -94,7 +101,7 @@ class Sandboxes implements SessionSandbox {
     const all = await Promise.all(this.#sandboxes.values());
     await Promise.all(all.map((sandbox) => sandbox.close(keepsResults)));
     const earlier = await this.#earlier;
-    const folders = [...this.#recorded, ...(earlier?.folders ?? [])];
+    const folders = [...this.#recorded, ...(earlier?.folders() ?? [])];
     if (folders.length === 0) return;
     const { removeFolders, removePrivateFolders } = await import('./session-folders.js');
     for (const folder of folders) (keepsResults ? removePrivateFolders : removeFolders)(folder);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sinceBoot } from '../../launcher/command-recovery-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { Unreachable } from '../../sandbox/session/find-earlier-commands.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { jobLeft, jobOf, jobStarted } from './command-job.js';
 import { describeEnd, outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
@@ -12,8 +13,9 @@ import { followFound } from './running-command.js';
 /**
  * Commands that an earlier process of the session has started before it was killed (docs/reliability.md).
  *
- * 1. A call whose command lives is never unknown: it is waited for.
- * 2. A command that nobody waits for, and that is no job, is ended.
+ * 1. A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe shows whether it lives;
+ *    where there is none, the result says that nothing shows it.
+ * 2. A command that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
  */
 
 /** Identifies a call in its session. */
@@ -21,12 +23,18 @@ export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'call
   `${batchId} ${callId}`;
 
 const UNKNOWN =
-  'the command was running when the session ended; check whether it took effect before you run it again';
-const RESTARTED = 'the session ran on another machine, or this one was restarted since';
-const ELSEWHERE = `${RESTARTED}: ${UNKNOWN}`;
+  'the session was interrupted while this command started or ran; check whether it took effect before you run it again';
+const UNREACHABLE: Readonly<Record<Unreachable, string>> = {
+  elsewhere: 'the session ran on another machine, or this one was restarted since',
+  copy: 'this is a copy of the files of the session, and the command belongs to the original',
+};
+const UNSEEN =
+  'it ran in another pid namespace (a container, or the host of this one), and nothing shows from here whether it still runs';
 const RECOVERED = '[Pawl was interrupted while this ran, and went on: this is the real result]';
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
+/** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
+const GUARD_MS = 5_000;
 
 /** The outcome, marked as one that was found. */
 const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
@@ -63,6 +71,9 @@ const finishDirect = async (found: FoundCommand, { signal }: ToolContext): Promi
   return { status: 'lost', text: UNKNOWN };
 };
 
+const explainUnknown = (hiddenBy: Unreachable | null): string =>
+  hiddenBy === null ? UNKNOWN : `${UNREACHABLE[hiddenBy]}: ${UNKNOWN}`;
+
 /** How a command stands that was running when the session was interrupted. */
 export const findCommand = async (
   sandbox: SessionSandbox,
@@ -74,11 +85,12 @@ export const findCommand = async (
   const found = earlier.commands.findLast(({ record }) => record.call === callKey(context));
   if (found === undefined) {
     if (earlier.isComplete) return { kind: 'neverBegan' };
-    return { kind: 'unknown', text: earlier.isElsewhere ? ELSEWHERE : UNKNOWN };
+    return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
   }
   const leftMs = found.due === null ? null : Math.max(1, found.due - sinceBoot());
   const { kind } = found.verdict();
   if (kind === 'direct') return { kind: 'found', leftMs, finish: () => finishDirect(found, context) };
+  if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
   // After our claim it never begins; without it somebody was faster, and it has begun.
   if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
   const { job } = found.record;
@@ -103,14 +115,14 @@ const restoreJob = async (
 };
 
 /** Lists a job of which only files are left: it can be read, and there is nothing to kill. */
-const restoreLeft = (found: FoundCommand, jobs: Jobs): void => {
+const restoreLeft = (found: FoundCommand, why: string, jobs: Jobs): void => {
   const { job, startedAt } = found.record;
   const { exitCode, endedAt, hasBegun } = found.readLeft();
   if (job === null || !hasBegun) return;
   const durationMs = Math.max(0, (endedAt ?? startedAt) - startedAt);
   const end =
     exitCode === null
-      ? `unknown (${RESTARTED})`
+      ? `unknown (${why})`
       : describeEnd({ how: { kind: 'exited', code: exitCode }, durationMs });
   jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
 };
@@ -119,7 +131,8 @@ const endFound = async (found: FoundCommand): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
   const running = followFound(found, () => undefined);
   running.kill();
-  await running.ended;
+  const isForeign = found.view === 'foreign';
+  await Promise.race([running.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
 };
 
 /**
@@ -135,12 +148,14 @@ export const settleEarlier = async (
 ): Promise<void> => {
   const { commands = [], elsewhere = [] } = (await sandbox.earlier(workspace)) ?? {};
   // First: where two processes gave the same number, the job of this machine counts.
-  for (const found of elsewhere) restoreLeft(found, jobs);
+  for (const { command, why } of elsewhere) restoreLeft(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
   for (const found of commands) {
     const { job, call } = found.record;
     const { kind } = found.verdict();
-    if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
+    if (kind === 'unseen') {
+      restoreLeft(found, UNSEEN, jobs);
+    } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
       restoring.push(restoreJob(found, job, { jobs, workspace, home }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
       await endFound(found);

@@ -90,6 +90,8 @@ const startFault = (output: CommandOutput, how: CommandProcessEnd, isFenced: boo
 /** A command that will be started, or that an earlier process of the session has started. */
 type Source = {
   readonly isFound: boolean;
+  /** In another pid namespace: it is ended by the guard of its launcher. */
+  readonly isForeign: boolean;
   readonly isFenced: boolean;
   readonly marker: string;
   /** The shell, for people. */
@@ -107,6 +109,8 @@ class Command {
   readonly #startedAt = performance.now();
   /** null before the start and after the end, when the pid may belong to another process. */
   #live: LiveCommand | null = null;
+  /** While it runs in another pid namespace. */
+  #foreign: CommandProcess | null = null;
   #unwanted: 'no' | 'stop' | 'kill' = 'no';
 
   constructor(source: Source) {
@@ -117,6 +121,7 @@ class Command {
   /** Asks the command to end. If it has not started yet, it never starts. */
   stop(): void {
     if (this.#unwanted === 'no') this.#unwanted = 'stop';
+    this.#foreign?.killing();
     // The end of a session kills right after it has asked. Then looking for whom to ask would only delay the kill.
     queueMicrotask(() => {
       const life = this.#live;
@@ -127,6 +132,7 @@ class Command {
 
   kill(): void {
     this.#unwanted = 'kill';
+    this.#foreign?.killing();
     const life = this.#live;
     if (life === null) return;
     life.process.killing();
@@ -147,6 +153,7 @@ class Command {
     const end = await process.ended;
     const leftovers = await this.#clearUp(life, end);
     this.#live = null;
+    this.#foreign = null;
     process.close();
     release();
     const notes = await prepared.finish();
@@ -161,7 +168,12 @@ class Command {
   }
 
   #begin(process: CommandProcess): LiveCommand | null {
-    const { marker, isFenced } = this.#source;
+    const { marker, isFenced, isForeign } = this.#source;
+    if (isForeign) {
+      this.#foreign = process;
+      if (this.#unwanted !== 'no') process.killing();
+      return null;
+    }
     if (process.pid === null) return null;
     const root = { pid: process.pid, marker, startedAt: Number(statOf(process.pid).started) };
     this.#live = { root, process, isFenced, family: null, swept: null };
@@ -207,6 +219,7 @@ export const startCommand = (order: CommandRequest): RunningCommand => {
   return runningOf(
     new Command({
       isFound: false,
+      isForeign: false,
       isFenced: level !== 'off',
       marker: record.marker,
       program,
@@ -245,6 +258,7 @@ export const followFound = (found: FoundCommand, progress: (text: string) => voi
   return runningOf(
     new Command({
       isFound: true,
+      isForeign: found.view === 'foreign',
       isFenced: record.isFenced,
       marker: record.marker,
       program: '',

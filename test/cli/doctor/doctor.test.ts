@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { checks, diagnose } from '../../../src/cli/doctor/doctor.js';
@@ -57,6 +66,19 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   workspaceTooWide: [
     ({ folder, world }) => ({ ...world, workspace: path.join(folder, 'home') }),
     /one project/,
+  ],
+  commitInterrupted: [
+    (place) => {
+      realGit(place);
+      const git = path.join(place.world.workspace, '.git');
+      const claim = path.join(git, 'pawl-commit-00000000-0000-4000-8000-000000000000');
+      mkdirSync(claim);
+      writeFileSync(path.join(git, 'index.lock'), '');
+      const owner = { pid: 1, started: '', bootId: 'an earlier start', pids: '' };
+      writeFileSync(path.join(claim, 'intent.json'), JSON.stringify({ intent: {}, owner }));
+      return place.world;
+    },
+    /pawl --continue/,
   ],
   noRepository: [
     (place) => {
