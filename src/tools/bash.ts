@@ -4,6 +4,7 @@ import type { CallFacts, Needs, ShellFacts } from '../agent/call.js';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
+import type { FindLosses } from '../shell/unrecoverable-files.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { readCommandShape } from './other-agents-inputs.js';
@@ -89,6 +90,7 @@ type Shell = {
   readonly environment: ProcessEnvironment;
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
+  readonly findLosses: FindLosses;
   readonly sessionMark: string;
 };
 
@@ -171,13 +173,20 @@ const titleOf = (request: BashRequest): string => {
 /** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
-/** Loads the shell grammar with the first command. */
-const runsOf = async (command: string, searchPath: string, workspace: string): Promise<ShellFacts> => {
-  const [{ shellFacts }, { commandFinder }] = await Promise.all([
+/** What the command would run and lose. Loads the shell grammar with the first command. */
+const commandFacts = async (
+  command: string,
+  workspace: string,
+  { environment, findLosses }: Shell,
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
+  const [{ shellFacts }, { commandFinder }, { unrecoverableFiles }] = await Promise.all([
     import('../shell/collect-command-facts.js'),
     import('../shell/find-command-file.js'),
+    import('../shell/unrecoverable-files.js'),
   ]);
-  return shellFacts(command, commandFinder(searchPath, workspace));
+  const shell = await shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+  const unrecoverable = await unrecoverableFiles(shell, workspace, findLosses);
+  return unrecoverable === null ? { shell } : { shell, unrecoverable };
 };
 
 export const createBashTool = (shell: Shell): Tool =>
@@ -196,9 +205,7 @@ export const createBashTool = (shell: Shell): Tool =>
         paths: [workspace],
         hosts: [],
         ...factsOf(request, input.needs),
-        shell: isCommand
-          ? await runsOf(request.command, shell.environment.PATH ?? '', workspace)
-          : NO_COMMAND,
+        ...(isCommand ? await commandFacts(request.command, workspace, shell) : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
       return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
