@@ -18,13 +18,10 @@ import {
  */
 
 /** What git says about files that it could not restore. Absolute paths. */
-export type FileChange = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
+export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
 
 /** Which of these files, or of the files below these folders, git could not restore. Null: no repository, or git fails. */
-export type FindLosses = (
-  workspace: string,
-  paths: readonly string[],
-) => Promise<readonly FileChange[] | null>;
+export type FindLosses = (workspace: string, paths: readonly string[]) => Promise<readonly GitLoss[] | null>;
 
 const PATHS_MAX = 2_000;
 const FOLDERS_MAX = 30;

@@ -228,9 +228,10 @@ export const decide = (
   );
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
+  const reach = placeOf(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
   const granted = grants.some(
     (grant) =>
-      grantCovers(grant, call, settings.workspace) &&
+      grantCovers(grant, call, settings.workspace, reach) &&
       (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
   );
   if (granted) return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
