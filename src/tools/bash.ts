@@ -11,7 +11,7 @@ import { readCommandShape } from './other-agents-inputs.js';
 import { jobOf, jobStarted } from './shell/command-job.js';
 import { outcomeOf, type StartedCommand, waitForEnd } from './shell/command-result.js';
 import { callKey, findCommand } from './shell/earlier-commands.js';
-import type { CommandVariables } from './shell/per-command-variables.js';
+import { type CommandVariables, hardenedGit } from './shell/per-command-variables.js';
 import type { CommandRequest } from './shell/prepare-command.js';
 import { startCommand } from './shell/running-command.js';
 
@@ -103,15 +103,20 @@ const startWith = (
   context: ToolContext,
   progress: (text: string) => void,
 ): StartedCommand => {
-  const { workspace, sandbox: level } = context;
+  const { workspace, sandbox: level, widened } = context;
+  const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   const job = jobId === null ? null : { jobId, command };
   const running = startCommand({
     sandbox: () => shell.sandbox.of(workspace),
     ownEnvironment: shell.environment,
-    environment: shell.variables(workspace, command, marker),
+    environment: {
+      ...shell.variables(workspace, command, marker),
+      ...(isOpenByRule ? hardenedGit(shell.environment) : {}),
+    },
     program: PROGRAM,
     level,
+    fresh: widened !== undefined,
     command,
     workspace,
     deadlineMs,
@@ -193,7 +198,7 @@ export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it.',
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it, with a fresh HOME and /tmp.',
     schema,
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
