@@ -212,3 +212,14 @@ test('bash: git that a rule lets out of the sandbox runs no hook and no watcher 
   await place.run('bash', { command }, { widened: 'byUser' });
   assert.deepEqual([existsSync(place.path('fired')), existsSync(place.path('fired-hook'))], [true, true]);
 });
+
+test('bash: a command in the sandbox can not type into a terminal (TIOCSTI)', async (t) => {
+  // Without a terminal the kernel says ENOTTY; the filter answers before it with EPERM.
+  const code =
+    'import fcntl\nfor request in (0x5412, 0x541c):\n try: fcntl.ioctl(0, request, b"x")\n except OSError as e: print(e.errno)';
+  const command = `python3 -c '${code}'`;
+  const fenced = await (await placeAt(t, 'workspace')).run('bash', { command });
+  assert.match(fenced.text, /^1\n1\n/);
+  const open = await (await placeAt(t, 'off')).run('bash', { command });
+  assert.match(open.text, /^25\n25\n/, 'the control: nothing but the filter refuses it');
+});
