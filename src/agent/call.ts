@@ -42,6 +42,8 @@ export type ParsedCommand = {
   readonly program: string | null;
   /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
   readonly runs?: number;
+  /** Index of the word from which a command may stand, behind options of its runner: 2 in `docker run IMAGE npm test`. */
+  readonly mayRun?: number;
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };

@@ -1,8 +1,8 @@
 import type { ParsedCommand, ShellFacts } from '../agent/call.js';
 import { oddCharacter } from './ambiguous-characters.js';
 import { isBuiltin } from './commands/builtins.js';
-import { changesShell, type Meaning, meaningOf } from './commands/special-commands.js';
-import type { Words } from './commands/wrapper-commands.js';
+import { changesShell, meaningOf } from './commands/special-commands.js';
+import type { Meaning, Words } from './commands/wrapper-commands.js';
 import type { SimpleCommand } from './cursor.js';
 import { type CommandStarts, commandStarts } from './grammar-command-starts.js';
 import { plainStarts } from './plain-command-starts.js';
@@ -81,11 +81,17 @@ const addMeaning = async (
   if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
 };
 
+/** Where commands stand in the words. */
+const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
+  ...(runs === undefined ? {} : { runs }),
+  ...(mayRun === undefined ? {} : { mayRun }),
+});
+
 /** Adds a command that another one runs. */
 const addWords = async (words: Words, patterns: Patterns, into: Collected, depth: number): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX * 2) return doubt(into, 'commands run commands too deeply');
   const meaning = meaningOf(words);
-  const runs = meaning.runs === undefined ? {} : { runs: meaning.runs };
+  const runs = placesIn(meaning);
   into.commands.push({
     words,
     assignments: [],
@@ -102,7 +108,7 @@ const addSimple = async (command: SimpleCommand, into: Collected, depth: number)
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
   const meaning = meaningOf(words);
-  const runs = meaning.runs === undefined ? {} : { runs: meaning.runs };
+  const runs = placesIn(meaning);
   const assignments = command.assignments.map(({ raw }) => raw);
   const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
   into.commands.push({

@@ -51,6 +51,13 @@ const RUN_OTHERS: readonly (readonly [rule: string, text: string])[] = [
   ['npm install', 'npm install --unknown-option x'],
   ['docker build', 'docker build --security-opt x .'],
   ['rsync', 'rsync --rsh=./e.sh a b:c'],
+  ['hyperfine', "hyperfine './e.sh'"],
+  ['hyperfine make', "hyperfine make './e.sh'"],
+  ['tmux new', "tmux new './e.sh x'"],
+  ['screen', 'screen ./e.sh'],
+  ['entr', 'entr ./e.sh'],
+  ['nix-shell', "nix-shell --run './e.sh'"],
+  ['ip netns', 'ip netns exec x ./e.sh'],
   ['a-program-that-nobody-knows', 'a-program-that-nobody-knows --run ./e.sh'],
 ];
 
@@ -70,6 +77,7 @@ const HARMLESS: readonly (readonly [rule: string, text: string])[] = [
   ['cargo build', 'cargo build --release --locked'],
   ['go get', 'go get -u ./...'],
   ['docker build', 'docker build -t app --no-cache .'],
+  ['docker run', 'docker run image make test'],
   ['docker compose', 'docker compose up -d --build'],
   ['gh pr', 'gh pr list --limit 5 --json title'],
   ['curl', 'curl -fsSL https://example.org'],

@@ -25,6 +25,7 @@ const commandShape: Shape<ParsedCommand> = object<ParsedCommand>({
   patterns: optional(list(nullable(text))),
   program: nullable(text),
   runs: optional(count),
+  mayRun: optional(count),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellShape: Shape<ShellFacts> = object<ShellFacts>({
