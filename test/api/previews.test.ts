@@ -7,7 +7,7 @@ import type { Tool } from '../../src/ports/tool.js';
 import { editTool } from '../../src/tools/edit.js';
 import { readTool } from '../../src/tools/read.js';
 import { writeTool } from '../../src/tools/write.js';
-import { callTools, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
+import { callTools, command, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 
 /** An edit that can't apply is refused before anyone is asked. The real tools and files; the model is scripted. */
@@ -104,4 +104,70 @@ test('an edit in the shape of another agent is asked about in ours, and one that
     [input],
   );
   assert.equal(text, 'eins\ntwo\n');
+});
+
+test('the preview behind a command waits for its end, and the question shows the file as the command left it', async (context) => {
+  const place: { workspace?: string } = {};
+  const asked: string[] = [];
+  const steps: string[] = [];
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const make = tool(
+    'make',
+    async () => {
+      steps.push('command starts');
+      await held;
+      await writeFile(path.join(place.workspace ?? '', 'a.txt'), 'made\ntwo\n');
+      steps.push('command ends');
+      return ok('done');
+    },
+    command,
+  );
+  const model = testModel(
+    callTools(read),
+    callTools(rawCall('m', 'make'), edit('e', 'two', 'zwei'), edit('x', 'one', 'eins')),
+    say('done'),
+  );
+  const { session, workspace } = await openHere(context, model, {
+    tools: [readTool, editTool, make],
+    preset: 'careful',
+    onApproval: ({ tool: name, subject }) => {
+      asked.push(name === 'make' ? 'make' : subject.text);
+      steps.push(`asked about ${name}`);
+      if (name === 'make') setImmediate(release);
+      return 'allow';
+    },
+  });
+  place.workspace = workspace;
+  await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
+  await session.prompt('go');
+  // Nobody is asked about the edits before the command has ended: the file was changed since it was read.
+  assert.deepEqual(steps, ['asked about make', 'command starts', 'command ends']);
+  const results = resultsOf(model.requests.at(-1)?.messages ?? []);
+  for (const id of ['e', 'x']) assert.match(results[id] ?? '', /^failed: .*a\.txt/, id);
+  assert.equal(await readFile(path.join(workspace, 'a.txt'), 'utf8'), 'made\ntwo\n');
+});
+
+test('control: with an earlier call that only reads, the edit is asked about with its diff before that ends', async (context) => {
+  const asked: string[] = [];
+  const look = tool('look', () => ok('seen'));
+  const model = testModel(
+    callTools(read),
+    callTools(rawCall('l', 'look'), edit('e', 'two', 'zwei')),
+    say('done'),
+  );
+  const { session, workspace } = await openHere(context, model, {
+    tools: [readTool, editTool, look],
+    preset: 'careful',
+    onApproval: ({ subject }) => {
+      asked.push(subject.text);
+      return 'allow';
+    },
+  });
+  await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
+  await session.prompt('go');
+  assert.equal(asked.length, 1);
+  assert.match(asked[0] ?? '', /-two\n\+zwei/);
 });
