@@ -142,7 +142,9 @@ const copyPaths = (
   if (moves && (leaves || countsMoves) && !isComplete) return null;
   const gone = moves && (leaves || countsMoves) ? known : [];
   if (!isFolder(target)) return [target, ...gone];
-  if (!isComplete) return [target];
+  // `cp -r from/. to` puts what is in the folder beside what is in the other.
+  const spreads = sources.some((source) => source.kind === 'path' && /(^|\/)\.{1,2}\/?$/.test(source.text));
+  if (!isComplete || spreads) return [target, ...gone];
   return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
 };
 

@@ -102,6 +102,8 @@ const copy =
     );
     const sources = folder === undefined ? args.operands.slice(0, -1) : args.operands;
     const to = folder ?? args.operands.at(-1);
+    // One word that becomes several: `mv notes.txt{,.old}`.
+    if (to !== undefined && to.kind !== 'path' && sources.length === 0) return fileLosses([to]);
     if (to === undefined || sources.length === 0) return [];
     return [{ kind: 'copy', sources: has(args, '', '--parents') ? [UNKNOWN] : sources, to, moves }];
   };
