@@ -106,19 +106,20 @@ test('an edit in the shape of another agent is asked about in ours, and one that
   assert.equal(text, 'eins\ntwo\n');
 });
 
-test('the preview behind a command waits for its end, and the question shows the file as the command left it', async (context) => {
+test('the preview behind a command that may change the file waits for its end, and sees what it left', async (context) => {
   const place: { workspace?: string } = {};
-  const asked: string[] = [];
   const steps: string[] = [];
-  let release = (): void => undefined;
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const watched: Tool = {
+    ...editTool,
+    preview: async (input, previewContext) => {
+      steps.push('preview');
+      return (await editTool.preview?.(input, previewContext)) ?? { kind: 'none' };
+    },
+  };
   const make = tool(
     'make',
     async () => {
       steps.push('command starts');
-      await held;
       await writeFile(path.join(place.workspace ?? '', 'a.txt'), 'made\ntwo\n');
       steps.push('command ends');
       return ok('done');
@@ -131,20 +132,18 @@ test('the preview behind a command waits for its end, and the question shows the
     say('done'),
   );
   const { session, workspace } = await openHere(context, model, {
-    tools: [readTool, editTool, make],
+    tools: [readTool, watched, make],
     preset: 'careful',
-    onApproval: ({ tool: name, subject }) => {
-      asked.push(name === 'make' ? 'make' : subject.text);
+    onApproval: ({ tool: name }) => {
       steps.push(`asked about ${name}`);
-      if (name === 'make') setImmediate(release);
       return 'allow';
     },
   });
   place.workspace = workspace;
   await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
   await session.prompt('go');
-  // Nobody is asked about the edits before the command has ended: the file was changed since it was read.
-  assert.deepEqual(steps, ['asked about make', 'command starts', 'command ends']);
+  // The edits are looked at when the command has ended, and refused unasked: the file was changed since it was read.
+  assert.deepEqual(steps, ['asked about make', 'command starts', 'command ends', 'preview', 'preview']);
   const results = resultsOf(model.requests.at(-1)?.messages ?? []);
   for (const id of ['e', 'x']) assert.match(results[id] ?? '', /^failed: .*a\.txt/, id);
   assert.equal(await readFile(path.join(workspace, 'a.txt'), 'utf8'), 'made\ntwo\n');
