@@ -34,10 +34,16 @@ export type ParsedCommand = {
   readonly assignments: readonly string[];
   /** Files that its redirections may write. null: a name that is computed at run time. */
   readonly writes: readonly (string | null)[];
+  /** Indexes of `writes` that only append. Absent: none is known to. */
+  readonly appends?: readonly number[];
+  /** For each word: its pattern (`src/*.ts`, `{a,b}`, quoted characters escaped) if it expands to file names. */
+  readonly patterns?: readonly (string | null)[];
   /** Real absolute path of the program; null for a builtin, a function or a missing program. */
   readonly program: string | null;
   /** Index of the word at which a wrapped command begins: 2 in `timeout 5 npm test`. */
   readonly runs?: number;
+  /** Index of the word from which a command may stand, behind options of its runner: 2 in `docker run IMAGE npm test`. */
+  readonly mayRun?: number;
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };
@@ -68,6 +74,11 @@ export type CallFacts = {
   readonly protected?: readonly string[];
   /** The `paths` that hold credentials. */
   readonly secret?: readonly string[];
+  /**
+   * Files that the command would delete or overwrite and that git could not restore. Absent: nobody looked, so every
+   * file that the words name counts.
+   */
+  readonly unrecoverable?: readonly string[];
   /** The command goes on after the call has ended. */
   readonly background?: 'yes';
   /** Present for a call to a tool of an MCP server. */

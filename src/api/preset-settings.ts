@@ -8,7 +8,8 @@ export const presetNames: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
 
 export const aboutPresets: Readonly<Record<Preset, string>> = {
   plan: 'reads only; commands in a read-only sandbox',
-  careful: 'asks before changes, and before a command leaves the sandbox',
+  careful:
+    'asks before edits, and before a command loses files that git can not restore or leaves the sandbox',
   auto: 'changes the workspace unasked; asks before anything leaves the sandbox',
   ci: 'changes the workspace unasked; denies what leaves the sandbox, and never asks',
 };

@@ -5,6 +5,7 @@ import type { SessionDependencies } from '../runtime/dependency-types.js';
 import type { Models } from '../runtime/model/connected-models.js';
 import { createSessionSandbox } from '../sandbox/session/session-sandbox.js';
 import type { Redactor } from '../secrets/redactor.js';
+import type { FindLosses } from '../shell/unrecoverable-files.js';
 import type { SessionHook } from '../user-hooks/session-hooks.js';
 
 export type Wanted = {
@@ -36,6 +37,8 @@ export const equip = async (
     ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
+  const findLosses: FindLosses = async (folder, paths) =>
+    (await import('../workspace/git/unrecoverable-paths.js')).lossesByGit(environment)(folder, paths);
   const jobs = createJobs();
   const userHooks =
     hooks.length === 0
@@ -47,7 +50,7 @@ export const equip = async (
           sessionId,
           startedBy,
         });
-  const own = tools ?? builtin?.builtinTools({ environment, sandbox }) ?? [];
+  const own = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
   return {
     model: models.get,
     tools: [...own, ...moreTools],

@@ -57,7 +57,7 @@ const common: readonly Setting[] = [
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
-    help: 'what the agent may do without asking: plan (only read), careful (asks before changes, and before a command leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (like auto, but denies instead of asking)',
+    help: 'what the agent may do without asking: plan (only read), careful (asks before edits, before a command deletes or overwrites what git could not restore, and before one leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (like auto, but denies instead of asking)',
   }),
   row({
     key: 'sandbox',

@@ -60,6 +60,11 @@ export type ToolContext = {
   readonly hosts: readonly string[];
   /** Sandbox level for commands of this call: the session's level, plus permissions granted to the call. */
   readonly sandbox: CommandLevel;
+  /**
+   * The call reaches more than the session's level. `byUser`: the user allowed exactly this call. `unasked`: a rule or an
+   * earlier answer did. Absent: it stays at the session's level.
+   */
+  readonly widened?: 'byUser' | 'unasked';
   /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
   readonly signal: AbortSignal;
   /** Aborted after the grace period: end at once, leave no process. */

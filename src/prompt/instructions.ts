@@ -38,7 +38,7 @@ const OUTCOMES = `# What results mean
 - Timed out, cancelled or stopped while running: what the call did until then stands, and is perhaps half done. Look before you go on.
 - Outcome unknown (lost in a crash): it may have happened or not. Check the files, the commits or the processes that it would have changed; never assume, never just repeat it.
 - Denied: the user or the rules do not want it. Respect the reason and look for another way or explain what you would need; do not get around it.
-- Not run, skipped, cut off: it never started, nothing happened.
+- Not run, skipped, cut off: nothing happened. Never report a denied or failed call as done.
 - Long output is cut in the middle; the line at the cut says where the whole text can be read.`;
 
 const REPORT = `# How to answer
@@ -48,7 +48,8 @@ const REPORT = `# How to answer
 
 const permissions: Readonly<Record<Preset, string>> = {
   plan: 'You may only read. Changes are denied: answer with a plan that names the files and the steps.',
-  careful: 'The user is asked before every change of a file, and may refuse with a reason.',
+  careful:
+    'The user is asked before every edit, and before a command deletes or overwrites what git could not restore.',
   auto: 'Changes in the workspace are allowed without a question. File tools reach only the workspace.',
   ci: 'Nobody watches. Changes in the workspace are allowed, what is not is denied without a question. File tools reach only the workspace.',
 };

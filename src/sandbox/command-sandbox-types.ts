@@ -28,6 +28,8 @@ export type CommandSandboxOptions = {
 
 export type CommandSpec = {
   readonly level: CommandLevel;
+  /** The command reaches more than the session's level: it gets a home and /tmp of its own. Default: false. */
+  readonly fresh?: boolean;
   /** Absolute path. */
   readonly program: string;
   readonly words: readonly string[];

@@ -23,10 +23,13 @@ import { SandboxRefusal } from './sandbox-refusal.js';
 import { probeWorkspace } from './session/probe-workspace.js';
 import { recordDirectCommand } from './session/record-direct-command.js';
 import {
+  carryOver,
   commandsFolder,
   INNER_HOME,
+  makeFreshFolders,
   removeFolders,
   removePrivateFolders,
+  type SessionFolders,
   unlinkDownloads,
 } from './session/session-folders.js';
 import { type SessionView, viewSession } from './session/visible-machine.js';
@@ -38,7 +41,9 @@ import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js
  *
  * 1. `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when it has ended.
  * 2. The sandbox is never weakened silently: `prepare` fails for a fenced level if bubblewrap does not work.
- * 3. /tmp and the home folder belong to the session: a command finds what an earlier one left there.
+ * 3. /tmp and the home folder belong to the session: a command finds what an earlier one left there. One that reaches
+ *    more than the session's level starts with fresh ones, which earlier commands could not prepare; what it leaves there
+ *    is moved to those of the session at its end.
  * 4. Commands can't change files that run later without a question (keep-protected-files.ts).
  */
 
@@ -73,6 +78,7 @@ class Sandbox implements CommandSandbox {
   #launcher: Launcher | null = null;
   #writers = 0;
   #directCount = 0;
+  #freshCount = 0;
   #sweeps: NodeJS.Timeout | null = null;
 
   constructor(options: CommandSandboxOptions) {
@@ -225,12 +231,14 @@ class Sandbox implements CommandSandbox {
     const bwrap = findFor(this.#options, 'bwrap');
     if (bwrap === null) throw new SandboxRefusal('bubblewrap (bwrap) is gone since the session began');
     const network = order.level.endsWith('+net');
-    if (network && !this.#isOnline) unlinkDownloads(view.folders.home, view.home.links);
-    this.#isOnline ||= network;
+    const isFresh = order.fresh === true;
+    if (network && !isFresh && !this.#isOnline) unlinkDownloads(view.folders.home, view.home.links);
+    this.#isOnline ||= network && !isFresh;
+    const folders = isFresh ? this.#freshFolders(view) : view.folders;
     const sockets = hostSockets();
     const places = this.#workspace.mountsFor(order.level.startsWith('workspace'), view, sockets.paths);
     const filter = filterFor(view, network && sockets.abstract);
-    const { host, folders } = view;
+    const { host } = view;
     const { mounts, seals } = mountArguments({ ...places, host, folders, network, workspace });
     const words = [...isolationArguments(probed.features, { network, filtered: filter !== null }), ...mounts];
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
@@ -242,11 +250,25 @@ class Sandbox implements CommandSandbox {
         order.environment,
       ),
       finish: async () => {
-        const lines = places.end();
+        const lines = [...places.end()];
         this.#ended();
+        if (isFresh) lines.push(...this.#carryOver(folders, view));
         return [...places.refusals, ...lines].map((line) => `[the sandbox: ${line}]`);
       },
     };
+  }
+
+  #freshFolders(view: SessionView): SessionFolders {
+    this.#freshCount += 1;
+    const { home, folders, gitSettings } = view;
+    return makeFreshFolders(this.#options.sessionFolder, this.#freshCount, home, folders, gitSettings);
+  }
+
+  #carryOver(fresh: SessionFolders, { folders, home }: SessionView): readonly string[] {
+    const failures = carryOver(fresh, folders, home);
+    if (failures === 0) return [];
+    const entries = failures === 1 ? '1 file or folder' : `${failures} files or folders`;
+    return [`${entries} that the command left in HOME or /tmp could not be kept for later commands`];
   }
 
   #refuseIfClosed(): void {

@@ -65,6 +65,39 @@ const isContainer = (): boolean =>
     (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
   ) || /docker|kubepods|containerd|lxc/.test(settingOf('/proc/1/cgroup'));
 
+/** What Docker limits in this container: each part of a start's options is named only if it stands in the way. */
+export type ContainerLimits = {
+  /** `Seccomp` of /proc/self/status: 2 is a filter. */
+  readonly seccomp: string;
+  /** The AppArmor profile, or empty. */
+  readonly profile: string;
+  /** /proc/self/mountinfo: Docker mounts over parts of /proc. */
+  readonly mounts: string;
+};
+
+const containerLimits = (): ContainerLimits => ({
+  seccomp: /^Seccomp:\s*(\d)/m.exec(settingOf('/proc/self/status'))?.[1] ?? '',
+  profile: settingOf('/proc/self/attr/apparmor/current') || settingOf('/proc/self/attr/current'),
+  mounts: settingOf('/proc/self/mountinfo'),
+});
+
+/** The options with which Docker lets bubblewrap work, and no more: they weaken the container for all that runs in it. */
+export const dockerOptions = ({ seccomp, profile, mounts }: ContainerLimits): readonly string[] => [
+  ...(seccomp === '2' ? ['seccomp=unconfined'] : []),
+  ...(/^[^\s(]+ \(enforce\)$/.test(profile) ? ['apparmor=unconfined'] : []),
+  ...(/ \/proc\/\S+ /.test(mounts) ? ['systempaths=unconfined'] : []),
+];
+
+const dockerRepair = (): string => {
+  const options = dockerOptions(containerLimits());
+  if (options.length === 0) return `Its host or its runtime forbids it. ${OFF}`;
+  const words = options.map((option) => `--security-opt ${option}`).join(' ');
+  const milder = options.includes('seccomp=unconfined')
+    ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, mount, umount2, pivot_root, sethostname allowed"
+    : '';
+  return `Start it with the right to (Docker: ${words}${milder}). These options weaken the container for everything in it. ${OFF}`;
+};
+
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
 const restricted = (): string => {
@@ -74,8 +107,7 @@ const restricted = (): string => {
     return 'Let users make user namespaces: sysctl -w kernel.unprivileged_userns_clone=1.';
   if (settingOf('/proc/sys/user/max_user_namespaces') === '0')
     return 'Let users make user namespaces: sysctl -w user.max_user_namespaces=10000.';
-  if (isContainer())
-    return `This container may not make namespaces. Start it with the right to (Docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined). ${OFF}`;
+  if (isContainer()) return `This container may not make namespaces. ${dockerRepair()}`;
   return `Let users make user namespaces: sysctl -w user.max_user_namespaces=10000. ${OFF}`;
 };
 

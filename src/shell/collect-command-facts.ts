@@ -1,8 +1,8 @@
 import type { ParsedCommand, ShellFacts } from '../agent/call.js';
 import { oddCharacter } from './ambiguous-characters.js';
 import { isBuiltin } from './commands/builtins.js';
-import { changesShell, type Meaning, meaningOf } from './commands/special-commands.js';
-import type { Words } from './commands/wrapper-commands.js';
+import { changesShell, meaningOf } from './commands/special-commands.js';
+import type { Meaning, Words } from './commands/wrapper-commands.js';
 import type { SimpleCommand } from './cursor.js';
 import { type CommandStarts, commandStarts } from './grammar-command-starts.js';
 import { plainStarts } from './plain-command-starts.js';
@@ -53,49 +53,77 @@ const disagreementOf = async (text: string, commands: readonly SimpleCommand[]):
 const programOf = (name: string | null | undefined, { find, functions }: Collected): string | null =>
   name == null || isBuiltin(name) || functions.has(name) ? null : find(name);
 
-const addMeaning = async (words: Words, meaning: Meaning, into: Collected, depth: number): Promise<void> => {
+type Patterns = readonly (string | null)[];
+
+/** The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. */
+const innerPatterns = (words: Words, inner: Words, { runs }: Meaning, patterns: Patterns): Patterns =>
+  runs === undefined || inner[0] !== words[runs] || /^(.*\/)?(find|fd|fdfind)$/.test(words[0] ?? '')
+    ? []
+    : patterns.slice(runs);
+
+const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
+  patterns.every((pattern) => pattern === null) ? {} : { patterns };
+
+const addMeaning = async (
+  words: Words,
+  patterns: Patterns,
+  meaning: Meaning,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
   if (meaning.unclear !== undefined) doubt(into, meaning.unclear);
   if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
   if (meaning.evaluates) into.evaluates = true;
-  for (const inner of meaning.commands ?? []) await addWords(inner, into, depth);
+  for (const inner of meaning.commands ?? [])
+    await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
   for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
   const [name] = words;
   if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
 };
 
+/** Where commands stand in the words. */
+const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
+  ...(runs === undefined ? {} : { runs }),
+  ...(mayRun === undefined ? {} : { mayRun }),
+});
+
 /** Adds a command that another one runs. */
-const addWords = async (words: Words, into: Collected, depth: number): Promise<void> => {
+const addWords = async (words: Words, patterns: Patterns, into: Collected, depth: number): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX * 2) return doubt(into, 'commands run commands too deeply');
   const meaning = meaningOf(words);
-  const runs = meaning.runs === undefined ? {} : { runs: meaning.runs };
+  const runs = placesIn(meaning);
   into.commands.push({
     words,
     assignments: [],
     writes: [],
+    ...withPatterns(patterns),
     program: programOf(words[0], into),
     wrapped: 'yes',
     ...runs,
   });
-  await addMeaning(words, meaning, into, depth + 1);
+  await addMeaning(words, patterns, meaning, into, depth + 1);
 };
 
 const addSimple = async (command: SimpleCommand, into: Collected, depth: number): Promise<void> => {
   const words = command.words.map(({ text }) => text);
+  const patterns = command.words.map(({ pattern }) => pattern ?? null);
   const meaning = meaningOf(words);
-  const runs = meaning.runs === undefined ? {} : { runs: meaning.runs };
+  const runs = placesIn(meaning);
   const assignments = command.assignments.map(({ raw }) => raw);
   const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
   into.commands.push({
     words,
     assignments,
     writes: command.writes,
+    ...(command.appends.length === 0 ? {} : { appends: command.appends }),
+    ...withPatterns(patterns),
     program: programOf(words[0], into),
     ...wrapped,
     ...runs,
   });
   if (command.assignments.some(({ name }) => changesShell(name)))
     doubt(into, 'it sets a variable that changes how the shell reads');
-  await addMeaning(words, meaning, into, depth);
+  await addMeaning(words, patterns, meaning, into, depth);
 };
 
 const addReading = async (

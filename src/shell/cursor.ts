@@ -8,8 +8,16 @@
 /** The text can't be read as bash would read it. Only `readCommands` catches this. */
 export class Unclear extends Error {}
 
-/** A word after quote removal. `text` is null if it is known only at run time. */
-export type Word = { readonly text: string | null; readonly start: number; readonly end: number };
+/**
+ * A word after quote removal. `text` is null if it is known only at run time. `pattern` is present if the word expands
+ * to file names: characters that were quoted are escaped in it.
+ */
+export type Word = {
+  readonly text: string | null;
+  readonly pattern?: string;
+  readonly start: number;
+  readonly end: number;
+};
 
 /** A simple command in the text. `start` is the offset of its first word. */
 export type SimpleCommand = {
@@ -17,6 +25,8 @@ export type SimpleCommand = {
   readonly words: readonly Word[];
   readonly assignments: readonly Assignment[];
   readonly writes: readonly (string | null)[];
+  /** Indexes of `writes` that only append. */
+  readonly appends: readonly number[];
   readonly reads: 'own input' | 'a text or file';
 };
 

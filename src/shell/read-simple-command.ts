@@ -24,7 +24,12 @@ const OPERATOR = /^(&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|<|>)/;
 const maybeSocket = (raw: string, path: string | null): boolean =>
   !raw.startsWith('<(') && (path === null || /^\/dev\/(tcp|udp)\//.test(path));
 
-type Redirections = { readonly writes: (string | null)[]; takesInput: boolean };
+type Redirections = {
+  readonly writes: (string | null)[];
+  /** Indexes of `writes` that only append. */
+  readonly appends: number[];
+  takesInput: boolean;
+};
 
 const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
   const { start, end } = readWord(cursor);
@@ -59,19 +64,28 @@ const readRedirection = (cursor: Cursor, found: Redirections): boolean => {
   const isCopy = (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
   if (operator.startsWith('<') && operator !== '<>') found.takesInput = true;
   if (isCopy || operator === '<<<') return true;
-  if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text))
+  if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
+    if (operator.endsWith('>>')) found.appends.push(found.writes.length);
     found.writes.push(text);
+  }
   return true;
 };
 
 /** Reads the redirections after a compound command, and records them as a command without words. */
 export const readRedirections = (cursor: Cursor): void => {
-  const found: Redirections = { writes: [], takesInput: false };
+  const found: Redirections = { writes: [], appends: [], takesInput: false };
   const start = cursor.at;
   do skipBlanks(cursor);
   while (readRedirection(cursor, found));
   if (found.writes.length > 0)
-    addCommand(cursor, { start, words: [], assignments: [], writes: found.writes, reads: 'a text or file' });
+    addCommand(cursor, {
+      start,
+      words: [],
+      assignments: [],
+      writes: found.writes,
+      appends: found.appends,
+      reads: 'a text or file',
+    });
 };
 
 /** Reads `(a b)` after `name=`. */
@@ -119,7 +133,7 @@ export const readSimpleCommand = (cursor: Cursor): CommandHead => {
   const start = cursor.at;
   const words: Word[] = [];
   const assignments: Assignment[] = [];
-  const found: Redirections = { writes: [], takesInput: false };
+  const found: Redirections = { writes: [], appends: [], takesInput: false };
   for (;;) {
     skipBlanks(cursor);
     skipComment(cursor);
@@ -150,6 +164,7 @@ export const readSimpleCommand = (cursor: Cursor): CommandHead => {
     words,
     assignments,
     writes: found.writes,
+    appends: found.appends,
     reads: found.takesInput ? 'a text or file' : 'own input',
   });
   return { kind: 'command' };

@@ -204,11 +204,13 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
   const start = cursor.at;
   let value = '';
   let shape = '';
+  let pattern = '';
   let dynamic = false;
   const add = (text: string | null): void => {
     if (text === null) dynamic = true;
     else value += text;
     shape += ' ';
+    pattern += (text ?? '').replace(/[\\*?[\]{},]/g, '\\$&');
   };
   for (;;) {
     const char = peek(cursor);
@@ -227,10 +229,13 @@ export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
     else {
       value += char;
       shape += char;
+      pattern += char;
       cursor.at++;
     }
   }
   note(cursor, value);
-  const made = dynamic || shape.startsWith('~') || /[=:]~/.test(shape) || hasBraces(shape) || hasGlob(shape);
-  return { text: made ? null : value, start, end: cursor.at, shape };
+  const position = { start, end: cursor.at, shape };
+  if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
+  if (hasBraces(shape) || hasGlob(shape)) return { text: null, pattern, ...position };
+  return { text: value, ...position };
 };

@@ -4,13 +4,14 @@ import type { CallFacts, Needs, ShellFacts } from '../agent/call.js';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import type { SessionSandbox } from '../sandbox/session/session-sandbox.js';
+import type { FindLosses } from '../shell/unrecoverable-files.js';
 import { defineTool } from './define-tool.js';
 import { failed } from './files/change-file.js';
 import { readCommandShape } from './other-agents-inputs.js';
 import { jobOf, jobStarted } from './shell/command-job.js';
 import { outcomeOf, type StartedCommand, waitForEnd } from './shell/command-result.js';
 import { callKey, findCommand } from './shell/earlier-commands.js';
-import type { CommandVariables } from './shell/per-command-variables.js';
+import { type CommandVariables, hardenedGit } from './shell/per-command-variables.js';
 import type { CommandRequest } from './shell/prepare-command.js';
 import { startCommand } from './shell/running-command.js';
 
@@ -89,6 +90,7 @@ type Shell = {
   readonly environment: ProcessEnvironment;
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
+  readonly findLosses: FindLosses;
   readonly sessionMark: string;
 };
 
@@ -101,15 +103,20 @@ const startWith = (
   context: ToolContext,
   progress: (text: string) => void,
 ): StartedCommand => {
-  const { workspace, sandbox: level } = context;
+  const { workspace, sandbox: level, widened } = context;
+  const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   const job = jobId === null ? null : { jobId, command };
   const running = startCommand({
     sandbox: () => shell.sandbox.of(workspace),
     ownEnvironment: shell.environment,
-    environment: shell.variables(workspace, command, marker),
+    environment: {
+      ...shell.variables(workspace, command, marker),
+      ...(isOpenByRule ? hardenedGit(shell.environment) : {}),
+    },
     program: PROGRAM,
     level,
+    fresh: widened !== undefined,
     command,
     workspace,
     deadlineMs,
@@ -171,20 +178,27 @@ const titleOf = (request: BashRequest): string => {
 /** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
-/** Loads the shell grammar with the first command. */
-const runsOf = async (command: string, searchPath: string, workspace: string): Promise<ShellFacts> => {
-  const [{ shellFacts }, { commandFinder }] = await Promise.all([
+/** What the command would run and lose. Loads the shell grammar with the first command. */
+const commandFacts = async (
+  command: string,
+  workspace: string,
+  { environment, findLosses }: Shell,
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
+  const [{ shellFacts }, { commandFinder }, { unrecoverableFiles }] = await Promise.all([
     import('../shell/collect-command-facts.js'),
     import('../shell/find-command-file.js'),
+    import('../shell/unrecoverable-files.js'),
   ]);
-  return shellFacts(command, commandFinder(searchPath, workspace));
+  const shell = await shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+  const unrecoverable = await unrecoverableFiles(shell, workspace, findLosses);
+  return unrecoverable === null ? { shell } : { shell, unrecoverable };
 };
 
 export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it.',
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it, with a fresh HOME and /tmp.',
     schema,
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
@@ -196,9 +210,7 @@ export const createBashTool = (shell: Shell): Tool =>
         paths: [workspace],
         hosts: [],
         ...factsOf(request, input.needs),
-        shell: isCommand
-          ? await runsOf(request.command, shell.environment.PATH ?? '', workspace)
-          : NO_COMMAND,
+        ...(isCommand ? await commandFacts(request.command, workspace, shell) : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };
       return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { createSessionSandbox, type SessionSandbox } from '../sandbox/session/session-sandbox.js';
+import type { FindLosses } from '../shell/unrecoverable-files.js';
 import { createBashTool } from './bash.js';
 import { editTool } from './edit.js';
 import { createFetchTool } from './fetch.js';
@@ -19,16 +20,22 @@ export type BuiltinOptions = {
   readonly environment?: ProcessEnvironment;
   /** Sandbox for the commands. Default: a new one. */
   readonly sandbox?: SessionSandbox;
+  /** Looks up which files git could not restore. Default: it can restore none. */
+  readonly findLosses?: FindLosses;
 };
+
+const NOBODY_LOOKS: FindLosses = async () => null;
 
 export const commandTool = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
+  findLosses = NOBODY_LOOKS,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
     variables: createCommandVariables(environment),
     sandbox,
+    findLosses,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -43,6 +50,7 @@ export const runCommand = (
 export const builtinTools = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
+  findLosses = NOBODY_LOOKS,
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
   listTool,
@@ -50,7 +58,7 @@ export const builtinTools = ({
   searchTool,
   withAllowedWrites(editTool, sandbox),
   withAllowedWrites(writeTool, sandbox),
-  commandTool({ environment, sandbox }),
+  commandTool({ environment, sandbox, findLosses }),
   todoTool,
   createFetchTool(environment),
 ];

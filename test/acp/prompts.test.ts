@@ -189,7 +189,7 @@ test('commands are announced, run without the model, and unknown ones are named'
   assert.equal(client.updatesOf(sessionId, 'current_mode_update').at(-1)?.currentModeId, 'auto');
   assert.equal(await client.prompt(sessionId, '/budget 3 rounds'), 'end_turn');
   assert.equal(await client.prompt(sessionId, '/preset'), 'end_turn');
-  assert.match(client.textOf(sessionId), /careful {2}asks before changes/);
+  assert.match(client.textOf(sessionId), /careful {2}asks before edits/);
   assert.equal(await client.prompt(sessionId, '/wat now'), 'end_turn');
   assert.match(client.textOf(sessionId), /There is no \/wat here\. There are .*\/compact/);
   assert.equal(await client.prompt(sessionId, '/etc/hosts is what I mean'), 'end_turn');

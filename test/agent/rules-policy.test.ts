@@ -15,9 +15,63 @@ const elsewhere = (call: JudgedCall): JudgedCall => ({
   ...call,
   facts: { ...call.facts, shape: 'edit b.ts' },
 });
+const commandCall = (
+  callId: string,
+  words: readonly string[],
+  unrecoverable?: readonly string[],
+): JudgedCall => ({
+  ...edit(callId),
+  tool: 'bash',
+  traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
+  facts: {
+    argv: [words.join(' ')],
+    paths: ['/project'],
+    hosts: [],
+    shape: words.join(' '),
+    shell: { commands: [{ words, assignments: [], writes: [], program: null }], unclear: null },
+    ...(unrecoverable === undefined ? {} : { unrecoverable }),
+  },
+});
+const fencedCareful: SettingsPatch = { ...careful, sandbox: 'workspace' };
 const asked = [u('hi'), a(use('1'), use('2'))];
 
 check([
+  {
+    rule: 'calls-that-never-run',
+    title: 'careful allows the deletion of a file that git could restore, by what was looked up',
+    given: 'C[u]',
+    settings: fencedCareful,
+    send: [g.wants(commandCall('1', ['rm', 'a'], []))],
+    state: 'X',
+    calls: '1 starting',
+  },
+  {
+    rule: 'calls-that-never-run',
+    title: 'careful asks about a deletion about which nobody looked, as in an old journal',
+    given: 'C[u]',
+    settings: fencedCareful,
+    send: [g.wants(commandCall('1', ['rm', 'a']))],
+    state: 'X',
+    calls: '1 awaitingApproval',
+  },
+  {
+    rule: 'calls-that-never-run',
+    title: 'what was looked up before an earlier call of the reply moved files counts for nothing',
+    given: 'C[u]',
+    settings: fencedCareful,
+    send: [g.wants(commandCall('1', ['mv', 'notes', 'a'], []), commandCall('2', ['rm', 'a'], []))],
+    state: 'X',
+    calls: '1 starting, 2 awaitingApproval',
+  },
+  {
+    rule: 'calls-that-never-run',
+    title: 'an earlier call that names no files leaves it as it was',
+    given: 'C[u]',
+    settings: fencedCareful,
+    send: [g.wants(commandCall('1', ['ls']), commandCall('2', ['rm', 'a'], []))],
+    state: 'X',
+    calls: '1 starting, 2 queued',
+  },
   {
     rule: 'settings-change',
     title: 'a revoked permission asks again',

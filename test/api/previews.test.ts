@@ -7,7 +7,7 @@ import type { Tool } from '../../src/ports/tool.js';
 import { editTool } from '../../src/tools/edit.js';
 import { readTool } from '../../src/tools/read.js';
 import { writeTool } from '../../src/tools/write.js';
-import { callTools, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
+import { callTools, command, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 
 /** An edit that can't apply is refused before anyone is asked. The real tools and files; the model is scripted. */
@@ -104,4 +104,69 @@ test('an edit in the shape of another agent is asked about in ours, and one that
     [input],
   );
   assert.equal(text, 'eins\ntwo\n');
+});
+
+test('the preview behind a command that may change the file waits for its end, and sees what it left', async (context) => {
+  const place: { workspace?: string } = {};
+  const steps: string[] = [];
+  const watched: Tool = {
+    ...editTool,
+    preview: async (input, previewContext) => {
+      steps.push('preview');
+      return (await editTool.preview?.(input, previewContext)) ?? { kind: 'none' };
+    },
+  };
+  const make = tool(
+    'make',
+    async () => {
+      steps.push('command starts');
+      await writeFile(path.join(place.workspace ?? '', 'a.txt'), 'made\ntwo\n');
+      steps.push('command ends');
+      return ok('done');
+    },
+    command,
+  );
+  const model = testModel(
+    callTools(read),
+    callTools(rawCall('m', 'make'), edit('e', 'two', 'zwei'), edit('x', 'one', 'eins')),
+    say('done'),
+  );
+  const { session, workspace } = await openHere(context, model, {
+    tools: [readTool, watched, make],
+    preset: 'careful',
+    onApproval: ({ tool: name }) => {
+      steps.push(`asked about ${name}`);
+      return 'allow';
+    },
+  });
+  place.workspace = workspace;
+  await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
+  await session.prompt('go');
+  // The edits are looked at when the command has ended, and refused unasked: the file was changed since it was read.
+  assert.deepEqual(steps, ['asked about make', 'command starts', 'command ends', 'preview', 'preview']);
+  const results = resultsOf(model.requests.at(-1)?.messages ?? []);
+  for (const id of ['e', 'x']) assert.match(results[id] ?? '', /^failed: .*a\.txt/, id);
+  assert.equal(await readFile(path.join(workspace, 'a.txt'), 'utf8'), 'made\ntwo\n');
+});
+
+test('control: with an earlier call that only reads, the edit is asked about with its diff before that ends', async (context) => {
+  const asked: string[] = [];
+  const look = tool('look', () => ok('seen'));
+  const model = testModel(
+    callTools(read),
+    callTools(rawCall('l', 'look'), edit('e', 'two', 'zwei')),
+    say('done'),
+  );
+  const { session, workspace } = await openHere(context, model, {
+    tools: [readTool, editTool, look],
+    preset: 'careful',
+    onApproval: ({ subject }) => {
+      asked.push(subject.text);
+      return 'allow';
+    },
+  });
+  await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
+  await session.prompt('go');
+  assert.equal(asked.length, 1);
+  assert.match(asked[0] ?? '', /-two\n\+zwei/);
 });

@@ -53,7 +53,7 @@ for (const preset of ['plan', 'ci'] as const) {
 test('nothing outside the workspace is written, whatever the preset', async (context) => {
   const outside = message(call('a', 'write', { path: '../outside.txt', content: 'x' }));
   const place = await makeServed(context, [outside, done]);
-  expectCode(await runInProcess(place, ['-p', 'write']), 0);
+  expectCode(await runInProcess(place, ['-p', 'write']), 77);
   assert.ok(!existsSync(join(place.folder, 'outside.txt')));
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /outside the workspace/);
 });
@@ -64,7 +64,7 @@ test('a call that policy denies is seen, by people and by programs', async (cont
   const told = await runInProcess(place, ['-p', 'write']);
   assert.match(
     told.stderr,
-    /^✗ write \/\S+\/outside\.txt · denied by policy: the path lies outside the workspace, and nobody is there to be asked\..*\n$/,
+    /^✗ write \/\S+\/outside\.txt · denied by policy: the path lies outside the workspace, and nobody is there to be asked\..*\npawl: There was no user to approve write \S+\.\nThe model went on without, .*\nWhat you can do: --on-ask deny accepts that with exit code 0,\nor answer in a terminal: pawl --resume \S+\n$/,
   );
   const { stdout } = await runInProcess(place, ['-p', 'write', '--json']);
   const results = readRecords(stdout).flatMap((record) =>

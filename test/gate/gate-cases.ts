@@ -86,6 +86,8 @@ const commands: readonly GateCase[] = [
   bash('eval', { command: 'eval "$(cat a.txt)"' }, ASKED),
   bash('reset', { command: 'git reset --hard' }, ASKED),
   bash('clean', { command: 'git clean -fdx' }, ASKED),
+  bash('wipe', { command: 'rm -rf .git' }, ASKED),
+  bash('overwrite', { command: 'echo x > a.txt' }, { ...ALLOWED, careful: 'asked' }),
 ];
 
 const wrong: readonly GateCase[] = [

@@ -24,6 +24,16 @@ test('the instructions have at most 4 kB without the files of the workspace, und
   }
 });
 
+test('the instructions of careful say what is asked, and that a denied call is not done, within 3.3 kB', () => {
+  const text = instructionsFor(facts);
+  assert.match(
+    text,
+    /asked before every edit, and before a command deletes or overwrites what git could not/,
+  );
+  assert.match(text, /Never report a denied or failed call as done/);
+  assert.ok(Buffer.byteLength(text) <= 3_300, `${Buffer.byteLength(text)} bytes`);
+});
+
 test('instructions and tools leave room for a first message within 10 kB', () => {
   const tools = builtinTools().map(({ name, description, inputSchema }) => ({
     name,

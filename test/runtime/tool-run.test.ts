@@ -269,3 +269,59 @@ test('progress is shown joined, and none comes after the result', async () => {
   const shown = on.steps.map(({ event }) => (event.type === 'ToolProgress' ? event.text : event.type));
   assert.deepEqual(shown.slice(3), ['a', 'bc', 'd', 'ToolCompleted', 'LlmCompleted']);
 });
+
+test('a tool is told that its call reaches more than the sandbox of the session, and who allowed that', async () => {
+  const seen: (string | undefined)[] = [];
+  const leaving = (name: string, needs?: 'network' | 'outside'): Tool => ({
+    ...tool(name, (_input, { sandbox, widened }) => {
+      seen.push(`${name} ${sandbox} ${widened ?? 'as the session'}`);
+      return ok('done');
+    }),
+    judge: (input) => ({
+      kind: 'ok',
+      input,
+      facts: { argv: [], paths: [], hosts: [], shape: name, ...(needs === undefined ? {} : { needs }) },
+    }),
+  });
+  const tools = [
+    leaving('stay'),
+    leaving('net', 'network'),
+    leaving('out', 'outside'),
+    leaving('asked', 'network'),
+  ];
+  const about = { where: 'anywhere', touches: 'anything', why: 'a test' } as const;
+  const rules = [
+    { decision: 'ask', tool: 'asked', ...about },
+    { decision: 'allow', tool: '*', ...about },
+  ] as const;
+  for (const sandbox of ['workspace', 'workspace+net', 'off'] as const) {
+    seen.length = 0;
+    const calls = tools.map(({ name }) => rawCall(name, name));
+    const on = await play({
+      tools,
+      model: testModel(callTools(...calls), say('done')),
+      settings: { sandbox, rules },
+    });
+    await on.say('go');
+    const { actions } = await on.until((step) => step.actions.some(({ type }) => type === 'RequestApproval'));
+    const question = actions.find((action) => action.type === 'RequestApproval');
+    assert.ok(question?.type === 'RequestApproval');
+    const { batchId, call } = question;
+    const answer = {
+      type: 'ApprovalAnswered',
+      batchId,
+      callId: call.callId,
+      answer: { kind: 'allow' },
+    } as const;
+    await on.runtime.send(on.id, { ...answer, scope: 'once' });
+    await on.rest();
+    const widens = (byWhom: string): string => (sandbox === 'workspace' ? byWhom : 'as the session');
+    const online = sandbox === 'off' ? 'off' : 'workspace+net';
+    assert.deepEqual(seen, [
+      `stay ${sandbox} as the session`,
+      `net ${online} ${widens('unasked')}`,
+      `out off ${sandbox === 'off' ? 'as the session' : 'unasked'}`,
+      `asked ${online} ${widens('byUser')}`,
+    ]);
+  }
+});

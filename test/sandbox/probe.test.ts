@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { probeSandbox } from '../../src/sandbox/run-program-in-bubblewrap.js';
+import { type ContainerLimits, dockerOptions } from '../../src/sandbox/sandbox-probe.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 
@@ -84,4 +85,27 @@ describe('the probe of the sandbox', () => {
     Object.defineProperty(process, 'platform', { value: 'darwin' });
     assert.equal(await probeSandbox(await nodeOrder('')), 'bubblewrap exists for Linux only');
   });
+});
+
+const FREE: ContainerLimits = {
+  seccomp: '0',
+  profile: 'unconfined',
+  mounts: '22 1 0:20 / /proc rw - proc proc rw\n23 22 0:21 / /dev rw - tmpfs tmpfs rw',
+};
+const limits: readonly (readonly [string, Partial<ContainerLimits>, readonly string[]])[] = [
+  ['nothing of these', {}, []],
+  ['a filter of system calls', { seccomp: '2' }, ['seccomp=unconfined']],
+  ['a profile of AppArmor', { profile: 'docker-default (enforce)' }, ['apparmor=unconfined']],
+  ['an AppArmor that only complains', { profile: 'docker-default (complain)' }, []],
+  [
+    'masked parts of /proc',
+    { mounts: `${FREE.mounts}\n24 22 0:22 / /proc/kcore ro - tmpfs tmpfs rw` },
+    ['systempaths=unconfined'],
+  ],
+];
+
+describe('the advice for Docker names only what stands in the way', () => {
+  for (const [title, limit, options] of limits)
+    it(`with ${title}: ${options.join(' ') || 'no option'}`, () =>
+      assert.deepEqual(dockerOptions({ ...FREE, ...limit }), options));
 });

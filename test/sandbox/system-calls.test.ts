@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { commandFilter } from '../../src/sandbox/system-calls/command-system-calls.js';
 import { systemCallFilter } from '../../src/sandbox/system-calls/program-system-calls.js';
 
 /** The filter, run as the kernel runs it: what it decides about calls of both architectures. */
@@ -87,6 +88,25 @@ const rows: readonly (readonly [string, string, Call['arguments'], Verdict])[] =
   ['sends a signal', 'kill', {}, 'not permitted'],
   ['ends a thread of its own', 'tgkill', {}, 'allowed'],
 ];
+
+/** TIOCSTI and TIOCLINUX type into the user's terminal; TIOCGWINSZ asks for its size. */
+const TERMINAL_REQUESTS: readonly (readonly [string, number, Verdict])[] = [
+  ['types into the terminal', 0x5412, 'not permitted'],
+  ['pastes into the console', 0x541c, 'not permitted'],
+  ['asks for the size of the terminal', 0x5413, 'allowed'],
+];
+const IOCTL: Readonly<Record<string, number>> = { x64: 16, arm64: 29 };
+
+describe('the filter of commands', () => {
+  for (const { name, audit } of architectures)
+    for (const local of [true, false])
+      for (const [title, request, then] of TERMINAL_REQUESTS)
+        it(`on ${name}, ${local ? 'with' : 'without'} local sockets, a command that ${title}: ${then}`, () => {
+          const filter = commandFilter(name, { local }) ?? assert.fail(`there is none for ${name}`);
+          const number = IOCTL[name] ?? assert.fail(name);
+          assert.equal(decide(filter, audit, { number, arguments: { 0: 0, 1: request } }), then);
+        });
+});
 
 describe('the filter of system calls', () => {
   for (const { name, audit, numbers } of architectures) {

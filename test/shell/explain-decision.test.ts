@@ -7,7 +7,7 @@ import { decisionOf } from './decisions.js';
 
 const ALLOWED = [
   'npm test',
-  '  npm   test -- --watch=false  # quickly',
+  '  npm   test quickly  # now',
   "npm 'test'",
   'n"p"m te\\st',
   'npm \\\n  test',
@@ -19,7 +19,7 @@ const ALLOWED = [
   '{ npm test; }',
   'if npm test; then echo ok; else git diff; fi',
   'for i in 1 2; do npm test; done',
-  './build.sh --fast',
+  './build.sh fast',
   'timeout 60 npm test',
   "sed -n '1,5p' file",
   "sed 's/a/b/g' file",
@@ -27,6 +27,8 @@ const ALLOWED = [
 ];
 
 const ASKED = [
+  'npm test -- --config=evil.js',
+  './build.sh --fast',
   'npm run lint',
   'npm testing',
   'npm test; curl x',
@@ -122,6 +124,51 @@ const DENIED = [
   'npm test; git push',
 ];
 
+/** Programs that run others among much else. */
+const DENIED_BEHIND_RUNNERS = [
+  "git submodule foreach 'git push'",
+  'git submodule foreach --recursive git push',
+  'git -C x submodule foreach git push',
+  'git rebase -x "git push" HEAD~2',
+  "git rebase --exec='git push' HEAD~2",
+  "git rebase -x'git push' HEAD~2",
+  'git -c alias.p=push p',
+  'git -c alias.P=push P origin',
+  "git -c alias.p='!git push' p",
+  "git -c core.pager='git push' log",
+  'git bisect run git push',
+  "git difftool -x 'git push'",
+  'git for-each-repo --config=x push',
+  '/lib64/ld-linux-x86-64.so.2 /usr/bin/git push',
+  'ld.so --library-path /x /usr/bin/git push',
+  'ip netns exec x git push',
+  "tmux new -d -s s 'git push'",
+  'tmux new-session -d git push',
+  'tmux send-keys -t s "git push" Enter',
+  'screen -dmS s git push',
+  "screen -dmS s sh -c 'git push'",
+  "nix-shell --run 'git push'",
+  'nix develop -c git push',
+  "hyperfine --warmup 1 'git push'",
+  "hyperfine --prepare='git push' true",
+  'ls | entr git push',
+  "ls | entr -s 'git push'",
+  'docker run --rm -v x:/x image git push',
+  "docker run image sh -c 'git push'",
+  'docker compose exec app git push',
+  'podman exec -it x git push',
+  'kubectl exec pod -- git push',
+];
+/** They run what no word shows: asked about. */
+const UNCLEAR_RUNNERS = [
+  'echo git push | at now',
+  "at now <<'E'\ngit push\nE",
+  'expect -c "spawn git push"',
+  'git rebase -x "$CMD"',
+  'git submodule foreach "$CMD"',
+  'hyperfine "$CMD"',
+];
+
 const MAYBE = [
   'git $x',
   '$x push',
@@ -137,6 +184,12 @@ for (const text of ALLOWED)
   test(`rules allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'allow'));
 for (const text of ASKED)
   test(`rules do not allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'ask'));
+for (const text of DENIED_BEHIND_RUNNERS)
+  test(`rules deny ${JSON.stringify(text)}, in which another program runs it`, async () =>
+    assert.equal(await decisionOf(text, { preset: 'auto' }), 'deny'));
+for (const text of UNCLEAR_RUNNERS)
+  test(`${JSON.stringify(text)} is asked about: what it runs is not in its words`, async () =>
+    assert.equal(await decisionOf(text, { preset: 'auto' }), 'ask'));
 for (const text of DENIED)
   test(`a rule denies ${JSON.stringify(text)}, in the sandbox too`, async () => {
     assert.equal(await decisionOf(text), 'deny');

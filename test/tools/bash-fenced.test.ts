@@ -156,3 +156,74 @@ test('bash: what a real command failed for lack of in the sandbox is said, with 
   const { text } = await place.run('bash', { command: 'ls missing' });
   assert.match(text, /No such file or directory\n\[exit code 2, [\d.]+ s\]$/);
 });
+
+/** A git program that an earlier command put where a later one looks first. */
+const PREPARE = [
+  'git config --global core.sshCommand \'touch "$OLDPWD/fired"; touch fired; false\'',
+  'printf "echo x" > /tmp/prepared',
+  'mkdir -p ~/.local/bin',
+].join('\n');
+const FETCH = 'git ls-remote ssh://localhost/x 2>/dev/null; ls /tmp; true';
+
+test('bash: a command that a rule lets onto the network starts with a home and /tmp that no earlier one prepared', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  await place.run('bash', { command: PREPARE });
+  const online = { level: 'workspace+net' } as const;
+  const { text } = await place.run('bash', { command: FETCH }, { ...online, widened: 'unasked' });
+  assert.equal(existsSync(place.path('fired')), false);
+  assert.doesNotMatch(text, /prepared/);
+  await place.run('bash', { command: FETCH }, { ...online, widened: 'byUser' });
+  assert.equal(existsSync(place.path('fired')), false);
+  // The control: with the home of the session the same command runs what was prepared.
+  assert.match((await place.run('bash', { command: FETCH }, online)).text, /prepared/);
+  assert.equal(existsSync(place.path('fired')), true);
+});
+
+test('bash: what a command with more rights leaves in HOME and /tmp is there for later ones of the session', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const outside = path.join(place.outside, 'kept');
+  mkdirSync(outside);
+  await place.run('bash', {
+    command: `mkdir -p /tmp/both ~/.cache; echo old >/tmp/both/old; ln -s ${outside} /tmp/link`,
+  });
+  const command = [
+    'mkdir -p /tmp/both /tmp/link /tmp/empty ~/.cache/tool; chmod 1777 /tmp',
+    'echo one >/tmp/both/new; echo two >~/.cache/tool/a; echo x >/tmp/link/evil',
+    'mkdir -p ~/go/pkg/m; echo m >~/go/pkg/m/f; chmod 555 ~/go/pkg/m',
+  ].join('\n');
+  await place.run('bash', { command }, { level: 'workspace+net', widened: 'unasked' });
+  const { text } = await place.run('bash', {
+    command: 'cat /tmp/both/old /tmp/both/new ~/.cache/tool/a ~/go/pkg/m/f /tmp/link/evil; ls -d /tmp/empty',
+  });
+  assert.match(text, /^old\none\ntwo\nm\nx\n\/tmp\/empty\n/);
+  assert.equal(existsSync(path.join(outside, 'evil')), false);
+});
+
+test('bash: git that a rule lets out of the sandbox runs no hook and no watcher of the repository', async (t) => {
+  const place = await placeAt(t, 'off');
+  const repository = [
+    'git init -q && git config user.email a@b && git config user.name a && echo a >a && git add a && git commit -qm a',
+    'git config core.fsmonitor "touch $PWD/fired; false"',
+    'printf "#!/bin/sh\\ntouch fired-hook\\n" >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit',
+  ].join('\n');
+  await place.run('bash', { command: repository });
+  const command =
+    'git status -s; git commit -q --allow-empty -m b; git fetch -q . HEAD; git log --oneline | wc -l';
+  const { text } = await place.run('bash', { command }, { widened: 'unasked' });
+  assert.match(text, /^2$/m);
+  assert.deepEqual([existsSync(place.path('fired')), existsSync(place.path('fired-hook'))], [false, false]);
+  // The control: without a sandbox, or allowed by hand, git is the user's.
+  await place.run('bash', { command }, { widened: 'byUser' });
+  assert.deepEqual([existsSync(place.path('fired')), existsSync(place.path('fired-hook'))], [true, true]);
+});
+
+test('bash: a command in the sandbox can not type into a terminal (TIOCSTI)', async (t) => {
+  // Without a terminal the kernel says ENOTTY; the filter answers before it with EPERM.
+  const code =
+    'import fcntl\nfor request in (0x5412, 0x541c):\n try: fcntl.ioctl(0, request, b"x")\n except OSError as e: print(e.errno)';
+  const command = `python3 -c '${code}'`;
+  const fenced = await (await placeAt(t, 'workspace')).run('bash', { command });
+  assert.match(fenced.text, /^1\n1\n/);
+  const open = await (await placeAt(t, 'off')).run('bash', { command });
+  assert.match(open.text, /^25\n25\n/, 'the control: nothing but the filter refuses it');
+});

@@ -44,6 +44,7 @@ const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox 
 const requestOf = (sandbox: CommandSandbox, deadlineMs: number | null): CommandRequest => ({
   sandbox: async () => sandbox,
   level: 'off',
+  fresh: false,
   program: 'sh',
   ownEnvironment: { PATH: process.env.PATH },
   command: 'true',

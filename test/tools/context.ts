@@ -37,7 +37,9 @@ export type Place = {
   path(name: string): string;
 };
 
-export type Stop = {
+export type Stop = Pick<ToolContext, 'widened'> & {
+  /** Default: the level of the place. */
+  readonly level?: CommandLevel;
   readonly signal?: AbortSignal;
   readonly force?: AbortSignal;
   readonly progress?: (text: string) => void;
@@ -90,7 +92,8 @@ export const makePlace = async (
     callId,
     paths,
     hosts,
-    sandbox: level,
+    sandbox: stop.level ?? level,
+    ...(stop.widened === undefined ? {} : { widened: stop.widened }),
     signal: stop.signal ?? never,
     force: stop.force === undefined ? over.signal : AbortSignal.any([stop.force, over.signal]),
     files,

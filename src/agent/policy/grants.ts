@@ -3,7 +3,7 @@ import type { ApprovalScope } from '../event.js';
 import type { Grant } from '../settings.js';
 import { beginsWith } from './commands/command-patterns.js';
 import { grantablePrefix } from './commands/grantable-prefix.js';
-import { riskyWord } from './commands/risky-options.js';
+import { uncoveredWord } from './commands/harmless-options.js';
 
 /** Grants: permissions of the user that last longer than one call. */
 
@@ -22,7 +22,11 @@ export const needsOf = ({ needs, paths }: CallFacts, workspace: string): Needs |
   needs ?? (paths.some((path) => !liesIn(workspace, path)) ? 'outside' : undefined);
 
 /** Whether a prefix covers a call. The command must stand alone, so that no other command hides behind the prefix. */
-const coversPrefix = (prefix: readonly string[], { facts }: JudgedCall): boolean => {
+const coversPrefix = (
+  prefix: readonly string[],
+  { facts }: JudgedCall,
+  reach: 'fenced' | 'widened',
+): boolean => {
   const { shell } = facts;
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return false;
   const [command, ...others] = shell.commands;
@@ -31,10 +35,10 @@ const coversPrefix = (prefix: readonly string[], { facts }: JudgedCall): boolean
   if (words.includes(null) || assignments.length > 0 || writes.some((path) => path !== '/dev/null'))
     return false;
   if (runs !== undefined && runs >= prefix.length) return false;
-  return beginsWith(words, prefix) && riskyWord(words, prefix.length) === null;
+  return beginsWith(words, prefix) && uncoveredWord(words, prefix, reach) === null;
 };
 
-const coversAsked = (grant: Grant, call: JudgedCall): boolean => {
+const coversAsked = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'): boolean => {
   if (grant.scope === 'session' && grant.group !== undefined && grant.group === call.traits.group)
     return true;
   if (grant.tool !== call.tool) return false;
@@ -44,15 +48,22 @@ const coversAsked = (grant: Grant, call: JudgedCall): boolean => {
     case 'shape':
       return grant.shape === call.facts.shape;
     case 'prefix':
-      return coversPrefix(grant.words, call);
+      return coversPrefix(grant.words, call, reach);
     default:
       return grant satisfies never;
   }
 };
 
-/** Whether a grant allows a call that would be asked about. */
-export const grantCovers = (grant: Grant, call: JudgedCall, workspace: string): boolean =>
-  coversNeeds(grant.needs, needsOf(call.facts, workspace)) && coversAsked(grant, call);
+/**
+ * Whether a grant allows a call that would be asked about. `widened`: the command runs with more than its sandbox allows,
+ * so that a prefix covers no unknown options.
+ */
+export const grantCovers = (
+  grant: Grant,
+  call: JudgedCall,
+  workspace: string,
+  reach: 'fenced' | 'widened' = 'fenced',
+): boolean => coversNeeds(grant.needs, needsOf(call.facts, workspace)) && coversAsked(grant, call, reach);
 
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;

@@ -2,6 +2,7 @@ import type { JudgedCall } from '../call.js';
 import type { Grant, Settings } from '../settings.js';
 import { reasonOf, verdictsIn } from '../values/hook-verdict.js';
 import { isDestructiveGit } from './commands/destructive-git.js';
+import { fileLossesIn, wipesWorkspace } from './commands/file-losses.js';
 import { type Grantable, grantCovers } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
 import type { CommandPlace, Decision, PolicyRule, WrittenRule } from './preset-rules.js';
@@ -15,8 +16,8 @@ import { decideByWrittenRules, describeRule, type WrittenDecision } from './user
  *    until they are named.
  * 2. deny > ask > allow. A grant of the session turns a question into a yes.
  * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
- * 4. Unclear shell texts and destructive git commands ask in every preset. Only a grant for exactly this command covers
- *    them.
+ * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its history ask in every
+ *    preset. Only a grant for exactly this command covers them.
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
  */
 
@@ -65,6 +66,14 @@ export const placeOf = (
     : 'leaving';
 };
 
+const WITHOUT_LOOK = 'a file that the command names';
+
+/** Files that the command may delete or overwrite and that git could not restore, in words. */
+const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): readonly string[] => {
+  if (unrecoverable !== undefined) return unrecoverable;
+  return shell?.commands.some((command) => fileLossesIn(command).length > 0) ? [WITHOUT_LOOK] : [];
+};
+
 const fits = (
   rule: PolicyRule,
   call: JudgedCall,
@@ -73,6 +82,7 @@ const fits = (
 ): boolean => {
   if (rule.tool !== '*' && rule.tool !== call.tool) return false;
   if (rule.runs !== undefined && rule.runs !== place) return false;
+  if (rule.unrecoverable !== undefined && unrecoverableFiles(call).length === 0) return false;
   const isGeneral = rule.runs === undefined && rule.tool === '*';
   // The rules of an older session are silent about MCP servers. They must not allow their tools by accident.
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
@@ -112,7 +122,11 @@ const protections = (settings: PolicySettings, { facts, traits }: JudgedCall): r
 };
 
 /** Rule 4. */
-const doubts = ({ facts }: JudgedCall, written: WrittenDecision): readonly Opinion[] => {
+const doubts = (
+  { facts }: JudgedCall,
+  written: WrittenDecision,
+  { workspace }: PolicySettings,
+): readonly Opinion[] => {
   const { shell } = facts;
   if (shell === undefined) return [];
   const found: Opinion[] = [];
@@ -127,7 +141,8 @@ const doubts = ({ facts }: JudgedCall, written: WrittenDecision): readonly Opini
   const lost =
     written.decision === 'allow'
       ? null
-      : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ?? null);
+      : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ??
+        wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     found.push(
       guard(
@@ -139,12 +154,23 @@ const doubts = ({ facts }: JudgedCall, written: WrittenDecision): readonly Opini
   return found;
 };
 
+const LISTED_MAX = 3;
+
+/** The rule's reason, with the files that it is about. */
+const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
+  if (unrecoverable === undefined) return why;
+  const files = unrecoverableFiles(call);
+  const more = files.length > LISTED_MAX ? ` and ${files.length - LISTED_MAX} more` : '';
+  return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
+};
+
 const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDecision): Opinion => {
   const place = placeOf(settings, call);
   const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
   if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
-  const { decision, why, unattended } = rule;
+  const { decision, unattended } = rule;
+  const why = reasonOfRule(rule, call);
   const isNamed = rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
   if (written.decision === 'allow' && isOpen) {
@@ -192,7 +218,7 @@ export const decide = (
   );
   const opinions = [
     ...protections(settings, call),
-    ...doubts(call, written),
+    ...doubts(call, written, settings),
     ...ofWritten(written),
     ...ofHooks(call),
     ofPreset(settings, call, written),
@@ -202,9 +228,10 @@ export const decide = (
   );
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
+  const reach = placeOf(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
   const granted = grants.some(
     (grant) =>
-      grantCovers(grant, call, settings.workspace) &&
+      grantCovers(grant, call, settings.workspace, reach) &&
       (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
   );
   if (granted) return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };

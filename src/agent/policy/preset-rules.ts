@@ -22,6 +22,8 @@ export type PolicyRule = {
   readonly hosts?: readonly string[];
   /** The rule applies to commands in this place. Only such a rule, or one with the tool's name, allows an MCP call. */
   readonly runs?: CommandPlace;
+  /** The rule applies to commands that may delete or overwrite files that git could not restore. */
+  readonly unrecoverable?: 'yes';
   readonly why: string;
   /** For a rule that asks: the text for the model if no user can be asked and the call is denied. */
   readonly unattended?: string;
@@ -64,6 +66,7 @@ const NO_SANDBOX =
 const NO_MCP = `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow it with a rule: [rules.mcp] allow.`;
 
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
+const LOSES = 'the preset careful asks before a command deletes or overwrites what git could not restore';
 const LEAVES = 'it leaves the sandbox';
 const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
@@ -111,6 +114,7 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     hostsNotAllowed('plan'),
   ],
   careful: [
+    rule('ask', { runs: 'sandboxed', unrecoverable: 'yes', why: LOSES }),
     SANDBOXED,
     rule('ask', { runs: 'leaving', why: LEAVES }),
     rule('ask', { runs: 'unfenced', why: 'the preset careful asks before a command without a sandbox' }),

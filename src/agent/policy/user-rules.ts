@@ -1,6 +1,6 @@
 import type { JudgedCall, ParsedCommand } from '../call.js';
 import { beginsWith, matchCommand, type RuleMatch } from './commands/command-patterns.js';
-import { riskyWord } from './commands/risky-options.js';
+import { uncoveredWord } from './commands/harmless-options.js';
 import { coversNeeds } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
 import { allowsMcpTool, matchesMcpTool } from './mcp-tool-patterns.js';
@@ -95,7 +95,7 @@ const coversCommand = (
   if (isPath && movesFolder && !first.startsWith('/')) return false;
   const isOfWorkspace = program !== null && `${program}/`.startsWith(`${workspace}/`);
   if (isOfWorkspace && !isPath) return false;
-  return riskyWord(words, named) === null;
+  return uncoveredWord(words, rule.words, place === 'sandboxed' ? 'fenced' : 'widened') === null;
 };
 
 /** The rules that together allow every command of a call, one for each; null if some command is not allowed. */

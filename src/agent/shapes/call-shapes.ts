@@ -21,8 +21,11 @@ const commandShape: Shape<ParsedCommand> = object<ParsedCommand>({
   words: list(nullable(text)),
   assignments: words,
   writes: list(nullable(text)),
+  appends: optional(list(count)),
+  patterns: optional(list(nullable(text))),
   program: nullable(text),
   runs: optional(count),
+  mayRun: optional(count),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellShape: Shape<ShellFacts> = object<ShellFacts>({
@@ -40,6 +43,7 @@ export const factsShape: Shape<CallFacts> = object<CallFacts>({
   shell: optional(shellShape),
   protected: optional(words),
   secret: optional(words),
+  unrecoverable: optional(words),
   background: optional(oneOf({ yes: 1 })),
   mcp: optional(object<McpToolName>({ server: text, tool: text, from: optional(oneOf({ project: 1 })) })),
 });

@@ -63,6 +63,7 @@ const ruleShape: Shape<PolicyRule> = object<PolicyRule>({
   touches: oneOf({ reads: 1, mutates: 1, anything: 1 }),
   hosts: optional(words),
   runs: optional(oneOf<CommandPlace>({ sandboxed: 1, leaving: 1, unfenced: 1, missing: 1, mcpServer: 1 })),
+  unrecoverable: optional(oneOf({ yes: 1 })),
   why: text,
   unattended: optional(text),
 });

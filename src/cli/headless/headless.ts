@@ -38,6 +38,9 @@ type Outlet = {
 
 const writeRecord = (record: JsonRecord): void => writeJson(record);
 
+/** The reason of an ending with `notPermitted`, as for a turn that stopped at the call. */
+const UNAPPROVED = 'approval';
+
 /** A line on stderr. */
 const say = (text: Safe): void => writeError(safe`${text}\n`);
 
@@ -162,8 +165,10 @@ const runTurn = async (opened: Opened, prompt: Prompt, outlet: Outlet, steps: St
   }
   const state = last ?? (await session.state());
   const ending = early ?? endingOf(state);
-  if (ending.exit !== exitCodes.notPermitted) return { state, ending };
-  return { state, ending: { ...ending, message: unapproved.advice(session.id) } };
+  const goesOn = ending.exit === exitCodes.done;
+  if (ending.exit !== exitCodes.notPermitted && !(goesOn && unapproved.any())) return { state, ending };
+  const message = unapproved.advice(session.id, goesOn);
+  return { state, ending: { exit: exitCodes.notPermitted, reason: UNAPPROVED, message } };
 };
 
 /** Closes the session; returns the turn's ending. If closing fails, a success becomes that failure: the end isn't on disk. */

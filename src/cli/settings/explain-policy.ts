@@ -79,7 +79,10 @@ const sandboxText = (
   return writable === EVERYTHING ? 'left' : `${sandbox}, left for the network`;
 };
 
-const textOf = ({ decision, why, by, facts, place }: Explained, reach: ReturnType<typeof reachOf>): string =>
+const textOf = (
+  { decision, why, by, facts, place, unrecoverable = [] }: Explained,
+  reach: ReturnType<typeof reachOf>,
+): string =>
   [
     `${decision}: ${why}`,
     `rule: ${by}`,
@@ -87,6 +90,9 @@ const textOf = ({ decision, why, by, facts, place }: Explained, reach: ReturnTyp
     ...(facts.indirect === undefined ? [] : [`more may run: ${facts.indirect}`]),
     facts.commands.length === 0 ? 'commands: none' : 'commands:',
     ...facts.commands.map(commandText),
+    ...(unrecoverable.length === 0
+      ? []
+      : [`deletes or overwrites, and git could not restore: ${unrecoverable.join(', ')}`]),
     `sandbox: ${sandboxText(place, reach)}; network: ${reach.network}; writable: ${reach.writable}`,
     '',
   ].join('\n');
@@ -105,8 +111,14 @@ export const explainPolicy = async (
   const needs = needsOf(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await settingsFor(flags, workspace, warn);
-  const { explainCommand } = await import('../../shell/explain-decision.js');
-  const explained = await explainCommand(text, settings, needs === undefined ? {} : { needs });
+  const [{ explainCommand }, { lossesByGit }] = await Promise.all([
+    import('../../shell/explain-decision.js'),
+    import('../../workspace/git/unrecoverable-paths.js'),
+  ]);
+  const explained = await explainCommand(text, settings, {
+    losses: lossesByGit(process.env),
+    ...(needs === undefined ? {} : { needs }),
+  });
   const reach = reachOf(explained.place, settings.sandbox, needs);
   const { facts, ...decided } = explained;
   if (flags.json) writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });

@@ -1,6 +1,7 @@
 import type { JudgedCall } from '../../agent/call.js';
 import { remainingIn } from '../../agent/moves/budget.js';
 import { levelOfCall } from '../../agent/policy/call-sandbox-level.js';
+import { decide } from '../../agent/policy/policy.js';
 import type { SessionData } from '../../agent/state.js';
 import type { Blobs } from '../../ports/journal.js';
 import type { FileMemory, ToolContext } from '../../ports/tool.js';
@@ -44,14 +45,19 @@ export const contextOf = (
 ): ToolContext => {
   const { batchId, call, signal, force, joiner } = run;
   const { callId, facts } = call;
-  const { workspace, sandbox } = session().settings;
+  const { settings, grants } = session();
+  const { workspace, sandbox } = settings;
+  const level = levelOfCall(sandbox, facts.needs);
+  const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
+  const widened = level === levelOfCall(sandbox, undefined) ? null : isUnasked() ? 'unasked' : 'byUser';
   return {
     workspace,
     batchId,
     callId,
     blobs,
     jobs,
-    sandbox: levelOfCall(sandbox, facts.needs),
+    sandbox: level,
+    ...(widened === null ? {} : { widened }),
     paths: facts.paths,
     hosts: facts.hosts,
     signal: signal.signal,

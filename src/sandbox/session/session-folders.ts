@@ -3,10 +3,13 @@ import {
   closeSync,
   constants,
   copyFileSync,
+  fchmodSync,
+  fstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readlinkSync,
+  renameSync,
   rmdirSync,
   rmSync,
   symlinkSync,
@@ -15,6 +18,7 @@ import {
 } from 'node:fs';
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
+import { statusOf } from '../../files/entry-status.js';
 import type { HomeView } from '../host/home-folders.js';
 import { readSmall } from '../protected/git-folders.js';
 
@@ -128,6 +132,119 @@ export const unlinkDownloads = (home: string, links: HomeView['links']): void =>
   }
 };
 
+/** Folders of commands that reach more than the session's level, below the session's folder. */
+const FRESH = /^fresh-\d+$/;
+
+/**
+ * A home and /tmp for one command that reaches more than the session's level. They hold what the session's held before
+ * its first command, so nothing that an earlier command prepared there (a `.gitconfig`, a `.local/bin/git`) is read.
+ */
+export const makeFreshFolders = (
+  top: string,
+  number: number,
+  { links }: Pick<HomeView, 'links'>,
+  session: SessionFolders,
+  gitSettings: string,
+): SessionFolders => {
+  const { home, temporary } = foldersOf(path.join(top, `fresh-${number}`));
+  mkdirSync(home, { recursive: true, mode: OWN_MODE });
+  mkdirSync(temporary);
+  chmodSync(temporary, TEMPORARY_MODE);
+  if (gitSettings !== '') writeFileSync(path.join(home, '.gitconfig'), gitSettings);
+  makeLinks(home, links);
+  unlinkDownloads(home, links);
+  return { ...session, home, temporary };
+};
+
+const openEntry = (place: string): number | null => {
+  try {
+    return openSync(place, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  } catch {
+    return null; // no folder, or a symlink
+  }
+};
+
+/** Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's modules). */
+const moveEntry = (from: string, to: string): void => {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    const folder = openEntry(from);
+    if (folder === null) throw error;
+    try {
+      const { mode } = fstatSync(folder);
+      fchmodSync(folder, OWN_MODE);
+      renameSync(from, to);
+      fchmodSync(folder, mode & 0o7777);
+    } finally {
+      closeSync(folder);
+    }
+  }
+};
+
+const isLinkTo = (place: string, targets: ReadonlySet<string>): boolean => {
+  try {
+    return targets.has(readlinkSync(place));
+  } catch {
+    return false; // no symlink
+  }
+};
+
+/** Moves the entries of one open folder to another, except links to `own`. Returns the number of failures. */
+const moveEntries = (from: number, to: number, own: ReadonlySet<string>): number => {
+  let failures = 0;
+  for (const entry of readdirSync(`/proc/self/fd/${from}`, { withFileTypes: true })) {
+    const source = `/proc/self/fd/${from}/${entry.name}`;
+    const target = `/proc/self/fd/${to}/${entry.name}`;
+    if (entry.isSymbolicLink() && isLinkTo(source, own)) continue;
+    const inner = entry.isDirectory() ? openEntry(source) : null;
+    const outer = inner === null ? null : openEntry(target);
+    try {
+      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, own);
+      else {
+        const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
+        if (isEmpty && statusOf(target) !== null) continue; // a folder for downloads that got none
+        if (inner !== null) rmSync(target, { force: true });
+        moveEntry(source, target);
+      }
+    } catch {
+      failures += 1; // for example a file where a folder is
+    } finally {
+      for (const descriptor of [inner, outer]) if (descriptor !== null) closeSync(descriptor);
+    }
+  }
+  return failures;
+};
+
+/**
+ * Moves what a command left in its fresh home and /tmp to those of the session, where later commands look. Commands may
+ * exchange folders there meanwhile, so both sides are reached through open folders. Links to the user's tools and git
+ * settings stay behind. Returns the number of entries that could not be moved.
+ */
+export const carryOver = (
+  fresh: SessionFolders,
+  session: SessionFolders,
+  { links }: Pick<HomeView, 'links'>,
+): number => {
+  const own = new Set(links.map(({ to }) => to));
+  removeTree(path.join(fresh.home, '.gitconfig'));
+  let failures = 0;
+  for (const [from, to] of [
+    [fresh.home, session.home],
+    [fresh.temporary, session.temporary],
+  ] as const) {
+    const [source, target] = [openEntry(from), openEntry(to)];
+    try {
+      if (source !== null && target !== null) failures += moveEntries(source, target, own);
+    } catch {
+      failures += 1; // a folder could not be listed
+    }
+    for (const descriptor of [source, target]) if (descriptor !== null) closeSync(descriptor);
+  }
+  removeTree(path.dirname(fresh.home));
+  return failures;
+};
+
 const openFolders = (folder: string): void => {
   chmodSync(folder, OWN_MODE);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -155,7 +272,9 @@ export const removePrivateFolders = (top: string): void => {
   const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
   for (const folder of [home, temporary]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
-  for (const name of namesIn(top)) if (name.endsWith('.filter')) removeTree(path.join(top, name));
+  for (const name of namesIn(top)) {
+    if (name.endsWith('.filter') || FRESH.test(name)) removeTree(path.join(top, name));
+  }
 };
 
 /** Removes the session's folders. Files that were set aside stay, since the user may want them. */

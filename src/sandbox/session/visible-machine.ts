@@ -21,6 +21,8 @@ export type SessionView = {
   readonly host: HostView;
   readonly home: HomeView;
   readonly folders: SessionFolders;
+  /** The user's git settings that commands get, as text. */
+  readonly gitSettings: string;
   /** Paths with secrets, which are masked if they would be visible. */
   readonly secrets: readonly string[];
   /** Files with the system-call filter; null where this architecture has none. */
@@ -50,5 +52,5 @@ export const viewSession = async (place: SessionPlace): Promise<SessionView> => 
   const settings = await keptGitSettings(git, workspace, environment);
   removeStale(sessionFolder);
   const folders = makeFolders(sessionFolder, home, settings);
-  return { host, home, folders, secrets, filters: writeFilters(sessionFolder) };
+  return { host, home, folders, gitSettings: settings, secrets, filters: writeFilters(sessionFolder) };
 };

@@ -1,19 +1,14 @@
-import { baseName, findCommands, type Words, wrappedAt, xargsCommand } from './wrapper-commands.js';
+import { programRunners, runnerName } from './program-runners.js';
+import {
+  baseName,
+  findCommands,
+  type Meaning,
+  type Words,
+  wrappedAt,
+  xargsCommand,
+} from './wrapper-commands.js';
 
 /** Commands with a special meaning: those that run shell texts or other commands, or can't be judged. */
-
-export type Meaning = {
-  /** Shell texts that it runs. */
-  readonly texts?: readonly string[];
-  /** Commands that it runs, given as words. */
-  readonly commands?: readonly Words[];
-  /** Index of the word at which the first of them begins. */
-  readonly runs?: number;
-  readonly unclear?: string;
-  readonly indirect?: string;
-  /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
-  readonly evaluates?: true;
-};
 
 const literal = (words: Words): readonly string[] | null => {
   const known = words.filter((word) => word !== null);
@@ -205,5 +200,7 @@ export const meaningOf = (words: Words): Meaning => {
   if (name === 'flock' && words.includes('-c')) return textOption(words);
   const at = wrappedAt(words);
   if (at !== null) return { commands: [words.slice(at)], runs: at };
+  const runner = runnerName(name);
+  if (Object.hasOwn(programRunners, runner)) return programRunners[runner]?.(words) ?? {};
   return Object.hasOwn(special, name) ? (special[name]?.(words) ?? {}) : {};
 };

@@ -2,6 +2,22 @@
 
 export type Words = readonly (string | null)[];
 
+/** What a command means beside its own words. */
+export type Meaning = {
+  /** Shell texts that it runs. */
+  readonly texts?: readonly string[];
+  /** Commands that it runs, given as words. */
+  readonly commands?: readonly Words[];
+  /** Index of the word at which the first of them begins. */
+  readonly runs?: number;
+  /** Index of the word from which a command may stand, for rules that ask or deny. */
+  readonly mayRun?: number;
+  readonly unclear?: string;
+  readonly indirect?: string;
+  /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
+  readonly evaluates?: true;
+};
+
 type Wrapper = {
   /** Options whose value is the next word. */
   readonly valued?: readonly string[];

@@ -16,3 +16,28 @@ export const createCommandVariables = (own: ProcessEnvironment): CommandVariable
     [MARKER]: `${outer}${marker}`,
   });
 };
+
+/**
+ * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no watcher of a repository that
+ * a fenced command could have prepared, and enters no submodule. Transports, credentials and signatures stay the user's.
+ */
+const HARDENED_GIT = [
+  ['core.fsmonitor', 'false'],
+  ['core.hooksPath', '/dev/null'],
+  ['safe.bareRepository', 'explicit'],
+  ['protocol.ext.allow', 'never'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['diff.ignoreSubmodules', 'dirty'],
+  ['status.submoduleSummary', 'false'],
+] as const;
+
+/** The variables that give git these settings, after those that the user's own environment gives it. */
+export const hardenedGit = (own: ProcessEnvironment): ProcessEnvironment => {
+  const before = Number(own.GIT_CONFIG_COUNT ?? 0) || 0;
+  const settings = HARDENED_GIT.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${before + index}`, key],
+    [`GIT_CONFIG_VALUE_${before + index}`, value],
+  ]);
+  return { ...Object.fromEntries(settings), GIT_CONFIG_COUNT: String(before + HARDENED_GIT.length) };
+};

@@ -15,6 +15,8 @@ const JOINED = 'exec 2>&1; ';
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;
   readonly level: CommandLevel;
+  /** It reaches more than the session's level. */
+  readonly fresh: boolean;
   /** Name of the shell. It is located on the PATH of `ownEnvironment`. */
   readonly program: string;
   readonly ownEnvironment: ProcessEnvironment;
@@ -63,7 +65,7 @@ export const prepareCommand = async (
   startedAt: number,
   way: StartMode,
 ): Promise<Prepared> => {
-  const { level, environment, command } = order;
+  const { level, fresh, environment, command } = order;
   const shell = findShell(order);
   if (!shell.startsWith('/')) return { kind: 'refused', why: shell };
   const words = ['-c', `${JOINED}${command}`];
@@ -73,11 +75,11 @@ export const prepareCommand = async (
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
     const record = recordOf(order, startedAt);
     if (way === 'quick') {
-      const waiting = await sandbox.takeWaiting({ level, environment, program: shell, words, record });
+      const waiting = await sandbox.takeWaiting({ level, fresh, environment, program: shell, words, record });
       if (waiting !== null) return { kind: 'waiting', prepared: waiting };
     }
     const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
-    const spec = { level, environment, record, due, ...shown, canBeGuarded: true };
+    const spec = { level, fresh, environment, record, due, ...shown, canBeGuarded: true };
     return { kind: 'ready', prepared: await sandbox.prepare(spec) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

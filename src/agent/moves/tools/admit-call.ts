@@ -1,5 +1,6 @@
 import type { Action } from '../../action.js';
 import type { Call, JudgedCall } from '../../call.js';
+import { fileLossesIn } from '../../policy/commands/file-losses.js';
 import { decide, type PolicyDecision } from '../../policy/policy.js';
 import type { PendingReply, SessionData } from '../../state.js';
 import { hasSessionLimit, sessionLimit } from '../budget.js';
@@ -43,6 +44,23 @@ const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
   const { traits, facts: changed } = earlier.judged;
   const changesOnlyFiles = traits.effect === 'probeable' && changed.paths.length > 0;
   return !changesOnlyFiles || changed.paths.some((path) => facts.paths.includes(path));
+};
+
+/** Whether an earlier call may move, overwrite or change files, so that what was looked up about them is old. */
+const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
+  if (facts.shell === undefined) return traits.mutating;
+  return facts.shell.commands.some(
+    (command) => fileLossesIn(command).length > 0 || (command.appends ?? []).length > 0,
+  );
+};
+
+/**
+ * The call as the policy may trust it. Which files git could not restore was looked up before any call of the batch ran:
+ * behind one that changes files it counts as not looked up.
+ */
+export const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
+  const { unrecoverable, ...facts } = judged.facts;
+  return unrecoverable === undefined || !before.some(mayChangeFiles) ? judged : { ...judged, facts };
 };
 
 /** Asks the user, or first the tool. `diff`: the tool's preview; undefined before the tool was asked. */

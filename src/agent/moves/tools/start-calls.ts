@@ -18,6 +18,7 @@ import {
   openSpendings,
   policyOf,
   whyUnpaid,
+  withoutOldLook,
 } from './admit-call.js';
 import { copyCalls } from './calls-by-id.js';
 import {
@@ -50,7 +51,8 @@ export const startBatch = (state: In<'CheckingForCancellation'>, event: Event): 
   const calls: Call[] = [];
   const asks: Action[] = [];
   let stops = false;
-  for (const judged of reply.calls) {
+  for (const requested of reply.calls) {
+    const judged = withoutOldLook(requested, calls);
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
     asks.push(...admitted.asks);

@@ -51,8 +51,9 @@ const matchWords = (words: Words, rule: readonly string[]): RuleMatch => {
  * Whether a rule that asks or denies matches the command. A wrapper such as `timeout` is also matched at each of its
  * words, where the wrapped command may begin.
  */
-export const matchCommand = ({ words, runs }: ParsedCommand, rule: readonly string[]): RuleMatch => {
-  const places = runs === undefined ? [words] : words.map((_, index) => words.slice(index));
+export const matchCommand = ({ words, runs, mayRun }: ParsedCommand, rule: readonly string[]): RuleMatch => {
+  const isWrapper = runs !== undefined || mayRun !== undefined;
+  const places = isWrapper ? words.map((_, index) => words.slice(index)) : [words];
   const meetings = places.map((place, index) =>
     index > 0 && place[0] === null ? 'no' : matchWords(place, rule),
   );

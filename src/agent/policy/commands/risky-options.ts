@@ -24,7 +24,7 @@ const options = (...names: readonly string[]): Risk => {
   return (word) => {
     if (word.startsWith('--')) return long.some((option) => isLong(word, option));
     if (!word.startsWith('-')) return false;
-    return whole.has(word) || letters.some((letter) => word.slice(1).includes(letter));
+    return whole.has(word.split('=')[0] ?? word) || letters.some((letter) => word.slice(1).includes(letter));
   };
 };
 
@@ -38,7 +38,7 @@ const any =
   (_, __, index) =>
     index >= from;
 
-const git = options(
+const gitOptions = options(
   '-c',
   '-O',
   '-x',
@@ -59,6 +59,74 @@ const git = options(
   '--paginate',
   '--edit',
 );
+/** Words of git behind which any program may stand, by its subcommand. */
+const GIT_RUNS: Readonly<Record<string, readonly string[]>> = {
+  submodule: ['foreach'],
+  bisect: ['run', 'visualize', 'view'],
+  clone: ['-u'],
+  difftool: ['-x', '-t', '--tool'],
+  mergetool: ['-t', '--tool'],
+  'filter-branch': ['--tree-filter', '--index-filter', '--msg-filter', '--env-filter', '--commit-filter'],
+};
+const git: Risk = (word, words, index) =>
+  gitOptions(word, words, index) ||
+  Object.entries(GIT_RUNS).some(
+    ([subcommand, runs]) =>
+      words.indexOf(subcommand) > 0 &&
+      runs.some((one) => (/^-[a-z]$/.test(one) ? word.startsWith(one) : word === one)),
+  );
+const compilers = texts(/^@/, options('-wrapper', '-specs', '-fplugin', '-B', '-Xclang', '-load'));
+const jest = options(
+  ...[
+    '-c',
+    '--config',
+    '--globalSetup',
+    '--globalTeardown',
+    '--setupFiles',
+    '--setupFilesAfterEnv',
+    '--runner',
+  ],
+  ...[
+    '--testRunner',
+    '--reporters',
+    '--reporter',
+    '--transform',
+    '--resolver',
+    '--rootDir',
+    '--root',
+    '--dir',
+  ],
+  ...[
+    '--testEnvironment',
+    '--outputFile',
+    '--coverageDirectory',
+    '--cacheDirectory',
+    '--prettierPath',
+    '-u',
+    '--update',
+  ],
+);
+const database = texts(
+  /\\|\b(program|system|pager|tee|source|outfile|dumpfile|load_file)\b/i,
+  options(
+    '-f',
+    '-o',
+    '-L',
+    '--file',
+    '--output',
+    '--log-file',
+    '--pager',
+    '--tee',
+    '--init-command',
+    '--plugin-dir',
+    '--defaults-file',
+    '--defaults-extra-file',
+  ),
+);
+const runsOrWrites =
+  (...words: readonly string[]): Risk =>
+  (word) =>
+    words.includes(word);
 const node = options(
   '-e',
   '-p',
@@ -121,6 +189,8 @@ const risks: Readonly<Record<string, Risk>> = {
       '--new-volume-script',
       '--absolute-names',
       '-P',
+      '-C',
+      '--directory',
     ),
   ),
   bsdtar: options('--use-compress-program'),
@@ -213,15 +283,17 @@ const risks: Readonly<Record<string, Risk>> = {
     '-pkgdir',
   ),
   node,
-  deno: options(
-    '-A',
-    '--allow-all',
-    '--allow-run',
-    '--allow-write',
-    '--allow-ffi',
-    '--config',
-    '--import-map',
-  ),
+  deno: (word, words, index) =>
+    runsOrWrites('eval', 'run', 'repl', 'task', 'install', 'compile', 'serve')(word, words, index) ||
+    options(
+      '-A',
+      '--allow-all',
+      '--allow-run',
+      '--allow-write',
+      '--allow-ffi',
+      '--config',
+      '--import-map',
+    )(word, words, index),
   tsc: options(
     '--outDir',
     '--outFile',
@@ -259,7 +331,94 @@ const risks: Readonly<Record<string, Risk>> = {
     '--junitxml',
     '--junit-xml',
   ),
-  gcc: options('-wrapper', '-specs', '-fplugin', '-B'),
+  gcc: compilers,
+  'g++': compilers,
+  cc: compilers,
+  'c++': compilers,
+  clang: compilers,
+  'clang++': compilers,
+  sqlite3: texts(/^\s*\.|\n\s*\.|writefile|load_extension|\bedit\s*\(/i, options('-cmd', '-init')),
+  psql: database,
+  mysql: database,
+  mariadb: database,
+  tcpdump: options('-z', '-w', '-Z', '-F'),
+  bat: options('--pager', '--config-file'),
+  batcat: options('--pager', '--config-file'),
+  fzf: options('--preview', '--bind', '--listen', '--history'),
+  jest,
+  vitest: jest,
+  mocha: options(
+    '-r',
+    '--require',
+    '--config',
+    '--opts',
+    '--ui',
+    '--reporter',
+    '-R',
+    '-u',
+    '--import',
+    '--loader',
+  ),
+  mypy: options(
+    '--python-executable',
+    '--config-file',
+    '--cache-dir',
+    '--custom-typeshed-dir',
+    '--junit-xml',
+    '--install-types',
+  ),
+  hg: options(
+    '--config',
+    '--cwd',
+    '-R',
+    '--repository',
+    '--tool',
+    '-t',
+    '--ssh',
+    '-e',
+    '--remotecmd',
+    '--output',
+    '-o',
+  ),
+  apt: options('-o', '-c', '--option', '--config-file'),
+  'apt-get': options('-o', '-c', '--option', '--config-file'),
+  just: options(
+    '--shell',
+    '--shell-arg',
+    '--justfile',
+    '-f',
+    '--working-directory',
+    '-d',
+    '--set',
+    '--command',
+    '-c',
+    '--chooser',
+    '--choose',
+    '--edit',
+    '-e',
+  ),
+  gradle: options(
+    '-I',
+    '--init-script',
+    '-b',
+    '--build-file',
+    '-c',
+    '--settings-file',
+    '-p',
+    '--project-dir',
+    '-D',
+    '-P',
+    '-g',
+    '--gradle-user-home',
+    '--include-build',
+  ),
+  ninja: options('-f', '-C', '-t'),
+  'ssh-keygen': options('-D', '-f', '-w', '-P'),
+  unzip: options('-d', '-o'),
+  gofmt: options('-w', '-cpuprofile'),
+  tree: options('-o'),
+  file: options('-C', '-m', '--compile', '--magic-file'),
+  diff: options('-l', '--paginate'),
   split: options('--filter'),
   xxd: options('-r', '-revert'),
   yq: options('-i', '--inplace', '--in-place', '-s', '--split-exp'),
