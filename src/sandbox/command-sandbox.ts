@@ -17,6 +17,7 @@ import type {
   WaitingCommand,
 } from './command-sandbox-types.js';
 import { hostSockets } from './host/host-sockets.js';
+import { createGitHistory, NO_PURPOSE } from './keep-git-history.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
@@ -31,7 +32,7 @@ import {
 } from './session/session-folders.js';
 import { type SessionView, viewSession } from './session/visible-machine.js';
 import { openStart } from './unsandboxed-command.js';
-import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
+import { createWorkspaceGuard, type WorkspaceAccess, type WorkspaceGuard } from './workspace-mounts.js';
 
 /**
  * Starts commands, fenced or not. There is no other way to start one.
@@ -53,6 +54,10 @@ const bashFor = (options: CommandSandboxOptions): ProgramPath | null =>
 
 const filterFor = ({ filters }: SessionView, isReachable: boolean): string | null =>
   filters === null ? null : isReachable ? filters.withoutLocal : filters.local;
+
+/** Where git can't write it does not try to refresh its index. */
+const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
+  isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
 
 /** The fence, environment and clean-up of one command. */
 type Plan<E extends Enclosure> = {
@@ -78,7 +83,10 @@ class Sandbox implements CommandSandbox {
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
     this.#protected = createProtectedFiles(options.workspace, `${options.sessionFolder}/set-aside`);
-    this.#workspace = createWorkspaceGuard(options.workspace, this.#protected);
+    const { workspace, sessionFolder } = options;
+    const git = (): ProgramPath | null => findFor(options, 'git');
+    const history = createGitHistory({ workspace, sessionFolder, git });
+    this.#workspace = createWorkspaceGuard(workspace, this.#protected, history);
   }
 
   allow(place: string): void {
@@ -104,6 +112,7 @@ class Sandbox implements CommandSandbox {
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
+    this.#workspace.close();
     await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
@@ -228,7 +237,9 @@ class Sandbox implements CommandSandbox {
     if (network && !this.#isOnline) unlinkDownloads(view.folders.home, view.home.links);
     this.#isOnline ||= network;
     const sockets = hostSockets();
-    const places = this.#workspace.mountsFor(order.level.startsWith('workspace'), view, sockets.paths);
+    const { repository = 'approved', purpose = NO_PURPOSE } = order;
+    const access = { isWritable: order.level.startsWith('workspace'), repository, purpose };
+    const places = this.#workspace.mountsFor(access, view, sockets.paths);
     const filter = filterFor(view, network && sockets.abstract);
     const { host, folders } = view;
     const { mounts, seals } = mountArguments({ ...places, host, folders, network, workspace });
@@ -238,7 +249,7 @@ class Sandbox implements CommandSandbox {
     return {
       fence: { bwrap, words, seals, filter },
       environment: withVariables(
-        { ...fencedEnvironment(environment, passEnvironment), ...inner },
+        { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },
         order.environment,
       ),
       finish: async () => {

@@ -39,7 +39,7 @@ const schema = v.strictObject({
   jobId: v.exactOptional(v.pipe(v.string(), v.description('For show and kill.'))),
   needs: v.exactOptional(
     v.pipe(
-      v.picklist(['network', 'outside']),
+      v.picklist(['network', 'outside', 'repository']),
       v.description(
         'Leaves the sandbox, which may be asked for or denied. Only if the command fails inside.',
       ),
@@ -93,11 +93,12 @@ type Shell = {
 };
 
 /** `jobId`: null of a foreground command. */
-type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> & { readonly jobId: string | null };
+type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> &
+  Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
 
 const startWith = (
   shell: Shell,
-  { command, deadlineMs, jobId }: RunOrder,
+  { command, deadlineMs, git, jobId }: RunOrder,
   context: ToolContext,
   progress: (text: string) => void,
 ): StartedCommand => {
@@ -111,6 +112,7 @@ const startWith = (
     program: PROGRAM,
     level,
     command,
+    git,
     workspace,
     deadlineMs,
     progress,
@@ -119,10 +121,14 @@ const startWith = (
   return { running, level, workspace, home: shell.environment.HOME ?? '' };
 };
 
-const runInBackground = async (shell: Shell, command: string, context: ToolContext): Promise<ToolOutcome> => {
+const runInBackground = async (
+  shell: Shell,
+  { command, git }: Pick<RunOrder, 'command' | 'git'>,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
   const { jobId } = context.jobs.add((id) => {
-    const started = startWith(shell, { command, deadlineMs: null, jobId: id }, context, () => undefined);
+    const started = startWith(shell, { command, git, deadlineMs: null, jobId: id }, context, () => undefined);
     early = started.running.ended.then((end) => outcomeOf(started, end, context.signal));
     return jobOf(id, command, started);
   });
@@ -131,12 +137,10 @@ const runInBackground = async (shell: Shell, command: string, context: ToolConte
 
 const runToEnd = async (
   shell: Shell,
-  command: string,
-  deadlineMs: number,
+  order: Omit<RunOrder, 'jobId'>,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const order = { command, deadlineMs, jobId: null };
-  const started = startWith(shell, order, context, (text) => context.progress(text));
+  const started = startWith(shell, { ...order, jobId: null }, context, (text) => context.progress(text));
   return outcomeOf(started, await waitForEnd(started.running, context), context.signal);
 };
 
@@ -180,6 +184,33 @@ const runsOf = async (command: string, searchPath: string, workspace: string): P
   return shellFacts(command, commandFinder(searchPath, workspace));
 };
 
+/** What the words of a command say about git folders. Unfenced, nothing depends on it. */
+const gitAccess = async (
+  shell: Shell,
+  command: string,
+  { needs }: Input,
+  { sandbox, workspace }: ToolContext,
+): Promise<RunOrder['git']> => {
+  if (sandbox === 'off') return {};
+  const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
+    import('../agent/policy/commands/repository-access.js'),
+    runsOf(command, shell.environment.PATH ?? '', workspace),
+  ]);
+  return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
+};
+
+const runCommand = async (
+  shell: Shell,
+  { command, background }: Extract<BashRequest, { kind: 'command' }>,
+  input: Input,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const git = await gitAccess(shell, command, input, context);
+  return background
+    ? runInBackground(shell, { command, git }, context)
+    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
+};
+
 export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
@@ -215,9 +246,7 @@ export const createBashTool = (shell: Shell): Tool =>
       const request = requestOf(input);
       switch (request.kind) {
         case 'command':
-          return request.background
-            ? runInBackground(shell, request.command, context)
-            : runToEnd(shell, request.command, input.timeoutMs ?? DEADLINE_MS, context);
+          return runCommand(shell, request, input, context);
         case 'list':
         case 'show':
         case 'kill':
