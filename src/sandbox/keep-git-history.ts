@@ -37,7 +37,7 @@ import { setAside } from './protected/set-file-aside.js';
  * 2. After it, what is gone or damaged is put back. The command's own new commits, refs and files stay.
  * 3. A branch, tag or reflog entry may go, as long as its commit can still be reached. Otherwise it gets its old name
  *    again, or an entry in the reflog of LOST.
- * 4. A command that starts while another one runs: what the other one has done so far is checked first.
+ * 4. When a command starts or ends while another one runs, what the other one has done so far is checked, too.
  * 5. The copies stay until a command has been checked. So a later process can check a command whose Pawl was killed.
  */
 
@@ -856,8 +856,11 @@ class SessionHistory implements GitHistory {
       const count = this.#running.get(gitFolder);
       if (count === undefined) continue;
       this.#check(gitFolder, purpose);
-      if (count > 1) this.#running.set(gitFolder, count - 1);
-      else this.#running.delete(gitFolder);
+      if (count === 1) this.#running.delete(gitFolder);
+      else {
+        this.#folderFor(gitFolder).keep();
+        this.#running.set(gitFolder, count - 1);
+      }
     }
     if (gitFolders.length > 0 && this.#running.size === 0) rmSync(runningFile(this.#top), { force: true });
     const notes = this.#notes;
