@@ -65,7 +65,7 @@ const HASH = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 const ZEROS = /^0+$/;
 
 /** Finds git, where it is needed. Without git every commit without a name counts as lost. */
-type FindGit = () => ProgramPath | null;
+export type FindGit = () => ProgramPath | null;
 
 /** Runs git on a git folder so that it starts no program that the repository names. */
 const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) => {
@@ -911,10 +911,10 @@ const runningFile = (top: string): string => path.join(top, 'running');
 export const createGitHistory = (options: HistoryOptions): GitHistory => new SessionHistory(options);
 
 /**
- * Checks the git folders of a killed process, after its commands have ended. Returns lines for the model; none if no
- * command that may change git folders was running.
+ * Checks the git folders of a killed process, after a command of it has ended. Returns lines for the model; none if no
+ * command that may change git folders was running. `isOver`: none of its commands runs any more.
  */
-export const finishHistory = (sessionFolder: string, git: FindGit): readonly string[] => {
+export const finishHistory = (sessionFolder: string, git: FindGit, isOver: boolean): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
   const lines = entriesIn(top).flatMap(({ name }) => {
@@ -925,6 +925,6 @@ export const finishHistory = (sessionFolder: string, git: FindGit): readonly str
     folder.load();
     return linesFor(gitFolder, folder.putBack(NO_PURPOSE));
   });
-  rmSync(runningFile(top), { force: true });
+  if (isOver) rmSync(runningFile(top), { force: true });
   return lines;
 };

@@ -19,7 +19,8 @@ export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: 
 const exits = { allow: exitCodes.done, ask: exitCodes.taskFailed, deny: exitCodes.notPermitted } as const;
 
 const needsOf = ({ needs }: PolicyFlags): Needs | undefined => {
-  if (needs === undefined || needs === 'network' || needs === 'outside' || needs === 'repository') return needs;
+  if (needs === undefined || needs === 'network' || needs === 'outside' || needs === 'repository')
+    return needs;
   throw usageStop(`--needs is network, outside or repository, not ${needs}`);
 };
 

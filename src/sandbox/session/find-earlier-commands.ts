@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { type FoundCommand, findCommands } from '../../launcher/found-commands.js';
+import { type FoundCommand, findCommands, isCommandAlive } from '../../launcher/found-commands.js';
+import { type FindGit, finishHistory } from '../keep-git-history.js';
 import { commandsFolder } from './session-folders.js';
 import { readSession, thisMachine } from './session-of-folder.js';
 
@@ -28,13 +29,20 @@ export type EarlierCommands = {
   readonly commands: readonly FoundCommand[];
   /** On another machine, or before this one was restarted: only what they have left can be read. */
   readonly elsewhere: readonly FoundCommand[];
+  /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
+  finishHistory(): readonly string[];
 };
 
 const commandsIn = (records: readonly { readonly folder: string }[]): readonly FoundCommand[] =>
   records.flatMap(({ folder }) => findCommands(commandsFolder(folder)));
 
+const finishIn = (folder: string, git: FindGit): readonly string[] => {
+  const isOver = !findCommands(commandsFolder(folder)).some(isCommandAlive);
+  return finishHistory(folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
+};
+
 /** `own`: the folder of this process. */
-export const findEarlier = (own: string, sessionId: string): EarlierCommands => {
+export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
   const machine = thisMachine();
   const records = foldersIn(path.dirname(own))
     .filter((folder) => folder !== own)
@@ -48,5 +56,6 @@ export const findEarlier = (own: string, sessionId: string): EarlierCommands => 
     isComplete: here.length > 0 && here.length === records.length,
     commands: commandsIn(here),
     elsewhere: commandsIn(elsewhere),
+    finishHistory: () => here.flatMap(({ folder }) => finishIn(folder, git)),
   };
 };

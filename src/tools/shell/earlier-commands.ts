@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sinceBoot } from '../../launcher/command-recovery-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
+import type { EarlierCommands } from '../../sandbox/session/find-earlier-commands.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { jobLeft, jobOf, jobStarted } from './command-job.js';
 import { describeEnd, outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
@@ -28,6 +29,9 @@ const RECOVERED = '[Pawl was killed while this ran and was started again: this i
 const REPLACED = '[the workspace folder was replaced while this ran: it worked in the old one]';
 const POLL_MS = 100;
 
+/** `home`: the user's home folder. */
+type EarlierPlace = { readonly home: string } & Pick<EarlierCommands, 'finishHistory'>;
+
 /** The outcome, marked as one that was found. */
 const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
   if (outcome.status === 'lost') return outcome;
@@ -37,18 +41,22 @@ const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
 
 const startedOf = (
   found: FoundCommand,
-  home: string,
+  { home, finishHistory }: EarlierPlace,
   context: Pick<ToolContext, 'sandbox' | 'workspace'>,
   progress: (text: string) => void,
 ): StartedCommand => ({
-  running: followFound(found, progress),
+  running: followFound(found, progress, async () => finishHistory()),
   level: context.sandbox,
   workspace: context.workspace,
   home,
 });
 
-const finish = async (found: FoundCommand, home: string, context: ToolContext): Promise<ToolOutcome> => {
-  const started = startedOf(found, home, context, (text) => context.progress(text));
+const finish = async (
+  found: FoundCommand,
+  place: EarlierPlace,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startedOf(found, place, context, (text) => context.progress(text));
   const end = await waitForEnd(started.running, context);
   const isReplaced = found.record.workspace !== identityOf(context.workspace);
   return recovered(outcomeOf(started, end, context.signal), isReplaced);
@@ -83,20 +91,20 @@ export const findCommand = async (
   if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
-  return { kind: 'found', leftMs, finish: () => finish(found, home, context) };
+  return { kind: 'found', leftMs, finish: () => finish(found, { ...earlier, home }, context) };
 };
 
-type Restored = { readonly jobs: Jobs; readonly workspace: string; readonly home: string };
+type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
 
 /** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
 const restoreJob = async (
   found: FoundCommand,
   { jobId, command }: { readonly jobId: string; readonly command: string },
-  { jobs, workspace, home }: Restored,
+  { jobs, workspace, ...place }: Restored,
 ): Promise<void> => {
   const hasEnded = found.verdict().kind !== 'running';
   const level = found.record.isFenced ? 'workspace' : 'off';
-  const started = startedOf(found, home, { sandbox: level, workspace }, () => undefined);
+  const started = startedOf(found, place, { sandbox: level, workspace }, () => undefined);
   jobs.restore(jobOf(jobId, command, started));
   if (hasEnded) await started.running.ended;
 };
@@ -114,9 +122,16 @@ const restoreLeft = (found: FoundCommand, jobs: Jobs): void => {
   jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
 };
 
-const endFound = async (found: FoundCommand): Promise<void> => {
+const endFound = async (
+  found: FoundCommand,
+  { finishHistory }: Pick<EarlierPlace, 'finishHistory'>,
+): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
-  const running = followFound(found, () => undefined);
+  const running = followFound(
+    found,
+    () => undefined,
+    async () => finishHistory(),
+  );
   running.kill();
   await running.ended;
 };
@@ -132,7 +147,11 @@ export const settleEarlier = async (
   home: string,
   waited: readonly string[],
 ): Promise<void> => {
-  const { commands = [], elsewhere = [] } = (await sandbox.earlier(workspace)) ?? {};
+  const {
+    commands = [],
+    elsewhere = [],
+    finishHistory = () => [],
+  } = (await sandbox.earlier(workspace)) ?? {};
   // First: where two processes gave the same number, the job of this machine counts.
   for (const found of elsewhere) restoreLeft(found, jobs);
   const restoring: Promise<void>[] = [];
@@ -140,10 +159,11 @@ export const settleEarlier = async (
     const { job, call } = found.record;
     const { kind } = found.verdict();
     if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, job, { jobs, workspace, home }));
+      restoring.push(restoreJob(found, job, { jobs, workspace, home, finishHistory }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
-      await endFound(found);
+      await endFound(found, { finishHistory });
     }
   }
   await Promise.all(restoring);
+  if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
 };
