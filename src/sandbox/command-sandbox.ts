@@ -18,6 +18,7 @@ import type {
 } from './command-sandbox-types.js';
 import { hostSockets } from './host/host-sockets.js';
 import { createGitHistory, NO_PURPOSE } from './keep-git-history.js';
+import type { Mount } from './mounts.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
@@ -62,6 +63,8 @@ const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvir
 /** The fence, environment and clean-up of one command. */
 type Plan<E extends Enclosure> = {
   readonly fence: E;
+  /** The fence that the next command probably gets. */
+  readonly next: E;
   readonly environment: Readonly<Record<string, string>>;
   finish(): Promise<readonly string[]>;
 };
@@ -148,7 +151,7 @@ class Sandbox implements CommandSandbox {
       unwritten: this.#options.passEnvironment ?? [],
     };
     const launcher = canBeParked(command) ? await this.#launch() : null;
-    const taken = (await launcher?.take(plan.fence)) ?? null;
+    const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
       await plan.finish();
       return null;
@@ -172,6 +175,7 @@ class Sandbox implements CommandSandbox {
     const { _: ignored, ...variables } = this.#openVariables(environment);
     return {
       fence: { setsid },
+      next: { setsid },
       environment: variables,
       finish: () => this.#acceptChanges(),
     };
@@ -242,12 +246,19 @@ class Sandbox implements CommandSandbox {
     const places = this.#workspace.mountsFor(access, view, sockets.paths);
     const filter = filterFor(view, network && sockets.abstract);
     const { host, folders } = view;
-    const { mounts, seals } = mountArguments({ ...places, host, folders, network, workspace });
-    const words = [...isolationArguments(probed.features, { network, filtered: filter !== null }), ...mounts];
+    const { masked, mounts, usualMounts } = places;
+    const isolation = isolationArguments(probed.features, { network, filtered: filter !== null });
+    const fenceWith = (inside: readonly Mount[]): CommandFence => {
+      const arguments_ = mountArguments({ mounts: inside, masked, host, folders, network, workspace });
+      return { bwrap, words: [...isolation, ...arguments_.mounts], seals: arguments_.seals, filter };
+    };
+    const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
+    const fence = fenceWith(mounts);
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
-      fence: { bwrap, words, seals, filter },
+      fence,
+      next: isUsual ? fence : fenceWith(usualMounts),
       environment: withVariables(
         { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },
         order.environment,

@@ -107,7 +107,15 @@ const entriesIn = (folder: string): readonly Dirent[] => {
 
 const isFolder = (place: string): boolean => statusOf(place)?.isDirectory() === true;
 
-const signatureOf = ({ ino, size, ctimeMs }: Stats): string => `${ino}:${size}:${ctimeMs}`;
+/** A file or folder at one moment. Numbers, since thousands of them are compared. */
+type Signature = Pick<Stats, 'ino' | 'size' | 'ctimeMs'>;
+
+const signatureOf = ({ ino, size, ctimeMs }: Stats): Signature => ({ ino, size, ctimeMs });
+
+const isUnchanged = (now: Signature, before: Signature | null | undefined): boolean =>
+  before?.ino === now.ino && before.size === now.size && before.ctimeMs === now.ctimeMs;
+
+const UNKNOWN: Signature = { ino: -1, size: -1, ctimeMs: -1 };
 
 const bytesOf = (file: string): Buffer | null => {
   let descriptor: number | null = null;
@@ -224,7 +232,7 @@ const readPacks = (file: string): Packs => {
 /** A hash that a file named before and does not name now. */
 type Suspect = { readonly oid: string; readonly file: string; readonly ref: string | null };
 
-type Known = { readonly signature: string; readonly mode: number; readonly copiedAtMs: number };
+type Known = { readonly signature: Signature; readonly mode: number; readonly copiedAtMs: number };
 
 /** What was put back into one git folder. */
 type PutBack = {
@@ -243,9 +251,10 @@ class KeptFolder {
   readonly #aside: string;
   #files = new Map<string, Known>();
   /** By folder of loose objects: when it was last read, and its objects. */
-  readonly #fans = new Map<string, { signature: string; readAtMs: number; objects: Map<string, Known> }>();
+  readonly #fans = new Map<string, { signature: Signature; readAtMs: number; objects: Map<string, Known> }>();
   #packs = new Set<string>();
   #derived = new Map<string, string>();
+  readonly #copyFolders = new Set<string>();
   #record = '';
   #bytes = 0;
   #count = 0;
@@ -293,9 +302,9 @@ class KeptFolder {
     const folder = `objects/${fan}`;
     const status = statusOf(this.#at(folder));
     const before = this.#fans.get(fan);
-    const signature = status === null ? '' : signatureOf(status);
+    const signature = status === null ? UNKNOWN : signatureOf(status);
     const isSettled = before !== undefined && before.readAtMs - (status?.ctimeMs ?? 0) > TICK_MS;
-    if (isSettled && before.signature === signature) return;
+    if (isSettled && isUnchanged(signature, before.signature)) return;
     const readAtMs = Date.now();
     const objects = new Map<string, Known>();
     for (const { name } of status?.isDirectory() ? entriesIn(this.#at(folder)) : []) {
@@ -315,20 +324,26 @@ class KeptFolder {
     if (!status?.isFile()) return null;
     const signature = signatureOf(status);
     const isSettled = before !== undefined && before.copiedAtMs - status.ctimeMs > TICK_MS;
-    if (isSettled && before.signature === signature) return before;
+    if (isSettled && isUnchanged(signature, before.signature)) return before;
     const known = { signature, mode: status.mode & 0o777, copiedAtMs: Date.now() };
+    if (before !== undefined) rmSync(to, { force: true });
+    else this.#makeCopyFolder(path.dirname(to));
     try {
-      mkdirSync(path.dirname(to), { recursive: true, mode: 0o700 });
-      rmSync(to, { force: true });
       if (name.startsWith('objects/') && this.#isBeyond(status.size)) linkSync(from, to);
       else {
-        copyFileSync(from, to, constants.COPYFILE_FICLONE);
-        chmodSync(to, 0o600);
+        copyFileSync(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+        if (before !== undefined || !name.startsWith('objects/')) chmodSync(to, 0o600);
       }
       return known;
     } catch {
       return null; // gone meanwhile, another file system, or a full disk: docs/security.md says that this is a limit
     }
+  }
+
+  #makeCopyFolder(folder: string): void {
+    if (this.#copyFolders.has(folder)) return;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    this.#copyFolders.add(folder);
   }
 
   /** Counts an object that is copied. */
@@ -352,20 +367,24 @@ class KeptFolder {
     return new Map(
       places.flatMap((name) => {
         const status = statusOf(this.#at(name));
-        return status === null ? [] : [[name, signatureOf(status)] as const];
+        return status === null ? [] : [[name, JSON.stringify(signatureOf(status))] as const];
       }),
     );
   }
 
   /** Reads the copies of a process that was killed. Their signatures are unknown, so contents are compared. */
   load(): void {
-    const unknown = { signature: '', mode: 0o644, copiedAtMs: 0 };
+    const unknown = { signature: UNKNOWN, mode: 0o644, copiedAtMs: 0 };
     const copies = path.join(this.#store, 'copy');
     for (const name of filesBelow(copies, '.').map((file) => file.slice(2))) {
       const [, fan = '', rest = ''] = /^objects\/([0-9a-f]{2})\/([0-9a-f]+)$/.exec(name) ?? [];
       if (fan === '') this.#files.set(name, unknown);
       else {
-        const read = this.#fans.get(fan) ?? { signature: '', readAtMs: 0, objects: new Map<string, Known>() };
+        const read = this.#fans.get(fan) ?? {
+          signature: UNKNOWN,
+          readAtMs: 0,
+          objects: new Map<string, Known>(),
+        };
         read.objects.set(rest, { ...unknown, mode: 0o444 });
         this.#fans.set(fan, read);
       }
@@ -490,11 +509,11 @@ class KeptFolder {
       const folder = this.#at(`objects/${fan}`);
       const status = statusOf(folder);
       const known = this.#fans.get(fan);
-      if (!/^[0-9a-f]{2}$/.test(fan) || !status?.isDirectory() || signatureOf(status) === known?.signature)
+      if (!/^[0-9a-f]{2}$/.test(fan) || !status?.isDirectory() || isUnchanged(status, known?.signature))
         continue;
       for (const { name } of entriesIn(folder)) {
-        const size = statusOf(path.join(folder, name))?.size ?? 0;
-        if (known?.objects.has(name) || !HASH.test(fan + name) || size > NEW_BYTES_MAX) continue;
+        if (known?.objects.has(name) || !HASH.test(fan + name)) continue;
+        if ((statusOf(path.join(folder, name))?.size ?? 0) > NEW_BYTES_MAX) continue;
         count += 1;
         if (count > NEW_MAX) return;
         if (!this.#isObject(fan + name)) this.#moveAway(path.join(folder, name), done);
@@ -509,7 +528,7 @@ class KeptFolder {
         const name = `objects/${fan}/${rest}`;
         const status = statusOf(this.#at(name));
         if (status === null) missing.push(name);
-        else if (signatureOf(status) !== known.signature && !this.#isSame(name)) {
+        else if (!isUnchanged(status, known.signature) && !this.#isSame(name)) {
           if (this.#putFile(name, done)) done.objects += 1;
         }
       }
@@ -570,7 +589,7 @@ class KeptFolder {
     const file = this.#at(name);
     const status = statusOf(file);
     if (!status?.isFile()) return false;
-    if (signatureOf(status) === this.#files.get(name)?.signature) return true;
+    if (isUnchanged(status, this.#files.get(name)?.signature)) return true;
     const bytes = bytesOf(file);
     if (bytes === null) return false;
     if (isHead(name)) return isRefText(bytes.toString('latin1'));
@@ -616,7 +635,7 @@ class KeptFolder {
   #checkRefs(done: PutBack): void {
     const changed = filesBelow(this.gitFolder, 'refs').filter((name) => {
       const status = statusOf(this.#at(name));
-      return status !== null && signatureOf(status) !== this.#files.get(name)?.signature;
+      return status !== null && !isUnchanged(status, this.#files.get(name)?.signature);
     });
     const isManyAndGood = changed.length > REFS_MAX && this.#allRefsLead();
     for (const name of ['HEAD', ...changed]) {
@@ -748,7 +767,7 @@ class KeptFolder {
     };
     for (const [file, { signature }] of this.#files) {
       const status = statusOf(this.#at(file));
-      if (status !== null && signatureOf(status) === signature) continue;
+      if (status !== null && isUnchanged(status, signature)) continue;
       if (!isLog(file) && !isRef(file) && !isHead(file) && file !== 'packed-refs') continue;
       const [before, now] = [textOf(this.#copy(file)), textOf(this.#at(file))];
       if (isLog(file)) {

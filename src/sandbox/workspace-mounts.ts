@@ -16,6 +16,8 @@ import type { SessionView } from './session/visible-machine.js';
 
 export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
+  /** The same with read-only git folders, as most commands get them. */
+  readonly usualMounts: readonly Mount[];
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
@@ -193,12 +195,18 @@ export const createWorkspaceGuard = (
   let running = 0;
 
   const begin = (isWritable: boolean, scan: Scan, access: RepositoryAccess) => {
-    if (!isWritable) return { bound: new Set<string>(), mounts: [], kept: [] };
+    if (!isWritable) {
+      const mounts = [...repository.mounts(false), readable(workspace)];
+      return { bound: new Set<string>(), mounts, usual: mounts, kept: [] };
+    }
     const own = files.own();
     const { mounts, bound } = protectedMounts(scan.found.values(), { workspace, own });
     const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
     const all = [...repository.mounts(true), writable(workspace), ...mounts];
-    return { bound, ...withGitFolders(all, gitFolders, access, workspace) };
+    const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
+    const isUsual = access === 'read';
+    const git = isUsual ? { mounts: usual, kept: [] } : withGitFolders(all, gitFolders, access, workspace);
+    return { bound, usual, ...git };
   };
 
   return {
@@ -216,7 +224,7 @@ export const createWorkspaceGuard = (
         roots.some((root) => isWithin(place, root)) || isOnHost(place);
       const scan = files.look(repository.elsewhere);
       if (running === 0) ownSockets = scan.sockets;
-      const { mounts, bound, kept } = begin(isWritable, scan, access);
+      const { mounts, usual, bound, kept } = begin(isWritable, scan, access);
       const masked = [
         ...view.host.masked,
         ...view.home.masked,
@@ -231,10 +239,8 @@ export const createWorkspaceGuard = (
         history.begin(kept);
       }
       return {
-        mounts: [
-          ...view.home.mounts,
-          ...(isWritable ? mounts : [...repository.mounts(false), readable(workspace)]),
-        ],
+        mounts: [...view.home.mounts, ...mounts],
+        usualMounts: [...view.home.mounts, ...usual],
         masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
         refusals: repository.refusals,
         end: () => {
