@@ -41,7 +41,7 @@ const schema = v.strictObject({
     v.pipe(
       v.picklist(['network', 'outside', 'repository']),
       v.description(
-        'Leaves the sandbox, which may be asked for or denied. Only if the command fails inside.',
+        'Leaves the sandbox (repository: only to change .git), which may be asked for or denied. Only if the command fails inside.',
       ),
     ),
   ),
