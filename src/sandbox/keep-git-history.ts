@@ -139,6 +139,7 @@ const filesBelow = (top: string, folder: string): readonly string[] =>
     return entry.isFile() && !entry.name.endsWith('.lock') ? [place] : [];
   });
 
+const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 /** Files that say where the history ends or goes on. */
 const LIMITS: ReadonlySet<string> = new Set(['shallow', 'objects/info/alternates', 'info/grafts']);
 const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...LIMITS];
@@ -335,8 +336,10 @@ class KeptFolder {
         if (before !== undefined || !name.startsWith('objects/')) chmodSync(to, 0o600);
       }
       return known;
-    } catch {
-      return null; // gone meanwhile, another file system, or a full disk: docs/security.md says that this is a limit
+    } catch (error) {
+      // Without copies the command is refused.
+      if (error instanceof Error && 'code' in error && FULL.has(error.code)) throw error;
+      return null; // gone meanwhile, closed to us, or a link to another file system: docs/security.md names this limit
     }
   }
 
@@ -823,7 +826,7 @@ const linesFor = (folder: string, done: PutBack): readonly string[] => {
     ...(parts.length === 0
       ? []
       : [
-          `the command deleted or damaged parts of the history in ${folder}; they were put back: ${parts.join(', ')}. To delete history for good, use the git command for it, which the user is asked about`,
+          `parts of the history in ${folder} were deleted or damaged while the command ran, and were put back: ${parts.join(', ')}. To delete history for good, use the git command for it, which the user is asked about`,
         ]),
     ...(done.lost === 0
       ? []

@@ -169,8 +169,8 @@ const withGitFolders = (
   if (access === 'approved') return { mounts, kept: [] };
   const isModule = (one: string): boolean =>
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
-  const isChanged = (_: string, index: number): boolean => access !== 'read' && index < CHANGED_MAX;
-  const kept = gitFolders.filter(isChanged);
+  const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
+  const kept = changed.filter((one) => isFolder(path.join(one, 'objects')));
   const closed = gitFolders.filter((one) => !kept.includes(one) && !(access === 'read' && isModule(one)));
   const others = mounts.filter(({ path: place }) => !closed.some((one) => isWithin(place, one)));
   return {
@@ -233,10 +233,10 @@ export const createWorkspaceGuard = (
         ...ownSockets,
       ];
       const token = { bound };
+      history.begin(kept); // first, since it fails where there is no room for copies
       if (isWritable) {
         running += 1;
         files.begin(token);
-        history.begin(kept);
       }
       return {
         mounts: [...view.home.mounts, ...mounts],

@@ -323,7 +323,10 @@ const commitsIn = ({ workspace }: Place): readonly string[] =>
 test('history that an interrupted command has deleted: put back and told when the session is resumed', async (context) => {
   const place = await interruptedDeletion(context);
   const ended = await resumed(place);
-  assert.match(resultIn(place), /deleted or damaged parts of the history in .*\.git; they were put back: /);
+  assert.match(
+    resultIn(place),
+    /parts of the history in .*\.git were deleted or damaged while the command ran, and were put back: /,
+  );
   assert.deepEqual(commitsIn(place), place.commits);
   await expectEnd(place, ended);
 });

@@ -39,7 +39,7 @@ const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 const hints: readonly Hint[] = [
   {
     sign: /could not set 'core\.(?:repositoryformatversion|filemode|bare|logallrefupdates)'/,
-    text: 'a git repository is here already, and its settings are read-only in the sandbox: git init is not needed',
+    text: `a git repository is here already, so git init is not needed; git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
   },
   {
     sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),

@@ -110,12 +110,19 @@ const accessOfProgram = (words: Words): RepositoryAccess => {
 const accessOfCommand = ({ words }: ParsedCommand): RepositoryAccess =>
   words[0] != null && programName(words[0]) === 'git' ? accessOfGit(words) : accessOfProgram(words);
 
+/** Of the commands that the policy asks about; the others destroy files of the working tree, and no history. */
+const DESTROYS_HISTORY = listOf('branch filter-branch filter-repo gc prune push reflog stash update-ref');
+
+const destroysHistory = (command: ParsedCommand): boolean => {
+  const [name] = isDestructiveGit(command) === null ? [] : gitCommand(command.words);
+  return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
+};
+
 const width: Readonly<Record<RepositoryAccess, number>> = { read: 0, write: 1, writePacks: 2, approved: 3 };
 
 /** How far a command may change git folders. */
 export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): RepositoryAccess => {
-  if (shell.unclear !== null || shell.commands.some((command) => isDestructiveGit(command) !== null))
-    return 'approved';
+  if (shell.unclear !== null || shell.commands.some(destroysHistory)) return 'approved';
   const accesses = shell.commands.map(accessOfCommand);
   if (needs === 'repository') accesses.push('writePacks');
   return accesses.reduce((widest, access) => (width[access] > width[widest] ? access : widest), 'read');
