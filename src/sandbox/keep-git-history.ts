@@ -129,7 +129,10 @@ const bytesOf = (file: string): Buffer | null => {
   }
 };
 
-const textOf = (file: string): string => bytesOf(file)?.toString('latin1') ?? '';
+const textOf = (file: string): string => bytesOf(file)?.toString('utf8') ?? '';
+/** Names of people in a reflog have any encoding: each byte is one character, also when it is written again. */
+const asBytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
+const logOf = (file: string): string => bytesOf(file)?.toString('latin1') ?? '';
 
 /** Regular files below a folder, relative to `top`. */
 const filesBelow = (top: string, folder: string): readonly string[] =>
@@ -168,9 +171,9 @@ const isHead = (name: string): boolean => /^(?:worktrees\/[^/]+\/)?HEAD$/.test(n
 const isIndex = (name: string): boolean => /^(?:worktrees\/[^/]+\/)?index$/.test(name);
 
 const isRefText = (text: string): boolean =>
-  HASH.test(text.trim()) || /^ref:\s*refs\/[^\s~^:?*[\\]+\s*$/.test(text);
+  HASH.test(text.trim()) || /^ref: *refs\/[^ \n\r\t~^:?*[\\]+\s*$/.test(text);
 const isPackedText = (text: string): boolean =>
-  text.split('\n').every((line) => line === '' || /^(?:#.*|\^?[0-9a-f]{40,64}(?: \S+)?)$/.test(line));
+  text.split('\n').every((line) => line === '' || /^(?:#.*|\^?[0-9a-f]{40,64}(?: [^ ]+)?)$/.test(line));
 
 /** Whether git could read this index: signature, version, and a checksum that is right or, by a setting, zeros. */
 const isReadableIndex = (bytes: Buffer): boolean => {
@@ -210,7 +213,7 @@ const linesOf = (text: string): readonly string[] => text.split('\n').filter((li
 const packedRefs = (text: string): ReadonlyMap<string, string> =>
   new Map(
     linesOf(text).flatMap((line) => {
-      const [, oid = '', name = ''] = /^([0-9a-f]{40,64}) (\S+)$/.exec(line) ?? [];
+      const [, oid = '', name = ''] = /^([0-9a-f]{40,64}) ([^ ]+)$/.exec(line) ?? [];
       return oid === '' ? [] : [[name, oid] as const];
     }),
   );
@@ -484,7 +487,14 @@ class KeptFolder {
   }
 
   #putText(name: string, text: string, done: PutBack): boolean {
-    return this.#write(name, (temporary) => writeFileSync(temporary, text, { flag: 'wx' }), 0o644, done);
+    const encoding = isLog(name) ? 'latin1' : 'utf8';
+    const mode = this.#files.get(name)?.mode ?? 0o644;
+    return this.#write(
+      name,
+      (temporary) => writeFileSync(temporary, text, { flag: 'wx', encoding }),
+      mode,
+      done,
+    );
   }
 
   /** A pack whose objects are not what their names say would be preferred to the right ones. */
@@ -595,9 +605,9 @@ class KeptFolder {
     if (isUnchanged(status, this.#files.get(name)?.signature)) return true;
     const bytes = bytesOf(file);
     if (bytes === null) return false;
-    if (isHead(name)) return isRefText(bytes.toString('latin1'));
+    if (isHead(name)) return isRefText(bytes.toString('utf8'));
     if (isIndex(name)) return isReadableIndex(bytes);
-    if (name === 'packed-refs') return isPackedText(bytes.toString('latin1'));
+    if (name === 'packed-refs') return isPackedText(bytes.toString('utf8'));
     if (name === 'index' || name.startsWith('sharedindex.') || name.endsWith('/locked')) return true;
     return bytes.equals(bytesOf(this.#copy(name)) ?? Buffer.alloc(0));
   }
@@ -682,7 +692,7 @@ class KeptFolder {
   }
 
   #putCurrentBranch(done: PutBack): void {
-    const [, ref] = /^ref:\s*(\S+)/.exec(textOf(this.#at('HEAD'))) ?? [];
+    const [, ref] = /^ref: *([^ \n\r\t]+)/.exec(textOf(this.#at('HEAD'))) ?? [];
     if (ref === undefined || this.#refNow(ref) !== null) return;
     const oid = this.#refBefore(ref);
     if (oid === null || !this.#putText(ref, `${oid}\n`, done)) return;
@@ -727,7 +737,7 @@ class KeptFolder {
     const ref = file.slice('logs/'.length);
     if (file === `logs/${STASH}`) {
       if (!this.#putLog(file, done)) return false;
-      const last = logLine(linesOf(textOf(this.#at(file))).at(-1) ?? '');
+      const last = logLine(linesOf(logOf(this.#at(file))).at(-1) ?? '');
       return last !== null && this.#putText(STASH, `${last.oid}\n`, done);
     }
     const isThere = isRef(ref)
@@ -739,9 +749,9 @@ class KeptFolder {
   /** Writes the entries of a log that were there before, and then those of the command. */
   #putLog(file: string, done: PutBack): boolean {
     if (!this.#files.has(file)) return false;
-    const before = linesOf(textOf(this.#copy(file)));
+    const before = linesOf(logOf(this.#copy(file)));
     const known = new Set(before.map((line) => logLine(line)?.rest));
-    const fresh = linesOf(textOf(this.#at(file))).filter((line) => !known.has(logLine(line)?.rest));
+    const fresh = linesOf(logOf(this.#at(file))).filter((line) => !known.has(logLine(line)?.rest));
     if (!this.#putText(file, joinLog([...before, ...fresh]), done)) return false;
     done.files.add(file);
     return true;
@@ -753,9 +763,9 @@ class KeptFolder {
     const seconds = Math.floor(Date.now() / 1000);
     const lines = unnamed.map(
       ({ oid, file, ref }) =>
-        `${oid} ${oid} Pawl <pawl@localhost> ${seconds} +0000\t${ref ?? file.replace(/^logs\//, '')} before a command`,
+        `${oid} ${oid} Pawl <pawl@localhost> ${seconds} +0000\t${asBytes(ref ?? file.replace(/^logs\//, ''))} before a command`,
     );
-    const text = joinLog([...linesOf(textOf(this.#at(`logs/${LOST}`))), ...lines]);
+    const text = joinLog([...linesOf(logOf(this.#at(`logs/${LOST}`))), ...lines]);
     this.#putText(`logs/${LOST}`, text, done);
     this.#putText(LOST, `${unnamed.at(-1)?.oid}\n`, done);
   }
@@ -772,7 +782,8 @@ class KeptFolder {
       const status = statusOf(this.#at(file));
       if (status !== null && isUnchanged(status, signature)) continue;
       if (!isLog(file) && !isRef(file) && !isHead(file) && file !== 'packed-refs') continue;
-      const [before, now] = [textOf(this.#copy(file)), textOf(this.#at(file))];
+      const read = isLog(file) ? logOf : textOf;
+      const [before, now] = [read(this.#copy(file)), read(this.#at(file))];
       if (isLog(file)) {
         if (now.startsWith(before)) continue;
         const first = /^([0-9a-f]{40,64}) /.exec(before)?.[1] ?? '';

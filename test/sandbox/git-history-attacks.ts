@@ -120,6 +120,11 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     script:
       'h=$(git rev-parse main); e=$(git -c user.name=a -c user.email=a@x commit-tree -m x main^{tree}); git replace $h $e; echo $h > $G/info/grafts; echo $h > $G/shallow; git reflog expire --expire=now --all; git stash clear; git branch -D side loose; git tag -d light heavy',
   },
+  {
+    name: 'damages the files that git derives from objects',
+    script:
+      'chmod -R u+w $G/objects; git multi-pack-index write; rm -f $G/objects/info/commit-graph; echo x > $G/objects/info/commit-graph; echo x > $G/objects/pack/multi-pack-index; mkdir -p /tmp/none; echo /tmp/none > $G/objects/info/alternates',
+  },
   { name: 'deletes everything', script: 'find . -delete 2>/dev/null; find .git -delete' },
   {
     name: 'is killed after it has deleted refs and objects',

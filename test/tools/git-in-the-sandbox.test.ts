@@ -175,3 +175,28 @@ test('git in the sandbox: a job and commands beside it each keep the history', a
   assert.equal(existsSync(place.path('.git/refs/heads/main')), true);
   assert.equal(readFileSync(place.path('.git/HEAD'), 'utf8'), 'ref: refs/heads/main\n');
 });
+
+test('git in the sandbox: names with other letters come back as they were', async (t) => {
+  const place = await repository(t);
+  const branch = 'größe/à b';
+  git(place, 'checkout', '-q', '-b', branch);
+  git(place, '-c', 'user.name=Äda', 'commit', '-q', '--allow-empty', '-m', 'größer');
+  git(place, '-c', 'user.name=Äda', 'commit', '-q', '--amend', '--allow-empty', '-m', 'am größten');
+  git(place, 'checkout', '-q', 'main');
+  git(place, 'pack-refs', '--all');
+  const [before, log] = [commits(place), git(place, 'log', '-g', '--format=%H %gn %gs', branch)];
+  writeFileSync(
+    place.path('attack.sh'),
+    `git update-ref -d 'refs/heads/${branch}'; git reflog expire --expire=now --all; rm -f .git/logs/HEAD`,
+  );
+  const quiet = await place.run('bash', { command: 'git pack-refs --all' });
+  assert.doesNotMatch(quiet.text, /put back/);
+  const { text } = await place.run('bash', { command: 'git add file; sh attack.sh' });
+  assert.match(text, /were put back: .*größe/);
+  assert.equal(git(place, 'log', '-g', '--format=%H %gn %gs', branch), log);
+  const after = commits(place);
+  assert.deepEqual(
+    [...before].filter((one) => !after.has(one)),
+    [],
+  );
+});
