@@ -146,7 +146,7 @@ const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 /** Files that say where the history ends or goes on. */
 const LIMITS: ReadonlySet<string> = new Set(['shallow', 'objects/info/alternates', 'info/grafts']);
 const TOP_FILES = ['HEAD', 'packed-refs', 'index', ...LIMITS];
-const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir', 'locked'];
+const WORKTREE_FILES = ['HEAD', 'index', 'commondir', 'gitdir'];
 
 /** The files of a git folder that say what can be reached, without objects. */
 const stateFiles = (gitFolder: string): readonly string[] => {
@@ -601,14 +601,15 @@ class KeptFolder {
   #isSound(name: string): boolean {
     const file = this.#at(name);
     const status = statusOf(file);
-    if (!status?.isFile()) return false;
-    if (isUnchanged(status, this.#files.get(name)?.signature)) return true;
+    if (status?.isFile() && isUnchanged(status, this.#files.get(name)?.signature)) return true;
+    const [, shared] = /^sharedindex\.([0-9a-f]+)$/.exec(name) ?? [];
+    // Git deletes the shared part of an index when no index names it any more.
+    if (shared !== undefined && bytesOf(this.#at('index'))?.includes(shared, 0, 'hex') === false) return true;
     const bytes = bytesOf(file);
     if (bytes === null) return false;
     if (isHead(name)) return isRefText(bytes.toString('utf8'));
     if (isIndex(name)) return isReadableIndex(bytes);
     if (name === 'packed-refs') return isPackedText(bytes.toString('utf8'));
-    if (name === 'index' || name.startsWith('sharedindex.') || name.endsWith('/locked')) return true;
     return bytes.equals(bytesOf(this.#copy(name)) ?? Buffer.alloc(0));
   }
 
@@ -709,7 +710,8 @@ class KeptFolder {
     for (const suspect of this.#lostAmong(suspects)) {
       const { ref, oid, file } = suspect;
       const isStash = ref === STASH || file === `logs/${STASH}`;
-      if (isStash && takesStash) unnamed.push(suspect);
+      const isPruned = ref?.startsWith('refs/remotes/') === true; // git fetch --prune stays done
+      if (isPruned || (isStash && takesStash)) unnamed.push(suspect);
       else if (isStash) logs.set(`logs/${STASH}`, [...(logs.get(`logs/${STASH}`) ?? []), suspect]);
       else if (ref !== null && this.#isFree(ref) && this.#putText(ref, `${oid}\n`, done)) {
         done.refs.add(ref);

@@ -52,6 +52,10 @@ const everyday: readonly (readonly [what: string, command: string])[] = [
     'git clone -q . other && git -C other -c user.name=a -c user.email=a@x commit -q --allow-empty -m o && git fetch -q ./other main && git merge -q FETCH_HEAD && rm -rf other',
   ],
   [
+    'the lock of a worktree and a split index',
+    'git worktree add -q --lock tree && git update-index --split-index && git worktree unlock tree && git add file && git update-index --no-split-index && ! git worktree list --porcelain | grep -q locked && git status --short',
+  ],
+  [
     'a revert and a cherry-pick',
     'git revert --no-edit HEAD && git cherry-pick HEAD~1 || git cherry-pick --skip',
   ],
@@ -194,6 +198,29 @@ test('git in the sandbox: names with other letters come back as they were', asyn
   const { text } = await place.run('bash', { command: 'git add file; sh attack.sh' });
   assert.match(text, /were put back: .*größe/);
   assert.equal(git(place, 'log', '-g', '--format=%H %gn %gs', branch), log);
+  const after = commits(place);
+  assert.deepEqual(
+    [...before].filter((one) => !after.has(one)),
+    [],
+  );
+});
+
+test('git in the sandbox: a pruned branch of a remote stays pruned, and its commits are kept', async (t) => {
+  const place = await repository(t);
+  git(place, 'checkout', '-q', '-b', 'gone');
+  git(place, 'commit', '-q', '--allow-empty', '-m', 'gone');
+  git(place, 'checkout', '-q', 'main');
+  git(place, 'clone', '-q', '--bare', '.', 'store');
+  git(place, 'remote', 'add', 'origin', './store');
+  git(place, 'fetch', '-q', 'origin');
+  git(place, 'branch', '-q', '-D', 'gone');
+  git(place, 'reflog', 'expire', '--expire=now', '--all');
+  git(place, '--git-dir=store', 'branch', '-D', 'gone');
+  const before = commits(place);
+  const { status, text } = await place.run('bash', { command: 'git fetch -q --prune origin' });
+  assert.equal(status, 'ok', text);
+  assert.equal(git(place, 'branch', '-r', '--list', 'origin/gone'), '');
+  assert.match(text, /1 commit of \.git .* is kept: git reflog refs\/pawl\/lost/);
   const after = commits(place);
   assert.deepEqual(
     [...before].filter((one) => !after.has(one)),
