@@ -6,6 +6,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'src/testing/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
 
   // compare it with the times of files, which are times of day
+  'src/sandbox/keep-git-history.ts', // also dates the entries of a reflog
   'src/sandbox/protected/protected-scan.ts',
   'src/sandbox/session/remove-stale-folders.ts',
   'src/workspace/git/repository-cache.ts',

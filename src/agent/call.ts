@@ -23,8 +23,8 @@ export type CallTraits = {
   readonly shown?: 'list';
 };
 
-/** The access outside the sandbox that a call needs: the network, or everything. */
-export type Needs = 'network' | 'outside';
+/** The access outside the sandbox that a call needs: the network, everything, or only changes of git folders. */
+export type Needs = 'network' | 'outside' | 'repository';
 
 /** One simple command of a shell text, also inside a list, loop, function or substitution. */
 export type ParsedCommand = {

@@ -29,8 +29,11 @@ import type { OutputReceiver } from './spool-reader.js';
  *    commands, and would wait for what was set up meanwhile.
  */
 export type Launcher = {
-  /** A parked command behind this fence, set up now if necessary. Null if that fails: start the command directly. */
-  take(enclosure: Enclosure): Promise<TakenCommand | null>;
+  /**
+   * A parked command behind this fence, set up now if necessary. Null if that fails: start the command directly. `next`:
+   * the fence behind which the next command is parked; default: the same.
+   */
+  take(enclosure: Enclosure, next?: Enclosure): Promise<TakenCommand | null>;
   /** Kills all launchers. Resolves when none of them can write to the folder any more. Never rejects. */
   close(): Promise<void>;
 };
@@ -133,9 +136,9 @@ class Pool implements Launcher {
     this.#options = options;
   }
 
-  async take(enclosure: Enclosure): Promise<TakenCommand | null> {
+  async take(enclosure: Enclosure, next = enclosure): Promise<TakenCommand | null> {
     // The second attempt uses a new launcher, in case the first one has ended meanwhile.
-    return (await this.#takeOnce(enclosure)) ?? (await this.#takeOnce(enclosure));
+    return (await this.#takeOnce(enclosure, next)) ?? (await this.#takeOnce(enclosure, next));
   }
 
   async close(): Promise<void> {
@@ -145,7 +148,7 @@ class Pool implements Launcher {
     await Promise.all([...killed, ...this.#dropped, this.#removing]);
   }
 
-  async #takeOnce(enclosure: Enclosure): Promise<TakenCommand | null> {
+  async #takeOnce(enclosure: Enclosure, next: Enclosure): Promise<TakenCommand | null> {
     try {
       const slot = this.#slotFor(enclosure, keyOf(enclosure));
       if (slot === null) return null;
@@ -161,10 +164,10 @@ class Pool implements Launcher {
       void command.ended.then((end) => {
         this.#ended(slot, end);
         const soonMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
-        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, enclosure);
+        this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, next);
       });
       // after the caller has started the command it took
-      if (isClose) setImmediate(() => this.#parkAhead(enclosure)).unref();
+      if (isClose) setImmediate(() => this.#parkAhead(next)).unref();
       const { ended } = command;
       return {
         process,

@@ -1,4 +1,5 @@
 import type { CommandLevel } from '../agent/policy/call-sandbox-level.js';
+import type { HistoryPurpose, RepositoryAccess } from '../agent/policy/commands/repository-access.js';
 import type { ProcessEnvironment } from '../base/process-environment-type.js';
 import type { CommandRecord } from '../launcher/command-recovery-record.js';
 import type { TakenCommand } from '../launcher/launcher-pool.js';
@@ -39,6 +40,10 @@ export type CommandSpec = {
   readonly record?: CommandRecord | null;
   /** When it must end, in ms since boot, for a recovery. */
   readonly due?: number | null;
+  /** How far it may change git folders. Default: `approved`, for programs that the user named. */
+  readonly repository?: RepositoryAccess;
+  /** What its words do to the history on purpose. Default: nothing. */
+  readonly purpose?: HistoryPurpose;
   /** The caller observes `isGuarded` of the prepared command. Default: false. */
   readonly canBeGuarded?: boolean;
 };

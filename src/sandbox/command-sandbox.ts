@@ -17,6 +17,8 @@ import type {
   WaitingCommand,
 } from './command-sandbox-types.js';
 import { hostSockets } from './host/host-sockets.js';
+import { createGitHistory, NO_PURPOSE } from './keep-git-history.js';
+import type { Mount } from './mounts.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
@@ -34,7 +36,7 @@ import {
 } from './session/session-folders.js';
 import { type SessionView, viewSession } from './session/visible-machine.js';
 import { openStart } from './unsandboxed-command.js';
-import { createWorkspaceGuard, type WorkspaceGuard } from './workspace-mounts.js';
+import { createWorkspaceGuard, type WorkspaceAccess, type WorkspaceGuard } from './workspace-mounts.js';
 
 /**
  * Starts commands, fenced or not. There is no other way to start one.
@@ -59,9 +61,15 @@ const bashFor = (options: CommandSandboxOptions): ProgramPath | null =>
 const filterFor = ({ filters }: SessionView, isReachable: boolean): string | null =>
   filters === null ? null : isReachable ? filters.withoutLocal : filters.local;
 
+/** Where git can't write it does not try to refresh its index. */
+const gitVariables = ({ isWritable, repository }: WorkspaceAccess): ProcessEnvironment =>
+  isWritable && repository !== 'read' ? {} : { GIT_OPTIONAL_LOCKS: '0' };
+
 /** The fence, environment and clean-up of one command. */
 type Plan<E extends Enclosure> = {
   readonly fence: E;
+  /** The fence that the next command probably gets. */
+  readonly next: E;
   readonly environment: Readonly<Record<string, string>>;
   finish(): Promise<readonly string[]>;
 };
@@ -84,7 +92,10 @@ class Sandbox implements CommandSandbox {
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
     this.#protected = createProtectedFiles(options.workspace, `${options.sessionFolder}/set-aside`);
-    this.#workspace = createWorkspaceGuard(options.workspace, this.#protected);
+    const { workspace, sessionFolder } = options;
+    const git = (): ProgramPath | null => findFor(options, 'git');
+    const history = createGitHistory({ workspace, sessionFolder, git });
+    this.#workspace = createWorkspaceGuard(workspace, this.#protected, history);
   }
 
   allow(place: string): void {
@@ -110,6 +121,7 @@ class Sandbox implements CommandSandbox {
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
+    this.#workspace.close();
     await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
@@ -145,7 +157,7 @@ class Sandbox implements CommandSandbox {
       unwritten: this.#options.passEnvironment ?? [],
     };
     const launcher = canBeParked(command) ? await this.#launch() : null;
-    const taken = (await launcher?.take(plan.fence)) ?? null;
+    const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
       await plan.finish();
       return null;
@@ -169,6 +181,7 @@ class Sandbox implements CommandSandbox {
     const { _: ignored, ...variables } = this.#openVariables(environment);
     return {
       fence: { setsid },
+      next: { setsid },
       environment: variables,
       finish: () => this.#acceptChanges(),
     };
@@ -236,17 +249,26 @@ class Sandbox implements CommandSandbox {
     this.#isOnline ||= network && !isFresh;
     const folders = isFresh ? this.#freshFolders(view) : view.folders;
     const sockets = hostSockets();
-    const places = this.#workspace.mountsFor(order.level.startsWith('workspace'), view, sockets.paths);
+    const { repository = 'approved', purpose = NO_PURPOSE } = order;
+    const access = { isWritable: order.level.startsWith('workspace'), repository, purpose };
+    const places = this.#workspace.mountsFor(access, view, sockets.paths);
     const filter = filterFor(view, network && sockets.abstract);
     const { host } = view;
-    const { mounts, seals } = mountArguments({ ...places, host, folders, network, workspace });
-    const words = [...isolationArguments(probed.features, { network, filtered: filter !== null }), ...mounts];
+    const { masked, mounts, usualMounts } = places;
+    const isolation = isolationArguments(probed.features, { network, filtered: filter !== null });
+    const fenceWith = (inside: readonly Mount[], home: SessionFolders): CommandFence => {
+      const arguments_ = mountArguments({ mounts: inside, masked, host, folders: home, network, workspace });
+      return { bwrap, words: [...isolation, ...arguments_.mounts], seals: arguments_.seals, filter };
+    };
+    const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
+    const fence = fenceWith(mounts, folders);
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
-      fence: { bwrap, words, seals, filter },
+      fence,
+      next: isUsual && !isFresh ? fence : fenceWith(usualMounts, view.folders),
       environment: withVariables(
-        { ...fencedEnvironment(environment, passEnvironment), ...inner },
+        { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },
         order.environment,
       ),
       finish: async () => {

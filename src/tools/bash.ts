@@ -40,9 +40,9 @@ const schema = v.strictObject({
   jobId: v.exactOptional(v.pipe(v.string(), v.description('For show and kill.'))),
   needs: v.exactOptional(
     v.pipe(
-      v.picklist(['network', 'outside']),
+      v.picklist(['network', 'outside', 'repository']),
       v.description(
-        'Leaves the sandbox, which may be asked for or denied. Only if the command fails inside.',
+        'Leaves the sandbox (repository: only to change .git), which may be asked for or denied. Only if the command fails inside.',
       ),
     ),
   ),
@@ -95,11 +95,12 @@ type Shell = {
 };
 
 /** `jobId`: null of a foreground command. */
-type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> & { readonly jobId: string | null };
+type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> &
+  Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
 
 const startWith = (
   shell: Shell,
-  { command, deadlineMs, jobId }: RunOrder,
+  { command, deadlineMs, git, jobId }: RunOrder,
   context: ToolContext,
   progress: (text: string) => void,
 ): StartedCommand => {
@@ -118,6 +119,7 @@ const startWith = (
     level,
     fresh: widened !== undefined,
     command,
+    git,
     workspace,
     deadlineMs,
     progress,
@@ -126,10 +128,14 @@ const startWith = (
   return { running, level, workspace, home: shell.environment.HOME ?? '' };
 };
 
-const runInBackground = async (shell: Shell, command: string, context: ToolContext): Promise<ToolOutcome> => {
+const runInBackground = async (
+  shell: Shell,
+  { command, git }: Pick<RunOrder, 'command' | 'git'>,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
   const { jobId } = context.jobs.add((id) => {
-    const started = startWith(shell, { command, deadlineMs: null, jobId: id }, context, () => undefined);
+    const started = startWith(shell, { command, git, deadlineMs: null, jobId: id }, context, () => undefined);
     early = started.running.ended.then((end) => outcomeOf(started, end, context.signal));
     return jobOf(id, command, started);
   });
@@ -138,12 +144,10 @@ const runInBackground = async (shell: Shell, command: string, context: ToolConte
 
 const runToEnd = async (
   shell: Shell,
-  command: string,
-  deadlineMs: number,
+  order: Omit<RunOrder, 'jobId'>,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const order = { command, deadlineMs, jobId: null };
-  const started = startWith(shell, order, context, (text) => context.progress(text));
+  const started = startWith(shell, { ...order, jobId: null }, context, (text) => context.progress(text));
   return outcomeOf(started, await waitForEnd(started.running, context), context.signal);
 };
 
@@ -178,20 +182,54 @@ const titleOf = (request: BashRequest): string => {
 /** Facts of a call that runs no command. */
 const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
 
-/** What the command would run and lose. Loads the shell grammar with the first command. */
+/** What the command would run. Loads the shell grammar with the first command. */
+const readFacts = async (command: string, workspace: string, { environment }: Shell): Promise<ShellFacts> => {
+  const [{ shellFacts }, { commandFinder }] = await Promise.all([
+    import('../shell/collect-command-facts.js'),
+    import('../shell/find-command-file.js'),
+  ]);
+  return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+};
+
+/** What the command would run and lose. */
 const commandFacts = async (
   command: string,
   workspace: string,
-  { environment, findLosses }: Shell,
+  shell: Shell,
 ): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
-  const [{ shellFacts }, { commandFinder }, { unrecoverableFiles }] = await Promise.all([
-    import('../shell/collect-command-facts.js'),
-    import('../shell/find-command-file.js'),
+  const [facts, { unrecoverableFiles }] = await Promise.all([
+    readFacts(command, workspace, shell),
     import('../shell/unrecoverable-files.js'),
   ]);
-  const shell = await shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
-  const unrecoverable = await unrecoverableFiles(shell, workspace, findLosses);
-  return unrecoverable === null ? { shell } : { shell, unrecoverable };
+  const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
+  return unrecoverable === null ? { shell: facts } : { shell: facts, unrecoverable };
+};
+
+/** What the words of a command say about git folders. Unfenced, nothing depends on it. */
+const gitAccess = async (
+  shell: Shell,
+  command: string,
+  { needs }: Input,
+  { sandbox, workspace }: ToolContext,
+): Promise<RunOrder['git']> => {
+  if (sandbox === 'off') return {};
+  const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
+    import('../agent/policy/commands/repository-access.js'),
+    readFacts(command, workspace, shell),
+  ]);
+  return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
+};
+
+const runCommand = async (
+  shell: Shell,
+  { command, background }: Extract<BashRequest, { kind: 'command' }>,
+  input: Input,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const git = await gitAccess(shell, command, input, context);
+  return background
+    ? runInBackground(shell, { command, git }, context)
+    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
 };
 
 export const createBashTool = (shell: Shell): Tool =>
@@ -227,9 +265,7 @@ export const createBashTool = (shell: Shell): Tool =>
       const request = requestOf(input);
       switch (request.kind) {
         case 'command':
-          return request.background
-            ? runInBackground(shell, request.command, context)
-            : runToEnd(shell, request.command, input.timeoutMs ?? DEADLINE_MS, context);
+          return runCommand(shell, request, input, context);
         case 'list':
         case 'show':
         case 'kill':

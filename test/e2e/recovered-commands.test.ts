@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -278,4 +279,62 @@ test('a command that was started directly: waited for, then unknown, and never r
   assert.match(resultIn(place), /outcome unknown after a crash/);
   onceIn(place);
   await expectEnd(place, ended);
+});
+
+/** A command that runs git, waits, and then deletes branches and loose objects; a script, so that no words say so. */
+const DELETING = `git add . && ${WAITING} && sh delete.sh`;
+
+/** A workspace with a history, in which a command waits whose Pawl was killed. */
+const interruptedDeletion = async (
+  context: TestContext,
+): Promise<Served & { commits: readonly string[] }> => {
+  const place = await makeServed(context, [message(call('c1', 'bash', { command: DELETING })), done, done]);
+  const git = (...words: readonly string[]): string =>
+    execFileSync('git', ['-C', place.workspace, '-c', 'user.name=a', '-c', 'user.email=a@x', ...words], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, HOME: place.workspace },
+    });
+  git('init', '-q', '-b', 'main');
+  writeFileSync(join(place.workspace, 'delete.sh'), 'rm -rf .git/refs/* .git/logs/* .git/objects/??');
+  git('add', '.');
+  for (const name of ['one', 'two']) git('commit', '-q', '--allow-empty', '-m', name);
+  const commits = git('rev-list', '--all', '--reflog').trim().split('\n');
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  touch(place, 'go');
+  await until('it has ended', () => processesOf(place).length === 0);
+  assert.equal(
+    existsSync(join(place.workspace, '.git/refs/heads/main')),
+    false,
+    'control: it has deleted them',
+  );
+  return { ...place, commits };
+};
+
+const commitsIn = ({ workspace }: Place): readonly string[] =>
+  execFileSync('git', ['-C', workspace, 'rev-list', '--all', '--reflog'], {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, HOME: workspace },
+  })
+    .trim()
+    .split('\n');
+
+test('history that an interrupted command has deleted: put back and told when the session is resumed', async (context) => {
+  const place = await interruptedDeletion(context);
+  const ended = await resumed(place);
+  assert.match(
+    resultIn(place),
+    /parts of the history in .*\.git were deleted or damaged while the command ran, and were put back: /,
+  );
+  assert.deepEqual(commitsIn(place), place.commits);
+  await expectEnd(place, ended);
+});
+
+test('history that an interrupted command has deleted: put back by the next session, of whatever folder', async (context) => {
+  const place = await interruptedDeletion(context);
+  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done]);
+  const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
+  expectCode(await runInProcess(shared, ['-p', 'work']), 0);
+  assert.deepEqual(commitsIn(place), place.commits);
 });

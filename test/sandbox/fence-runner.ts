@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
+import type { RepositoryAccess } from '../../src/agent/policy/commands/repository-access.js';
 import { createCommandSandbox } from '../../src/sandbox/command-sandbox.js';
 import type { CommandSandbox, CommandSpec } from '../../src/sandbox/command-sandbox-types.js';
 import { shareHostView } from './share-host-view.js';
@@ -13,8 +14,14 @@ import { shareHostView } from './share-host-view.js';
  */
 
 export type Step =
-  /** Through the sandbox. `holds`: it is left running until the scenario ends. */
-  | { readonly level: CommandLevel; readonly command: string; readonly holds?: true }
+  /** Through the sandbox. `holds`: it is left running until the scenario ends. `killedAt`: once this file exists. */
+  | {
+      readonly level: CommandLevel;
+      readonly command: string;
+      readonly holds?: true;
+      readonly killedAt?: string;
+      readonly repository?: RepositoryAccess;
+    }
   /** By itself, as if there were no sandbox and nobody who starts programs with care. */
   | { readonly host: string };
 
@@ -120,12 +127,17 @@ const runStep = async (
     });
     return { code: status, output: stdout + stderr, notes: [] };
   }
-  const order = { level: step.level, program: '/bin/bash', words: ['-c', step.command], environment: {} };
+  const { level, command, repository = 'approved' } = step;
+  const order = { level, repository, program: '/bin/bash', words: ['-c', command], environment: {} };
   const running = await (step.level === 'off' ? start : launch)(sandbox, order);
   if (step.holds) {
     held.push(running);
     return { code: null, output: '', notes: [] };
   }
+  const { killedAt } = step;
+  while (killedAt !== undefined && !existsSync(killedAt))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  if (killedAt !== undefined) running.kill();
   const code = await running.ended;
   return { code, output: running.output(), notes: await running.finish() };
 };

@@ -63,6 +63,7 @@ export const scopeOfAnswer = (answer: Exclude<ApprovalChoice['answer'], 'no'>): 
 
 const leaving = (needs: Needs | undefined): string => {
   if (needs === undefined) return '';
+  if (needs === 'repository') return ', with changes of git folders';
   return needs === 'network' ? ', with the network' : ', outside the sandbox and the workspace too';
 };
 

@@ -133,7 +133,7 @@ export const modelErrorShape: Shape<ModelError> = object<ModelError>({
   retryAfterMs: nullable(finite),
 });
 
-export const needsShape: Shape<Needs> = oneOf<Needs>({ network: 1, outside: 1 });
+export const needsShape: Shape<Needs> = oneOf<Needs>({ network: 1, outside: 1, repository: 1 });
 
 export const traitsShape: Shape<CallTraits> = object<CallTraits>({
   effect: oneOf({ pure: 1, probeable: 1, opaque: 1 }),

@@ -55,7 +55,7 @@ const described = {
   timeLimitMs: nullable(number()),
   background: boolean(),
   /** Why the call must leave the sandbox: for the network, or for paths outside the workspace. null: it need not. */
-  needs: nullable(picklist(['network', 'outside'])),
+  needs: nullable(picklist(['network', 'outside', 'repository'])),
   /** The entries of `paths` that other programs run later without asking, such as git hooks. */
   protectedPaths: array(string()),
   oddCharacters: array(strictObject({ code: string(), name: string(), count })),

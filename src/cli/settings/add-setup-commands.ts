@@ -137,7 +137,10 @@ export const addSetupCommands = (program: Command, end: End): void => {
   program
     .command('policy [explain] [command]')
     .description('print which rule decides about a command, why, and where it would run, without running it')
-    .option('--needs <what>', 'assume that the command needs to leave the sandbox for: network or outside')
+    .option(
+      '--needs <what>',
+      'assume that the command needs to leave the sandbox for: network, outside or repository',
+    )
     .option('--preset <name>', 'plan, careful (default), auto or ci')
     .option('--sandbox <level>', 'workspace, workspace+net, read-only or off')
     .option('--workspace <folder>', 'the folder to check (default: this one)')

@@ -19,8 +19,9 @@ export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: 
 const exits = { allow: exitCodes.done, ask: exitCodes.taskFailed, deny: exitCodes.notPermitted } as const;
 
 const needsOf = ({ needs }: PolicyFlags): Needs | undefined => {
-  if (needs === undefined || needs === 'network' || needs === 'outside') return needs;
-  throw usageStop(`--needs is network or outside, not ${needs}`);
+  if (needs === undefined || needs === 'network' || needs === 'outside' || needs === 'repository')
+    return needs;
+  throw usageStop(`--needs is network, outside or repository, not ${needs}`);
 };
 
 const settingsFor = async (

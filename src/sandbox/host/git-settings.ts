@@ -34,7 +34,11 @@ const lineOf = (entry: string): string | null => {
   return `[${name.slice(0, dot)}]\n\t${name.slice(dot + 1)} = ${quoted(value.join('\n'))}`;
 };
 
-/** The text of a configuration file, empty if the user has none or git does not answer. Never rejects. */
+/** A command never prunes: neither objects nor entries of reflogs. Its packing is left to the user's own git. */
+const NEVER_PRUNES =
+  '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = never\n\treflogExpireUnreachable = never\n';
+
+/** The text of a configuration file, empty without git. Never rejects. */
 export const keptGitSettings = async (
   git: ProgramPath | null,
   workspace: string,
@@ -56,10 +60,7 @@ export const keptGitSettings = async (
     folder: path.parse(workspace).root,
     timeoutMs: TIMEOUT_MS,
   });
-  if (answer === null || answer.code !== 0) return '';
+  if (answer === null || answer.code !== 0) return NEVER_PRUNES;
   const lines = answer.output.split('\0').map(lineOf);
-  return lines
-    .filter((line) => line !== null)
-    .map((line) => `${line}\n`)
-    .join('');
+  return [NEVER_PRUNES, ...lines.filter((line) => line !== null).map((line) => `${line}\n`)].join('');
 };

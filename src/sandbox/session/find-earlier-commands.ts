@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type FoundCommand, findCommands, isCommandAlive } from '../../launcher/found-commands.js';
+import { type FindGit, finishHistory } from '../keep-git-history.js';
 import { commandsFolder } from './session-folders.js';
 import { findOrigin, hasSent, type RecordOrigin, readSession } from './session-of-folder.js';
 
@@ -30,6 +31,8 @@ export type EarlierCommands = {
   readonly commands: readonly FoundCommand[];
   /** Of unreachable processes: only what they have left can be read. */
   readonly elsewhere: readonly { readonly command: FoundCommand; readonly why: Unreachable }[];
+  /** Puts back the history that commands here have deleted, after one of them has ended. Returns lines for the model. */
+  finishHistory(): readonly string[];
 };
 
 /** See RecordOrigin. */
@@ -43,8 +46,13 @@ const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
 const commandsOf = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
+const finishIn = (located: Located, git: FindGit): readonly string[] => {
+  const isOver = !commandsOf(located).some(isCommandAlive);
+  return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
+};
+
 /** `own`: the folder of this process. */
-export const findEarlier = (own: string, sessionId: string): EarlierCommands => {
+export const findEarlier = (own: string, sessionId: string, git: FindGit): EarlierCommands => {
   const located = foldersIn(path.dirname(own))
     .filter((folder) => folder !== own)
     .flatMap((folder): readonly Located[] => {
@@ -66,5 +74,6 @@ export const findEarlier = (own: string, sessionId: string): EarlierCommands => 
     hasSent: (call) => located.some(({ folder }) => hasSent(folder, call)),
     commands: reached.flatMap(commandsOf),
     elsewhere,
+    finishHistory: () => reached.flatMap((one) => finishIn(one, git)),
   };
 };

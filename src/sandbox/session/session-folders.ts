@@ -20,6 +20,7 @@ import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { statusOf } from '../../files/entry-status.js';
 import type { HomeView } from '../host/home-folders.js';
+import { historyFolder } from '../keep-git-history.js';
 import { readSmall } from '../protected/git-folders.js';
 
 /**
@@ -270,7 +271,7 @@ const removeTree = (folder: string): void => {
 /** Removes all folders that commands use, but not the files of the commands themselves. */
 export const removePrivateFolders = (top: string): void => {
   const { home, temporary, closedFolder, closedFile, users } = foldersOf(top);
-  for (const folder of [home, temporary]) removeTree(folder);
+  for (const folder of [home, temporary, historyFolder(top)]) removeTree(folder);
   for (const place of [closedFolder, closedFile, users]) removeTree(place);
   for (const name of namesIn(top)) {
     if (name.endsWith('.filter') || FRESH.test(name)) removeTree(path.join(top, name));

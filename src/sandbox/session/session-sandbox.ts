@@ -90,8 +90,12 @@ class Sandboxes implements SessionSandbox {
     const { sessionId } = this.#options;
     if (sessionId === undefined) return null;
     const { sessionFolder } = this.#placeOf(workspace);
-    this.#earlier ??= import('./find-earlier-commands.js').then(({ findEarlier }) =>
-      findEarlier(sessionFolder, sessionId),
+    const { environment } = this.#options;
+    this.#earlier ??= Promise.all([
+      import('./find-earlier-commands.js'),
+      import('../../programs/find-program.js'),
+    ]).then(([{ findEarlier }, { findProgram }]) =>
+      findEarlier(sessionFolder, sessionId, () => findProgram('git', { environment, workspace })),
     );
     return this.#earlier;
   }

@@ -50,7 +50,7 @@ export const viewSession = async (place: SessionPlace): Promise<SessionView> => 
   const home = viewHome({ environment, home: homeOf(environment.HOME ?? homedir()), workspace, hidden });
   const git = findProgram('git', { environment, workspace });
   const settings = await keptGitSettings(git, workspace, environment);
-  removeStale(sessionFolder);
+  removeStale(sessionFolder, () => git);
   const folders = makeFolders(sessionFolder, home, settings);
   return { host, home, folders, gitSettings: settings, secrets, filters: writeFilters(sessionFolder) };
 };

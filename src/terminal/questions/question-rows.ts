@@ -89,6 +89,7 @@ const minutes = (limitMs: number): string =>
   limitMs < 60_000 ? `${limitMs / 1_000} s` : `${Math.round(limitMs / 6_000) / 10} min`;
 
 const NEEDS = {
+  repository: 'can change the repository (.git); its history is kept',
   network: 'leaves the sandbox: it can use the network',
   outside: 'leaves the sandbox and the workspace: it can do what you can do',
 } as const;

@@ -1,7 +1,7 @@
 import type { ToolContext, ToolOutcome } from '../../ports/tool.js';
 import { failed } from '../files/change-file.js';
 import type { CommandEnd, RunningCommand } from './running-command.js';
-import { type FailedCommand, sandboxHint } from './sandbox-hints.js';
+import { type FailedCommand, partialHint, sandboxHint } from './sandbox-hints.js';
 
 /** A command's output and end as the model sees them. */
 
@@ -61,7 +61,8 @@ export const waitForEnd = async (
 export const endLines = ({ running, ...place }: StartedCommand, end: CommandEnd): readonly string[] => {
   const done = end.how.kind === 'exited' && end.how.code === 0;
   const isFailed = end.how.kind === 'exited' && !done;
-  const hint = isFailed ? sandboxHint({ ...place, output: running.output.text() }) : null;
+  const output = running.output.text();
+  const hint = isFailed ? sandboxHint({ ...place, output }) : done ? partialHint({ ...place, output }) : null;
   return [...(hint === null ? [] : [`[${hint}]`]), ...leftoverLines[end.leftovers], ...end.notes];
 };
 

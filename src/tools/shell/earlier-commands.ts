@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sinceBoot } from '../../launcher/command-recovery-record.js';
 import { type FoundCommand, isCommandAlive } from '../../launcher/found-commands.js';
 import type { InterruptedCall, Jobs, ToolContext, ToolOutcome } from '../../ports/tool.js';
-import type { Unreachable } from '../../sandbox/session/find-earlier-commands.js';
+import type { EarlierCommands, Unreachable } from '../../sandbox/session/find-earlier-commands.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
 import { jobLeft, jobOf, jobStarted } from './command-job.js';
 import { describeEnd, outcomeOf, type StartedCommand, waitForEnd } from './command-result.js';
@@ -36,6 +36,9 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
+/** `home`: the user's home folder. */
+type EarlierPlace = { readonly home: string } & Pick<EarlierCommands, 'finishHistory'>;
+
 /** The outcome, marked as one that was found. */
 const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
   if (outcome.status === 'lost') return outcome;
@@ -45,18 +48,22 @@ const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
 
 const startedOf = (
   found: FoundCommand,
-  home: string,
+  { home, finishHistory }: EarlierPlace,
   context: Pick<ToolContext, 'sandbox' | 'workspace'>,
   progress: (text: string) => void,
 ): StartedCommand => ({
-  running: followFound(found, progress),
+  running: followFound(found, progress, async () => finishHistory()),
   level: context.sandbox,
   workspace: context.workspace,
   home,
 });
 
-const finish = async (found: FoundCommand, home: string, context: ToolContext): Promise<ToolOutcome> => {
-  const started = startedOf(found, home, context, (text) => context.progress(text));
+const finish = async (
+  found: FoundCommand,
+  place: EarlierPlace,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startedOf(found, place, context, (text) => context.progress(text));
   const end = await waitForEnd(started.running, context);
   const isReplaced = found.record.workspace !== identityOf(context.workspace);
   return recovered(outcomeOf(started, end, context.signal), isReplaced);
@@ -96,20 +103,20 @@ export const findCommand = async (
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
-  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, home, context) };
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, { ...earlier, home }, context) };
 };
 
-type Restored = { readonly jobs: Jobs; readonly workspace: string; readonly home: string };
+type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
 
 /** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
 const restoreJob = async (
   found: FoundCommand,
   { jobId, command }: { readonly jobId: string; readonly command: string },
-  { jobs, workspace, home }: Restored,
+  { jobs, workspace, ...place }: Restored,
 ): Promise<void> => {
   const hasEnded = found.verdict().kind !== 'running';
   const level = found.record.isFenced ? 'workspace' : 'off';
-  const started = startedOf(found, home, { sandbox: level, workspace }, () => undefined);
+  const started = startedOf(found, place, { sandbox: level, workspace }, () => undefined);
   jobs.restore(jobOf(jobId, command, started));
   if (hasEnded) await started.running.ended;
 };
@@ -127,9 +134,16 @@ const restoreLeft = (found: FoundCommand, why: string, jobs: Jobs): void => {
   jobs.restore(jobLeft(job, end, (to) => found.readOutput(to)));
 };
 
-const endFound = async (found: FoundCommand): Promise<void> => {
+const endFound = async (
+  found: FoundCommand,
+  { finishHistory }: Pick<EarlierPlace, 'finishHistory'>,
+): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
-  const running = followFound(found, () => undefined);
+  const running = followFound(
+    found,
+    () => undefined,
+    async () => finishHistory(),
+  );
   running.kill();
   const isForeign = found.view === 'foreign';
   await Promise.race([running.ended, ...(isForeign ? [sleep(GUARD_MS, undefined, { ref: false })] : [])]);
@@ -146,7 +160,11 @@ export const settleEarlier = async (
   home: string,
   waited: readonly string[],
 ): Promise<void> => {
-  const { commands = [], elsewhere = [] } = (await sandbox.earlier(workspace)) ?? {};
+  const {
+    commands = [],
+    elsewhere = [],
+    finishHistory = () => [],
+  } = (await sandbox.earlier(workspace)) ?? {};
   // First: where two processes gave the same number, the job of this machine counts.
   for (const { command, why } of elsewhere) restoreLeft(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
@@ -156,10 +174,11 @@ export const settleEarlier = async (
     if (kind === 'unseen') {
       restoreLeft(found, UNSEEN, jobs);
     } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, job, { jobs, workspace, home }));
+      restoring.push(restoreJob(found, job, { jobs, workspace, home, finishHistory }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
-      await endFound(found);
+      await endFound(found, { finishHistory });
     }
   }
   await Promise.all(restoring);
+  if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
 };

@@ -4,7 +4,12 @@ import { statusOf } from '../../files/entry-status.js';
 import type { CommandRecord } from '../../launcher/command-recovery-record.js';
 import { reportingLeftovers } from '../../launcher/command-shell-scripts.js';
 import { type ProgramPath, searchPrograms } from '../../programs/find-program.js';
-import type { CommandSandbox, PreparedCommand, WaitingCommand } from '../../sandbox/command-sandbox-types.js';
+import type {
+  CommandSandbox,
+  CommandSpec,
+  PreparedCommand,
+  WaitingCommand,
+} from '../../sandbox/command-sandbox-types.js';
 import { SandboxRefusal } from '../../sandbox/sandbox-refusal.js';
 
 /** From a request for a shell command to one that can be started. */
@@ -22,6 +27,8 @@ export type CommandRequest = {
   readonly ownEnvironment: ProcessEnvironment;
   readonly command: string;
   readonly workspace: string;
+  /** What its words say about git folders. */
+  readonly git?: Pick<CommandSpec, 'repository' | 'purpose'>;
   /** Variables for this command only. */
   readonly environment: ProcessEnvironment;
   /** Time limit in ms, or null. The caller enforces it; it is stored for a recovery after a crash. */
@@ -75,11 +82,12 @@ export const prepareCommand = async (
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
     const record = recordOf(order, startedAt);
     if (way === 'quick') {
-      const waiting = await sandbox.takeWaiting({ level, fresh, environment, program: shell, words, record });
+      const spec = { ...order.git, level, fresh, environment, program: shell, words, record };
+      const waiting = await sandbox.takeWaiting(spec);
       if (waiting !== null) return { kind: 'waiting', prepared: waiting };
     }
     const shown = level === 'off' ? { program: shell, words } : reportingLeftovers(shell, words);
-    const spec = { level, fresh, environment, record, due, ...shown, canBeGuarded: true };
+    const spec = { ...order.git, level, fresh, environment, record, due, ...shown, canBeGuarded: true };
     return { kind: 'ready', prepared: await sandbox.prepare(spec) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -25,6 +25,7 @@ type Hint = {
 };
 
 const OUTSIDE = 'if that is what it needs, ask again with needs: "outside"';
+const REPOSITORY = 'if that is what it needs, ask again with needs: "repository"';
 const NETWORK = 'if that is what it needs, ask again with needs: "network"';
 
 const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
@@ -37,6 +38,10 @@ const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 /** The first match counts, so specific hints come first. */
 const hints: readonly Hint[] = [
   {
+    sign: /could not set 'core\.(?:repositoryformatversion|filemode|bare|logallrefupdates)'/,
+    text: `a git repository is here already, so git init is not needed; git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
+  },
+  {
     sign: new RegExp(`(?:config(?:\\.worktree|\\.lock)?|\\.git/hooks\\S*|info/attributes)['"]?: ${BUSY}`),
     text: `git's configuration and hooks can't be changed in the sandbox: ${OUTSIDE}`,
   },
@@ -45,6 +50,11 @@ const hints: readonly Hint[] = [
       `(?:move|remove|rename|unlink|overwrite|replace)\\b[^\\n]*: ${BUSY}|Device or resource busy`,
     ),
     text: `.git and files that are run later without a question can't be replaced in the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /(?:\.git\/|index\.lock|\.lock'|objects\/|refs\/)[^\n]*(?:Read-only file system|EROFS|read-only file system)/,
+    when: ({ level }) => !level.startsWith('read-only'),
+    text: `.git is read-only for this command, since its words run no git command that changes it: ${REPOSITORY}`,
   },
   {
     sign: /Read-only file system|\bEROFS\b|readonly database|read-only file system/,
@@ -104,8 +114,15 @@ const hints: readonly Hint[] = [
   },
 ];
 
+const CONFIG_KEPT = new RegExp(`could not (?:write|lock) config file \\S*config: ${BUSY}`);
 /** Programs say at the end of their output why they failed. */
 const LOOKED_AT = 8_192;
+
+/** Half a sentence about a command that ended well although git could not do all of it; null if there is none. */
+export const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null =>
+  level !== 'off' && CONFIG_KEPT.test(output.slice(-LOOKED_AT))
+    ? "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done"
+    : null;
 
 /** Half a sentence for the model, or null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {

@@ -17,7 +17,7 @@ const VALUED = new Set([
 ]);
 
 /** The words after git's own options, beginning with its subcommand. */
-const commandOf = (words: Words): Words => {
+export const gitCommand = (words: Words): Words => {
   let at = 1;
   for (let word = words[at]; word?.startsWith('-'); word = words[at]) at += VALUED.has(word) ? 2 : 1;
   return words.slice(at);
@@ -97,7 +97,7 @@ const judges: Readonly<Record<string, (words: Words) => string | null>> = {
 export const isDestructiveGit = ({ words }: Pick<ParsedCommand, 'words'>): string | null => {
   const [first] = words;
   if (first == null || programName(first) !== 'git') return null;
-  const [command, ...rest] = commandOf(words);
+  const [command, ...rest] = gitCommand(words);
   if (command === null) return 'which command of git it is, is known only when it runs';
   return Object.hasOwn(judges, command ?? '') ? (judges[command ?? '']?.(rest) ?? null) : null;
 };
