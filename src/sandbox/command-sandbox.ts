@@ -17,9 +17,11 @@ import type {
   WaitingCommand,
 } from './command-sandbox-types.js';
 import { hostSockets } from './host/host-sockets.js';
+import { guardRecordIn } from './protected/interrupted-guard.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
+import { takeInterruptedGuards } from './session/find-interrupted-guards.js';
 import { probeWorkspace } from './session/probe-workspace.js';
 import { recordDirectCommand } from './session/record-direct-command.js';
 import {
@@ -77,7 +79,14 @@ class Sandbox implements CommandSandbox {
 
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
-    this.#protected = createProtectedFiles(options.workspace, `${options.sessionFolder}/set-aside`);
+    const { workspace, environment, sessionFolder } = options;
+    this.#protected = createProtectedFiles({
+      workspace,
+      environment,
+      folder: `${sessionFolder}/set-aside`,
+      record: guardRecordIn(sessionFolder),
+      interrupted: takeInterruptedGuards(sessionFolder, workspace),
+    });
     this.#workspace = createWorkspaceGuard(options.workspace, this.#protected);
   }
 
@@ -103,6 +112,7 @@ class Sandbox implements CommandSandbox {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
+    this.#workspace.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
     await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);

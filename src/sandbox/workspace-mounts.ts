@@ -24,6 +24,8 @@ export type WorkspaceGuard = {
   sweep(): void;
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void;
+  /** Judges everything that is left to judge. Returns lines about files that were set aside. */
+  close(): readonly string[];
 };
 
 type Repository = {
@@ -65,6 +67,7 @@ export const createWorkspaceGuard = (workspace: string, files: ProtectedFiles): 
 
   return {
     sweep: () => files.sweep(repository.elsewhere),
+    close: () => files.close(repository.elsewhere),
     accept: () => {
       if (running === 0) files.accept(repository.elsewhere);
       else files.acceptNew(repository.elsewhere);

@@ -44,16 +44,17 @@ export type ProtectedMounts = {
 };
 
 /**
- * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders that stay
- * writable and are only checked afterwards.
+ * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders whose
+ * repositories stay writable and are only checked afterwards.
  */
 export const protectedMounts = (
   found: Iterable<ProtectedPath>,
   { workspace, own }: { readonly workspace: string; readonly own: readonly string[] },
 ): ProtectedMounts => {
-  const isOwn = (place: string): boolean => own.some((folder) => isWithin(place, folder));
+  const isOwn = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
+    (inGit || kind === 'repository') && own.some((folder) => isWithin(place, folder));
   const all = [...found]
-    .filter((one) => !isOwn(one.path))
+    .filter((one) => !isOwn(one))
     .toSorted((one, other) => depthOf(one.path) - depthOf(other.path));
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
   const closed = repositories.slice(REPOSITORIES_MAX);

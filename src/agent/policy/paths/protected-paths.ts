@@ -15,9 +15,12 @@ export type Protection = {
   readonly why: string;
 };
 
+const GIT = 'git obeys its configuration and runs its hooks';
+const ENTERED = 'shells and tools run it when the folder is entered';
+
 const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
   {
-    why: 'git obeys its configuration and runs its hooks',
+    why: GIT,
     paths: `
       .git .gitmodules .gitconfig
     `,
@@ -32,7 +35,7 @@ const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
     `,
   },
   {
-    why: 'shells and tools run it when the folder is entered',
+    why: ENTERED,
     paths: `
       .envrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml .autoenv
     `,
@@ -162,6 +165,14 @@ export const protectionOfFile = (path: string): Protection | null =>
   (namesOf(path).at(-1) === 'head'
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
+
+const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
+
+/** Whether git or a shell obeys an entry as soon as it is in the folder. */
+export const isObeyedOnEntry = (name: string): boolean => {
+  const found = mayBeProtected(name) ? protectionOf(name) : null;
+  return found !== null && ON_ENTRY.has(found.why) && found.path !== '.gitmodules';
+};
 
 /** First names of protected paths, lower case. A folder without any of these holds none. */
 export const mayBeProtected = (name: string): boolean => {
