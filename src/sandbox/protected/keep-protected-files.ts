@@ -188,6 +188,8 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   /** The same of the walk that is under way. */
   #walkSinceMs = 0;
   #walkStartedAt = 0;
+  /** The walk follows the end of a command. */
+  #isEndWalk = true;
   #walkPauseMs = 0;
   #isWaitingForSlice = false;
   /** What a sweep saw last of harmful paths that may still be in the making. */
@@ -230,7 +232,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     const { frontier } = this.#judge(repository, true);
     this.#running.delete(running);
     this.#writeRecord();
-    this.#startWalk(frontier);
+    this.#startWalk(frontier, true);
     if (this.#walk.isRunning && !this.#stepWalk(SLICE_FOLDERS)) this.#walkInSlices();
     return this.#takeNotes();
   }
@@ -239,7 +241,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#releaseInterrupted(repository);
     const { frontier } = this.#judge(repository, false);
     if (performance.now() - this.#walkStartedAt < this.#walkPauseMs) return;
-    this.#startWalk(frontier);
+    this.#startWalk(frontier, false);
     this.#walkInSlices();
   }
 
@@ -248,7 +250,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     if (this.#sinceMs !== null || this.#walk.isRunning) {
       if (this.#running.size > 0) this.#judge(repository, true);
       this.#stepWalk(Number.POSITIVE_INFINITY);
-      this.#startWalk(this.#scan.look(repository).frontier);
+      this.#startWalk(this.#scan.look(repository).frontier, true);
       this.#stepWalk(Number.POSITIVE_INFINITY);
     }
     this.#running.clear();
@@ -480,8 +482,9 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     return [...this.#known.values()].filter(({ kind }) => kind === 'repository').map((one) => one.path);
   }
 
-  #startWalk(frontier: readonly Frontier[]): void {
+  #startWalk(frontier: readonly Frontier[], isEnd: boolean): void {
     if (this.#walk.isRunning || this.#sinceMs === null) return;
+    this.#isEndWalk = isEnd;
     this.#walkSinceMs = this.#sinceMs;
     if (this.#running.size === 0) this.#sinceMs = null;
     this.#walkStartedAt = performance.now();
@@ -528,7 +531,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
       (one.changedMs < this.#walkSinceMs &&
         (!isFolder(one) || insideOf(one.path).newestMs < this.#walkSinceMs));
     if (folderMs < this.#walkSinceMs && isOwnOld) this.#known.set(one.path, rememberContents(knownOf(one)));
-    else this.#judgeNew(one, this.#running.size === 0, null);
+    else this.#judgeNew(one, this.#isEndWalk, null);
   }
 
   /** Rule 5. */

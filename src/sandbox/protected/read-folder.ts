@@ -51,28 +51,38 @@ const entriesOf = (folder: string): readonly Dirent[] => {
 };
 
 /**
- * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as a whole, since its
- * target may change.
+ * The names of the folder and of the one above it, if they may begin a protected path, which has at most three names.
+ * Empty otherwise, and below a protected path: then the user has made a workspace of it.
  */
-const isProtected = (parent: string, entry: Dirent, scope: ProtectedNames): boolean => {
+const parentsOf = (folder: string): string => {
+  const names = [path.basename(path.dirname(folder)), path.basename(folder)];
+  const parents = names.join('/');
+  return names.some(mayBeProtected) && protectionOf(parents) === null ? parents : '';
+};
+
+/**
+ * Whether an entry is protected. A folder like `.github` is protected in parts, but as a symlink as a whole, since its
+ * target may change. `parents`: the names above, or empty if they begin no protected path.
+ */
+const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boolean => {
   if (scope === 'inPackages') return isObeyedOnEntry(entry.name);
-  if (!mayBeProtected(entry.name) && !mayBeProtected(parent)) return false;
-  if (protectionOf(entry.name) !== null) return true;
-  if (entry.isSymbolicLink() && mayBeProtected(entry.name)) return true;
-  return protectionOf(`${parent}/${entry.name}`) !== null;
+  const mayBegin = mayBeProtected(entry.name);
+  if (!mayBegin && parents === '') return false;
+  if (mayBegin && (entry.isSymbolicLink() || protectionOf(entry.name) !== null)) return true;
+  return parents !== '' && protectionOf(`${parents}/${entry.name}`) !== null;
 };
 
 export const readFolder = (folder: string, status: Stats, scope: ProtectedNames): FolderContents => {
   const readAtMs = Date.now();
   const { ctimeMs, ino, dev } = status;
-  const parent = path.basename(folder);
+  const parents = parentsOf(folder);
   const [folders, found, sockets]: [string[], string[], string[]] = [[], [], []];
   let [hasHead, hasObjects] = [false, false];
   for (const entry of entriesOf(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') hasObjects = true;
-    if (isProtected(parent, entry, scope)) found.push(name);
+    if (isProtected(parents, entry, scope)) found.push(name);
     else if (entry.isSocket()) sockets.push(name);
     else if (entry.isDirectory()) folders.push(name);
   }
