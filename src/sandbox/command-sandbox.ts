@@ -5,7 +5,7 @@ import { canBeParked } from '../launcher/command-shell-scripts.js';
 import type { Launcher } from '../launcher/launcher-pool.js';
 import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
 import { findProgram, type ProgramPath } from '../programs/find-program.js';
-import { systemBash } from '../programs/start-program.js';
+import { SYSTEM_SHELL, systemBash } from '../programs/start-program.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments } from './bubblewrap-arguments.js';
 import { closingOthers } from './close-inherited-descriptors.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
@@ -19,6 +19,7 @@ import type {
 import { hostSockets } from './host/host-sockets.js';
 import { guardRecordIn } from './protected/interrupted-guard.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
+import { checkOfMounts, EXCHANGED, mountedIdentities } from './protected/mounted-identity.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
 import { takeInterruptedGuards } from './session/find-interrupted-guards.js';
@@ -191,8 +192,9 @@ class Sandbox implements CommandSandbox {
 
   async #fence(order: CommandSpec): Promise<PreparedCommand> {
     const { fence, environment, finish } = await this.#plan(order);
-    const { bwrap, filter } = fence;
-    const words = [...fence.words, ...fence.seals, '--', order.program, ...order.words];
+    const { bwrap, filter, check = '' } = fence;
+    const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
+    const words = [...fence.words, ...fence.seals, '--', ...checking, order.program, ...order.words];
     const start = closingOthers({ program: bwrap, words }, FILTER_DESCRIPTOR, bashFor(this.#options));
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     return {
@@ -239,6 +241,11 @@ class Sandbox implements CommandSandbox {
     this.#isOnline ||= network;
     const sockets = hostSockets();
     const places = this.#workspace.mountsFor(order.level.startsWith('workspace'), view, sockets.paths);
+    const expected = mountedIdentities(places.exchangeable.filter((place) => statusOf(place) !== null));
+    if (expected === null) {
+      places.end();
+      throw new SandboxRefusal(EXCHANGED);
+    }
     const filter = filterFor(view, network && sockets.abstract);
     const { host, folders } = view;
     const { mounts, seals } = mountArguments({ ...places, host, folders, network, workspace });
@@ -246,7 +253,7 @@ class Sandbox implements CommandSandbox {
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
-      fence: { bwrap, words, seals, filter },
+      fence: { bwrap, words, seals, filter, check: checkOfMounts(expected) },
       environment: withVariables(
         { ...fencedEnvironment(environment, passEnvironment), ...inner },
         order.environment,

@@ -15,6 +15,8 @@ export type WorkspaceMounts = {
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
+  /** Paths of `mounts` whose identity must be compared inside, since other commands could exchange them. */
+  readonly exchangeable: readonly string[];
   /** Call it after the command. Returns lines about files that were set aside. */
   end(): readonly string[];
 };
@@ -81,7 +83,7 @@ export const createWorkspaceGuard = (workspace: string, files: ProtectedFiles): 
       if (running === 0) ownSockets = scan.sockets;
       const own = isWritable
         ? protectedMounts(scan.found.values(), { workspace, own: files.own() })
-        : { mounts: [], bound: new Set<string>() };
+        : { mounts: [], bound: new Set<string>(), exchangeable: [] };
       const masked = [
         ...view.host.masked,
         ...view.home.masked,
@@ -103,6 +105,7 @@ export const createWorkspaceGuard = (workspace: string, files: ProtectedFiles): 
         ],
         masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
         refusals: repository.refusals,
+        exchangeable: own.exchangeable,
         end: () => {
           if (!isWritable) return [];
           running -= 1;

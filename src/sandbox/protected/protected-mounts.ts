@@ -41,6 +41,8 @@ export type ProtectedMounts = {
   readonly mounts: readonly Mount[];
   /** Paths that are read-only for the command. */
   readonly bound: ReadonlySet<string>;
+  /** Mounted paths below folders that another command could exchange. */
+  readonly exchangeable: readonly string[];
 };
 
 /**
@@ -73,5 +75,9 @@ export const protectedMounts = (
     }
     if (one.kind !== 'link') bound.add(one.path);
   }
-  return { mounts: [...mounts.values()], bound };
+  const isFirm = (place: string): boolean =>
+    [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
+    (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));
+  const exchangeable = [...mounts.keys()].filter((place) => isWithin(place, workspace) && !isFirm(place));
+  return { mounts: [...mounts.values()], bound, exchangeable };
 };
