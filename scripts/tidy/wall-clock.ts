@@ -6,7 +6,8 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'src/testing/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
 
   // compare it with the times of files, which are times of day
-  'src/sandbox/protected/protected-scan.ts',
+  'src/sandbox/protected/keep-protected-files.ts',
+  'src/sandbox/protected/read-folder.ts',
   'src/sandbox/session/remove-stale-folders.ts',
   'src/workspace/git/repository-cache.ts',
   'src/workspace/git/refs.ts',

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { removeFolderSync } from '../temporary-folder.js';
 import { buildRunner, makeAccounts, type Ran, runCases } from './fence.js';
-import { TRAPS, trapCase } from './user-traps.js';
+import { FIXTURE, TRAPS, trapCase } from './user-traps.js';
 
 // What a fenced command leaves in the workspace, and then the user's own git, editor and shell: nothing of it may run.
 
@@ -18,7 +19,13 @@ after(() => {
   removeFolderSync(folder);
 });
 
-const CASES = TRAPS.map(trapCase);
+const fixture = path.join(folder, 'fixture');
+chmodSync(folder, 0o755);
+mkdirSync(fixture);
+const made = spawnSync('/bin/bash', ['-ec', FIXTURE], { cwd: fixture, encoding: 'utf8' });
+assert.equal(made.status, 0, made.stderr);
+
+const CASES = TRAPS.map((trap) => trapCase(trap, fixture));
 
 const fired = (ran: Ran, name: string): boolean =>
   (ran.ends.get(name) ?? []).at(-1)?.output.includes('ESCAPED') ?? false;

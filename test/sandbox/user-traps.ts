@@ -522,25 +522,17 @@ const SPELLINGS: readonly Trap[] = [
 ];
 
 /** Files that a program runs when it is started in their folder; sh stands for the program. */
-export const RUN_FILES: readonly string[] = [
+const RUN_FILES: readonly string[] = [
   ...[
     '.hg/hgrc',
     '.jj/repo/config.toml',
     '.gdbearlyinit',
-    '.gdbinit',
     '.Rprofile',
-    '.Renviron',
     '.irbrc',
-    '.pryrc',
+    '.bundle/config',
+    '.pnp.cjs',
   ],
-  ...['.bundle/config', '.pnp.cjs', '.pnp.loader.mjs', '.yarn/sdks/x', '.luarc.json', 'rust-toolchain.toml'],
-  ...[
-    'rust-toolchain',
-    'gradle/wrapper/gradle-wrapper.properties',
-    '.ghci',
-    '.tool-versions',
-    '_darcs/prefs/defaults',
-  ],
+  ...['.yarn/sdks/x', 'rust-toolchain.toml', 'gradle/wrapper/gradle-wrapper.properties'],
 ];
 
 const RUN: readonly Trap[] = RUN_FILES.map((file) => ({
@@ -582,10 +574,11 @@ export const TRAPS: readonly Trap[] = [
   ...[...SUBFOLDERS, ...SPELLINGS, ...RUN, ...MOMENTS],
 ];
 
-const FIXTURE = `git init -q -b main . && echo 1 > a
+/** The repository of the user, once for all rows. */
+export const FIXTURE = `git init -q -b main . && echo 1 > a
 printf '#!/bin/sh\\necho ESCAPED >> "$(dirname "$0")/../../outside/fired"\\n' > t.sh; chmod +x t.sh
 printf '/build\\n/dist\\n/out\\n/node_modules\\n' > .gitignore
-git add . && git commit -qm first && git remote add origin .`;
+git add . && git -c user.name=Ada -c user.email=a@example.org commit -qm first && git remote add origin .`;
 
 /** A day of the user: enters the folder, with direnv; opens it in an editor that runs tasks; works with git. */
 const DAY = `day() { (
@@ -606,9 +599,10 @@ const dayAfter = ({ enters = [], user }: Trap): string =>
     'cat ../../outside/fired 2>/dev/null; true',
   ].join('\n');
 
-export const trapCase = (trap: Trap): Case => ({
+/** `fixture`: a folder with the repository. */
+export const trapCase = (trap: Trap, fixture: string): Case => ({
   name: trap.name,
-  setup: `${FIXTURE}\n${trap.setup ?? ''}`,
+  setup: `cp -r ${fixture}/. .\n${trap.setup ?? ''}`,
   steps: (_, level: CommandLevel) => [
     ...trap.commands.map((one) =>
       typeof one === 'string'

@@ -48,6 +48,10 @@ const foldersIn = (folder: string): readonly string[] => {
 export const isGitFolder = (folder: string): boolean =>
   statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
 
+/** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
+const isRepository = (folder: string): boolean =>
+  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => statusOf(path.join(folder, name)) !== null);
+
 /** Git folders of submodules, at any depth because their names may contain slashes. */
 const moduleFolders = (folder: string, depth = 1): readonly string[] =>
   foldersIn(folder).flatMap((inner) => {
@@ -145,7 +149,8 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
 export const findRepository = (workspace: string): FoundRepository => {
   for (let folder = workspace; ; folder = path.dirname(folder)) {
     const status = statusOf(path.join(folder, '.git'));
-    if (status !== null) return repositoryAt(folder, status);
+    const isPassed = status?.isDirectory() === true && !isRepository(path.join(folder, '.git'));
+    if (status !== null && !isPassed) return repositoryAt(folder, status);
     if (path.dirname(folder) === folder) return { kind: 'none' };
   }
 };
