@@ -22,7 +22,7 @@ import { createProtectedFiles, type ProtectedFiles } from './protected/keep-prot
 import { checkOfMounts, EXCHANGED, mountedIdentities } from './protected/mounted-identity.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
-import { takeInterruptedGuards } from './session/find-interrupted-guards.js';
+import { takeInterruptedGuards, takeUnreadNotes } from './session/find-interrupted-guards.js';
 import { probeWorkspace } from './session/probe-workspace.js';
 import { recordDirectCommand } from './session/record-direct-command.js';
 import {
@@ -87,12 +87,18 @@ class Sandbox implements CommandSandbox {
       folder: `${sessionFolder}/set-aside`,
       record: guardRecordIn(sessionFolder),
       interrupted: takeInterruptedGuards(sessionFolder, workspace),
+      notes: takeUnreadNotes(sessionFolder, workspace),
     });
+    if (this.#protected.isInterrupted()) this.#sweepRegularly();
     this.#workspace = createWorkspaceGuard(options.workspace, this.#protected);
   }
 
   allow(place: string): void {
     this.#protected.allow(place);
+  }
+
+  settle(): readonly string[] {
+    return this.#workspace.settle().map((line) => `[the sandbox: ${line}]`);
   }
 
   async prepare(order: CommandSpec): Promise<PreparedCommand> {
@@ -272,12 +278,23 @@ class Sandbox implements CommandSandbox {
 
   #begin(): void {
     this.#writers += 1;
-    this.#sweeps ??= setInterval(() => this.#workspace.sweep(), SWEEP_MS).unref();
+    this.#sweepRegularly();
+  }
+
+  #sweepRegularly(): void {
+    this.#sweeps ??= setInterval(() => {
+      this.#workspace.sweep();
+      this.#stopSweeps();
+    }, SWEEP_MS).unref();
   }
 
   #ended(): void {
     this.#writers -= 1;
-    if (this.#writers > 0 || this.#sweeps === null) return;
+    this.#stopSweeps();
+  }
+
+  #stopSweeps(): void {
+    if (this.#writers > 0 || this.#protected.isInterrupted() || this.#sweeps === null) return;
     clearInterval(this.#sweeps);
     this.#sweeps = null;
   }

@@ -26,8 +26,9 @@ export type WorkspaceGuard = {
   sweep(): void;
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void;
-  /** Judges everything that is left to judge. Returns lines about files that were set aside. */
-  close(): readonly string[];
+  /** As in ProtectedFiles. */
+  settle(): readonly string[];
+  close(): void;
 };
 
 type Repository = {
@@ -69,6 +70,10 @@ export const createWorkspaceGuard = (workspace: string, files: ProtectedFiles): 
 
   return {
     sweep: () => files.sweep(repository.elsewhere),
+    settle: () => {
+      repository = repositoryOf(workspace, []);
+      return files.settle(repository.elsewhere);
+    },
     close: () => files.close(repository.elsewhere),
     accept: () => {
       if (running === 0) files.accept(repository.elsewhere);

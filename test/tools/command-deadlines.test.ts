@@ -38,6 +38,7 @@ const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox 
   },
   takeWaiting: async () => waiting,
   allow: () => undefined,
+  settle: () => [],
   close: async () => undefined,
 });
 
@@ -99,6 +100,8 @@ test('where nothing is known of earlier processes, no job is listed and no comma
     of: () => assert.fail('not asked'),
     announce: () => undefined,
     earlier: async () => null,
+    settle: async () => [],
+    guard: async () => undefined,
     close: async () => undefined,
   };
   const jobs = {

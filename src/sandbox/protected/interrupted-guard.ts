@@ -36,9 +36,24 @@ export type InterruptedGuard = RecordedGuard & {
   isAlive(): boolean;
 };
 
-export type GuardRecord = { write(guard: RecordedGuard): void; remove(): void };
+export type GuardRecord = {
+  write(guard: RecordedGuard): void;
+  remove(): void;
+  /** Keeps lines that nobody has read when the session ends: the next session in the workspace tells them. */
+  leaveNotes(workspace: string, notes: readonly string[]): void;
+};
 
 const fileIn = (sessionFolder: string): string => path.join(sessionFolder, 'protected.json');
+const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
+
+/** Null if it is not there, or was cut when Pawl was killed. */
+const readJson = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
+};
 
 export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
   write(guard) {
@@ -49,6 +64,13 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
     }
   },
   remove: () => rmSync(fileIn(sessionFolder), { force: true }),
+  leaveNotes(workspace, notes) {
+    try {
+      writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), { mode: 0o600 });
+    } catch {
+      // The disk is full. The files have been moved all the same.
+    }
+  },
 });
 
 const isRecorded = (value: unknown): value is RecordedGuard =>
@@ -64,10 +86,16 @@ const isRecorded = (value: unknown): value is RecordedGuard =>
 
 /** Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started. */
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
-  try {
-    const value: unknown = JSON.parse(readFileSync(fileIn(sessionFolder), 'utf8'));
-    return isRecorded(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = readJson(fileIn(sessionFolder));
+  return isRecorded(value) ? value : null;
+};
+
+/** The notes that a session has left for this workspace. They are gone afterwards. */
+export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
+  const value = readJson(notesIn(sessionFolder));
+  const isOurs =
+    typeof value === 'object' && value !== null && 'workspace' in value && value.workspace === workspace;
+  if (!isOurs || !('notes' in value) || !Array.isArray(value.notes)) return [];
+  rmSync(notesIn(sessionFolder), { force: true });
+  return value.notes.filter((note) => typeof note === 'string');
 };

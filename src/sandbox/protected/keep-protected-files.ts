@@ -55,8 +55,15 @@ export type ProtectedFiles = {
   accept(repository: string | null): void;
   /** Accepts new paths while fenced commands run: an unfenced command that the user allowed has made them. */
   acceptNew(repository: string | null): void;
-  /** Judges everything that is left to judge. Returns lines about everything set aside since the last call. */
-  close(repository: string | null): readonly string[];
+  /**
+   * Judges what commands of a killed session have made, if they have ended. Returns lines about everything set aside
+   * since the last call.
+   */
+  settle(repository: string | null): readonly string[];
+  /** Whether commands of a killed session still run. */
+  isInterrupted(): boolean;
+  /** Judges everything that is left to judge. */
+  close(repository: string | null): void;
 };
 
 export type ProtectedFilesOptions = {
@@ -68,6 +75,8 @@ export type ProtectedFilesOptions = {
   readonly record: GuardRecord;
   /** Guards of sessions that were killed while their commands ran. */
   readonly interrupted: readonly InterruptedGuard[];
+  /** Lines of earlier sessions that nobody has read. */
+  readonly notes: readonly string[];
 };
 
 /** Folders that a walk reads at once, which takes about a millisecond. */
@@ -197,7 +206,8 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   #notes: string[] = [];
   #count = 0;
 
-  constructor({ workspace, folder, environment, record, interrupted }: ProtectedFilesOptions) {
+  constructor({ workspace, folder, environment, record, interrupted, notes }: ProtectedFilesOptions) {
+    this.#notes = [...notes];
     this.#workspace = workspace;
     this.#folder = folder;
     this.#record = record;
@@ -245,7 +255,16 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#walkInSlices();
   }
 
-  close(repository: string | null): readonly string[] {
+  settle(repository: string | null): readonly string[] {
+    this.#releaseInterrupted(repository);
+    return this.#takeNotes();
+  }
+
+  isInterrupted(): boolean {
+    return this.#interrupted.length > 0;
+  }
+
+  close(repository: string | null): void {
     this.#releaseInterrupted(repository);
     if (this.#sinceMs !== null || this.#walk.isRunning) {
       if (this.#running.size > 0) this.#judge(repository, true);
@@ -253,9 +272,11 @@ class ProtectedFilesKeeper implements ProtectedFiles {
       this.#startWalk(this.#scan.look(repository).frontier, true);
       this.#stepWalk(Number.POSITIVE_INFINITY);
     }
+    if (this.#notes.length > 0) this.#record.leaveNotes(this.#workspace, this.#takeNotes());
+    // What an interrupted command still makes is judged by the next session.
     this.#running.clear();
-    this.#record.remove();
-    return this.#takeNotes();
+    for (const { command } of this.#interrupted) this.#running.add(command);
+    this.#writeRecord();
   }
 
   own(): readonly string[] {

@@ -35,20 +35,27 @@ const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
   return { ...outcome, text, ...(outcome.status === 'ok' ? { summary: 'recovered after a restart' } : {}) };
 };
 
+/** `home`: the user's home folder. */
+type EarlierPlace = { readonly home: string; readonly sandbox: Pick<SessionSandbox, 'settle'> };
+
 const startedOf = (
   found: FoundCommand,
-  home: string,
+  { home, sandbox }: EarlierPlace,
   context: Pick<ToolContext, 'sandbox' | 'workspace'>,
   progress: (text: string) => void,
 ): StartedCommand => ({
-  running: followFound(found, progress),
+  running: followFound(found, progress, () => sandbox.settle(context.workspace)),
   level: context.sandbox,
   workspace: context.workspace,
   home,
 });
 
-const finish = async (found: FoundCommand, home: string, context: ToolContext): Promise<ToolOutcome> => {
-  const started = startedOf(found, home, context, (text) => context.progress(text));
+const finish = async (
+  found: FoundCommand,
+  place: EarlierPlace,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startedOf(found, place, context, (text) => context.progress(text));
   const end = await waitForEnd(started.running, context);
   const isReplaced = found.record.workspace !== identityOf(context.workspace);
   return recovered(outcomeOf(started, end, context.signal), isReplaced);
@@ -83,20 +90,20 @@ export const findCommand = async (
   if (kind === 'neverStarted' && found.claim()) return { kind: 'neverBegan' };
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
-  return { kind: 'found', leftMs, finish: () => finish(found, home, context) };
+  return { kind: 'found', leftMs, finish: () => finish(found, { home, sandbox }, context) };
 };
 
-type Restored = { readonly jobs: Jobs; readonly workspace: string; readonly home: string };
+type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
 
 /** Resolves once the job can be read. A job that has ended is read to its end first, or it would seem to run. */
 const restoreJob = async (
   found: FoundCommand,
   { jobId, command }: { readonly jobId: string; readonly command: string },
-  { jobs, workspace, home }: Restored,
+  { jobs, workspace, ...place }: Restored,
 ): Promise<void> => {
   const hasEnded = found.verdict().kind !== 'running';
   const level = found.record.isFenced ? 'workspace' : 'off';
-  const started = startedOf(found, home, { sandbox: level, workspace }, () => undefined);
+  const started = startedOf(found, place, { sandbox: level, workspace }, () => undefined);
   jobs.restore(jobOf(jobId, command, started));
   if (hasEnded) await started.running.ended;
 };
@@ -116,7 +123,11 @@ const restoreLeft = (found: FoundCommand, jobs: Jobs): void => {
 
 const endFound = async (found: FoundCommand): Promise<void> => {
   if (found.verdict().kind === 'direct') return void (await endMarked(found.record.marker));
-  const running = followFound(found, () => undefined);
+  const running = followFound(
+    found,
+    () => undefined,
+    async () => [],
+  );
   running.kill();
   await running.ended;
 };
@@ -140,10 +151,11 @@ export const settleEarlier = async (
     const { job, call } = found.record;
     const { kind } = found.verdict();
     if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, job, { jobs, workspace, home }));
+      restoring.push(restoreJob(found, job, { jobs, workspace, home, sandbox }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
       await endFound(found);
     }
   }
   await Promise.all(restoring);
+  await sandbox.guard(workspace);
 };

@@ -219,7 +219,7 @@ export const startCommand = (order: CommandRequest): RunningCommand => {
 };
 
 /** As if it had just been started: its output comes from the beginning. */
-const waitingFor = (found: FoundCommand): WaitingCommand => {
+const waitingFor = (found: FoundCommand, finish: WaitingCommand['finish']): WaitingCommand => {
   let followed: FollowedCommand | null = null;
   let settle: (end: LaunchedEnd) => void = () => undefined;
   const ended = new Promise<LaunchedEnd>((resolve) => {
@@ -235,12 +235,16 @@ const waitingFor = (found: FoundCommand): WaitingCommand => {
       followed = found.follow(to);
       void followed.ended.then(settle);
     },
-    finish: async () => [],
+    finish,
   };
 };
 
 /** Follows a command that an earlier process of the session has started. */
-export const followFound = (found: FoundCommand, progress: (text: string) => void): RunningCommand => {
+export const followFound = (
+  found: FoundCommand,
+  progress: (text: string) => void,
+  finish: WaitingCommand['finish'],
+): RunningCommand => {
   const { record, due } = found;
   return runningOf(
     new Command({
@@ -250,7 +254,7 @@ export const followFound = (found: FoundCommand, progress: (text: string) => voi
       program: '',
       startedAt: record.startedAt,
       due,
-      prepare: async () => ({ kind: 'waiting', prepared: waitingFor(found) }),
+      prepare: async () => ({ kind: 'waiting', prepared: waitingFor(found, finish) }),
       progress,
     }),
   );
