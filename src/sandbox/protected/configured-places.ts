@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { realPathOf, statusOf } from '../../files/entry-status.js';
 import { isWithin } from '../../files/is-within.js';
-import { readSmall } from './git-folders.js';
+import { findRepository, readSmall } from './git-folders.js';
 
 /**
  * Files of the workspace that git's configuration names: hooks, included files, programs.
@@ -199,5 +199,20 @@ export const createConfiguredPlaces = (
       [cachedKey, statuses, places] = [key, reading.statuses, [...reading.named.values()]];
       return places;
     },
+  };
+};
+
+/** What git's configuration names in the workspace, for tools that write files themselves. */
+export const createNamedPlaces = (
+  workspace: string,
+  environment: ProcessEnvironment,
+): (() => readonly NamedPlace[]) => {
+  const places = createConfiguredPlaces(workspace, environment);
+  return () => {
+    const found = findRepository(workspace);
+    if (found.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = found.repository;
+    const configs = ['config', 'config.worktree'].map((name) => ({ file: path.join(folder, name), top }));
+    return places.read(configs, [top]);
   };
 };
