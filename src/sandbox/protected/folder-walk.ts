@@ -1,6 +1,5 @@
 import { lstatSync, type Stats } from 'node:fs';
-import path from 'node:path';
-import { type FolderContents, isPackageFolder, readFolder } from './read-folder.js';
+import { type FolderContents, isStill, readFolder } from './read-folder.js';
 
 /**
  * Walks the folders that the quick scan leaves out, in slices beside other work.
@@ -108,19 +107,17 @@ class Walk implements FolderWalk {
     this.#count += 1;
     const newestMs = Math.max(at.newestMs, status.ctimeMs);
     const contents = this.#read(at, status);
-    for (const name of contents.folders) {
-      const folder = `${at.folder}/${name}`;
-      this.#open.push({ folder, newestMs, isInPackages: at.isInPackages || isPackageFolder(name) });
-    }
-    for (const name of contents.found) {
-      this.#found.push({ path: path.join(at.folder, name), newestMs, isGitFolder: false });
-    }
+    const { isInPackages } = at;
+    for (const folder of contents.packages) this.#open.push({ folder, newestMs, isInPackages: true });
+    for (const folder of contents.results) this.#open.push({ folder, newestMs, isInPackages });
+    for (const folder of contents.folders) this.#open.push({ folder, newestMs, isInPackages });
+    for (const place of contents.found) this.#found.push({ path: place, newestMs, isGitFolder: false });
     if (contents.isGitFolder) this.#found.push({ path: at.folder, newestMs, isGitFolder: true });
   }
 
   #read({ folder, isInPackages }: Frontier, status: Stats): FolderContents {
     const before = this.#known.get(folder);
-    if (before?.contents.isStill(status)) {
+    if (before !== undefined && isStill(before.contents, status)) {
       before.round = this.#round;
       return before.contents;
     }

@@ -191,7 +191,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   /** Protected paths that came with a repository, and its folder. */
   readonly #came = new Map<string, string>();
   /** Folders that were there before the running commands; null if that is unknown. */
-  #foldersBefore: ReadonlySet<string> | null = null;
+  #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
   /** When the first command started that no complete walk has covered, in ms; null if there is none. */
   #sinceMs: number | null = null;
   /** The same of the walk that is under way. */

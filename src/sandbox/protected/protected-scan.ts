@@ -7,7 +7,7 @@ import { type ConfigPlace, createConfiguredPlaces } from './configured-places.js
 import type { Frontier } from './folder-walk.js';
 import { codePlaces, gitFoldersAt } from './git-folders.js';
 import { createIndexReader } from './index-gitlinks.js';
-import { type FolderContents, isLeftToWalk, isPackageFolder, readFolder } from './read-folder.js';
+import { type FolderContents, isStill, readFolder } from './read-folder.js';
 
 /**
  * Finds the protected paths of a workspace quickly, before and after each command.
@@ -44,7 +44,7 @@ export type ProtectedPath = {
 export type Scan = {
   readonly found: ReadonlyMap<string, ProtectedPath>;
   /** Paths of all scanned folders. */
-  readonly folders: ReadonlySet<string>;
+  readonly folders: Pick<ReadonlySet<string>, 'has'>;
   readonly sockets: readonly string[];
   /** Folders that the scan did not enter. */
   readonly frontier: readonly Frontier[];
@@ -176,36 +176,44 @@ class Scanner implements ProtectedScan {
     const seen = new Map<string, FolderContents>();
     const sockets: string[] = [];
     const frontier: Frontier[] = [];
-    let level: readonly Frontier[] = [{ folder: this.#workspace, isInPackages: false, newestMs: 0 }];
+    let level: readonly string[] = [this.#workspace];
+    let levelNewest: readonly number[] = [0];
     for (let depth = 0; level.length > 0; depth++) {
-      const next: Frontier[] = [];
-      for (const at of level) {
+      const next: string[] = [];
+      const nextNewest: number[] = [];
+      for (let index = 0; index < level.length; index++) {
+        const folder = level[index] ?? '';
+        const aboveMs = levelNewest[index] ?? 0;
         if (depth >= DEPTH_MAX || seen.size >= FOLDERS_MAX) {
-          frontier.push(at);
+          frontier.push({ folder, isInPackages: false, newestMs: aboveMs });
           continue;
         }
-        const status = folderStatus(at.folder);
+        const status = folderStatus(folder);
         if (status === null) continue;
-        const contents = this.#read(at.folder, status);
-        seen.set(at.folder, contents);
-        const newestMs = Math.max(at.newestMs, status.ctimeMs);
-        for (const name of contents.folders) {
-          const inner = { folder: path.join(at.folder, name), isInPackages: isPackageFolder(name), newestMs };
-          (isLeftToWalk(name) ? frontier : next).push(inner);
+        const contents = this.#read(folder, status);
+        seen.set(folder, contents);
+        const newestMs = Math.max(aboveMs, status.ctimeMs);
+        for (const inner of contents.folders) {
+          next.push(inner);
+          nextNewest.push(newestMs);
         }
-        for (const name of contents.sockets) sockets.push(path.join(at.folder, name));
-        for (const name of contents.found) this.#note(found, protectedPathAt(path.join(at.folder, name)));
-        if (contents.isGitFolder) this.#noteAll(found, codeOf(at.folder));
+        for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true, newestMs });
+        for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false, newestMs });
+        for (const place of contents.sockets) sockets.push(place);
+        for (const place of contents.found) this.#note(found, protectedPathAt(place));
+        if (contents.isGitFolder) this.#noteAll(found, codeOf(folder));
       }
-      level = next;
+      [level, levelNewest] = [next, nextNewest];
     }
     this.#known = seen;
-    return { folders: new Set(seen.keys()), sockets, frontier };
+    return { folders: seen, sockets, frontier };
   }
 
   #read(folder: string, status: Stats): FolderContents {
     const before = this.#known.get(folder);
-    return before?.isStill(status) ? before : readFolder(folder, status, 'everywhere');
+    return before !== undefined && isStill(before, status)
+      ? before
+      : readFolder(folder, status, 'everywhere');
   }
 
   #noteAll(found: Map<string, ProtectedPath>, all: readonly ProtectedPath[]): void {

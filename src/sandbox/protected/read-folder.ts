@@ -19,28 +19,36 @@ const RESULTS = names(
   .parcel-cache coverage`,
 );
 
-export const isPackageFolder = (name: string): boolean => PACKAGES.has(name);
-/** Whether the quick scan leaves a folder to the walk. */
-export const isLeftToWalk = (name: string): boolean => PACKAGES.has(name) || RESULTS.has(name);
-
 /** Resolution of file times, in ms. A folder that changed just now may change again with the same time. */
 export const TICK_MS = 25;
 
 /** `inPackages`: only what is obeyed on entry. */
 export type ProtectedNames = 'everywhere' | 'inPackages';
 
+/** All paths are absolute. */
 export type FolderContents = {
-  /** Names of folders, without protected ones. */
+  /** Folders to enter at once, without protected ones. */
   readonly folders: readonly string[];
-  /** Names of protected entries. */
+  /** Folders of packages and of results. */
+  readonly packages: readonly string[];
+  readonly results: readonly string[];
+  /** Protected entries. */
   readonly found: readonly string[];
-  /** Names of sockets. */
   readonly sockets: readonly string[];
   /** Whether git would take the folder for a repository by itself. */
   readonly isGitFolder: boolean;
-  /** Whether this is still its contents, by its present status. */
-  isStill(status: Stats): boolean;
+  readonly changedMs: number;
+  readonly ino: number;
+  readonly dev: number;
+  readonly readAtMs: number;
 };
+
+/** Whether these are still the contents of a folder, by its present status. */
+export const isStill = (contents: FolderContents, { ctimeMs, ino, dev }: Stats): boolean =>
+  contents.changedMs === ctimeMs &&
+  contents.ino === ino &&
+  contents.dev === dev &&
+  contents.readAtMs - ctimeMs > TICK_MS;
 
 const entriesOf = (folder: string): readonly Dirent[] => {
   try {
@@ -72,21 +80,28 @@ const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boo
   return parents !== '' && protectionOf(`${parents}/${entry.name}`) !== null;
 };
 
+const listFor = (entry: Dirent): 'folders' | 'packages' | 'results' | 'sockets' | null => {
+  if (!entry.isDirectory()) return entry.isSocket() ? 'sockets' : null;
+  if (PACKAGES.has(entry.name)) return 'packages';
+  return RESULTS.has(entry.name) ? 'results' : 'folders';
+};
+
 export const readFolder = (folder: string, status: Stats, scope: ProtectedNames): FolderContents => {
   const readAtMs = Date.now();
-  const { ctimeMs, ino, dev } = status;
+  const { ino, dev } = status;
   const parents = parentsOf(folder);
-  const [folders, found, sockets]: [string[], string[], string[]] = [[], [], []];
+  const contents = { folders: [], packages: [], results: [], found: [], sockets: [] } as Record<
+    'folders' | 'packages' | 'results' | 'found' | 'sockets',
+    string[]
+  >;
   let [hasHead, hasObjects] = [false, false];
   for (const entry of entriesOf(folder)) {
     const { name } = entry;
     if (name === 'HEAD') hasHead = true;
     if (name === 'objects' || name === 'commondir') hasObjects = true;
-    if (isProtected(parents, entry, scope)) found.push(name);
-    else if (entry.isSocket()) sockets.push(name);
-    else if (entry.isDirectory()) folders.push(name);
+    const list = isProtected(parents, entry, scope) ? 'found' : listFor(entry);
+    if (list !== null) contents[list].push(path.join(folder, name));
   }
-  const isStill = (now: Stats): boolean =>
-    now.ctimeMs === ctimeMs && now.ino === ino && now.dev === dev && readAtMs - ctimeMs > TICK_MS;
-  return { folders, found, sockets, isGitFolder: hasHead && hasObjects, isStill };
+  const isGitFolder = hasHead && hasObjects;
+  return { ...contents, isGitFolder, changedMs: status.ctimeMs, ino, dev, readAtMs };
 };
