@@ -173,6 +173,7 @@ class Scanner implements ProtectedScan {
   }
 
   #scanFolders(found: Map<string, ProtectedPath>): Omit<Scan, 'found'> {
+    const known = this.#known;
     const seen = new Map<string, FolderContents>();
     const sockets: string[] = [];
     const frontier: Frontier[] = [];
@@ -190,7 +191,9 @@ class Scanner implements ProtectedScan {
         }
         const status = folderStatus(folder);
         if (status === null) continue;
-        const contents = this.#read(folder, status);
+        const before = known.get(folder);
+        const isSame = before !== undefined && isStill(before, status);
+        const contents = isSame ? before : readFolder(folder, status, 'everywhere');
         seen.set(folder, contents);
         const newestMs = Math.max(aboveMs, status.ctimeMs);
         for (const inner of contents.folders) {
@@ -207,13 +210,6 @@ class Scanner implements ProtectedScan {
     }
     this.#known = seen;
     return { folders: seen, sockets, frontier };
-  }
-
-  #read(folder: string, status: Stats): FolderContents {
-    const before = this.#known.get(folder);
-    return before !== undefined && isStill(before, status)
-      ? before
-      : readFolder(folder, status, 'everywhere');
   }
 
   #noteAll(found: Map<string, ProtectedPath>, all: readonly ProtectedPath[]): void {
