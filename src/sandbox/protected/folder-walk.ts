@@ -12,14 +12,10 @@ import { type FolderContents, isStill, readFolder } from './read-folder.js';
 export type Frontier = {
   readonly folder: string;
   readonly isInPackages: boolean;
-  /** When the folder or one above it was changed or moved last, in ms. */
-  readonly newestMs: number;
 };
 
 export type WalkedPlace = {
   readonly path: string;
-  /** As of Frontier, up to the folder that contains it. */
-  readonly newestMs: number;
   /** The place is a git folder by itself, such as a bare repository. */
   readonly isGitFolder: boolean;
 };
@@ -105,14 +101,13 @@ class Walk implements FolderWalk {
     const status = folderStatus(at.folder);
     if (status === null) return;
     this.#count += 1;
-    const newestMs = Math.max(at.newestMs, status.ctimeMs);
     const contents = this.#read(at, status);
     const { isInPackages } = at;
-    for (const folder of contents.packages) this.#open.push({ folder, newestMs, isInPackages: true });
-    for (const folder of contents.results) this.#open.push({ folder, newestMs, isInPackages });
-    for (const folder of contents.folders) this.#open.push({ folder, newestMs, isInPackages });
-    for (const place of contents.found) this.#found.push({ path: place, newestMs, isGitFolder: false });
-    if (contents.isGitFolder) this.#found.push({ path: at.folder, newestMs, isGitFolder: true });
+    for (const folder of contents.packages) this.#open.push({ folder, isInPackages: true });
+    for (const folder of contents.results) this.#open.push({ folder, isInPackages });
+    for (const folder of contents.folders) this.#open.push({ folder, isInPackages });
+    for (const place of contents.found) this.#found.push({ path: place, isGitFolder: false });
+    if (contents.isGitFolder) this.#found.push({ path: at.folder, isGitFolder: true });
   }
 
   #read({ folder, isInPackages }: Frontier, status: Stats): FolderContents {

@@ -81,6 +81,8 @@ export type ProtectedFilesOptions = {
 
 /** Folders that a walk reads at once, which takes about a millisecond. */
 const SLICE_FOLDERS = 300;
+/** The same before the first command. */
+const FIRST_FOLDERS = 1_000;
 /** Time between walks while commands run: in ms, and in lengths of the last walk. */
 const WALK_PAUSE_MS = 5_000;
 const WALK_PAUSE_LENGTHS = 50;
@@ -196,6 +198,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   #sinceMs: number | null = null;
   /** The same of the walk that is under way. */
   #walkSinceMs = 0;
+  #hasWalked = false;
   #walkStartedAt = 0;
   /** The walk follows the end of a command. */
   #isEndWalk = true;
@@ -225,12 +228,15 @@ class ProtectedFilesKeeper implements ProtectedFiles {
       scan = this.#scan.look(repository);
     }
     this.#foldersBefore = scan.folders;
+    this.#walkFirst(scan.frontier);
     return scan;
   }
 
   begin(running: WritingCommand): void {
     this.#running.add(running);
     this.#sinceMs ??= Date.now() - TICK_MS;
+    this.#walkSinceMs = Math.min(this.#walkSinceMs, this.#sinceMs);
+    this.#walkInSlices();
     for (const one of this.#known.values()) {
       if (running.bound.has(one.path) || one.kind === 'link') continue;
       this.#known.set(one.path, rememberContents(one));
@@ -503,6 +509,16 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     return [...this.#known.values()].filter(({ kind }) => kind === 'repository').map((one) => one.path);
   }
 
+  /** Before the first command everything is the user's. A long walk goes on while the command runs. */
+  #walkFirst(frontier: readonly Frontier[]): void {
+    if (this.#hasWalked || this.#running.size > 0) return;
+    this.#hasWalked = true;
+    this.#walkSinceMs = Number.POSITIVE_INFINITY;
+    this.#walkStartedAt = performance.now();
+    this.#walk.start(frontier);
+    this.#stepWalk(FIRST_FOLDERS);
+  }
+
   #startWalk(frontier: readonly Frontier[], isEnd: boolean): void {
     if (this.#walk.isRunning || this.#sinceMs === null) return;
     this.#isEndWalk = isEnd;
@@ -536,22 +552,25 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   }
 
   /** Rule 4. A place that is known is judged by the quick scan, which follows it. */
-  #judgeWalked({ path: place, newestMs, isGitFolder: isBare }: WalkedPlace): void {
+  #judgeWalked({ path: place, isGitFolder: isBare }: WalkedPlace): void {
     const one = isBare ? null : protectedPathAt(place);
-    if (one !== null && !this.#known.has(place)) this.#judgeUnlessOld(one, newestMs);
+    if (one !== null && !this.#known.has(place)) this.#judgeUnlessOld(one);
     const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
     for (const code of isRepository ? codeOf(place) : []) {
-      if (!this.#known.has(code.path)) this.#judgeUnlessOld(code, newestMs);
+      if (!this.#known.has(code.path)) this.#judgeUnlessOld(code);
     }
     if (statusOf(place) !== null) this.#scan.follow(place, isBare);
   }
 
-  #judgeUnlessOld(one: ProtectedPath, folderMs: number): void {
-    const isOwnOld =
-      (one.kind === 'repository' && isFolder(one)) ||
-      (one.changedMs < this.#walkSinceMs &&
-        (!isFolder(one) || insideOf(one.path).newestMs < this.#walkSinceMs));
-    if (folderMs < this.#walkSinceMs && isOwnOld) this.#known.set(one.path, rememberContents(knownOf(one)));
+  /**
+   * A protected name is protected everywhere, so it does not matter whether a folder above was moved: only the file times
+   * of the place itself count, and of what lies in it.
+   */
+  #judgeUnlessOld(one: ProtectedPath): void {
+    const isOld =
+      one.changedMs < this.#walkSinceMs &&
+      (one.kind !== 'folder' || insideOf(one.path).newestMs < this.#walkSinceMs);
+    if (isOld) this.#known.set(one.path, rememberContents(knownOf(one)));
     else this.#judgeNew(one, this.#isEndWalk, null);
   }
 

@@ -178,15 +178,11 @@ class Scanner implements ProtectedScan {
     const sockets: string[] = [];
     const frontier: Frontier[] = [];
     let level: readonly string[] = [this.#workspace];
-    let levelNewest: readonly number[] = [0];
     for (let depth = 0; level.length > 0; depth++) {
       const next: string[] = [];
-      const nextNewest: number[] = [];
-      for (let index = 0; index < level.length; index++) {
-        const folder = level[index] ?? '';
-        const aboveMs = levelNewest[index] ?? 0;
+      for (const folder of level) {
         if (depth >= DEPTH_MAX || seen.size >= FOLDERS_MAX) {
-          frontier.push({ folder, isInPackages: false, newestMs: aboveMs });
+          frontier.push({ folder, isInPackages: false });
           continue;
         }
         const status = folderStatus(folder);
@@ -195,18 +191,14 @@ class Scanner implements ProtectedScan {
         const isSame = before !== undefined && isStill(before, status);
         const contents = isSame ? before : readFolder(folder, status, 'everywhere');
         seen.set(folder, contents);
-        const newestMs = Math.max(aboveMs, status.ctimeMs);
-        for (const inner of contents.folders) {
-          next.push(inner);
-          nextNewest.push(newestMs);
-        }
-        for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true, newestMs });
-        for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false, newestMs });
+        for (const inner of contents.folders) next.push(inner);
+        for (const inner of contents.packages) frontier.push({ folder: inner, isInPackages: true });
+        for (const inner of contents.results) frontier.push({ folder: inner, isInPackages: false });
         for (const place of contents.sockets) sockets.push(place);
         for (const place of contents.found) this.#note(found, protectedPathAt(place));
         if (contents.isGitFolder) this.#noteAll(found, codeOf(folder));
       }
-      [level, levelNewest] = [next, nextNewest];
+      level = next;
     }
     this.#known = seen;
     return { folders: seen, sockets, frontier };
