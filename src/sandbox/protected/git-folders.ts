@@ -45,7 +45,7 @@ const foldersIn = (folder: string): readonly string[] => {
   }
 };
 
-export const isGitFolder = (folder: string): boolean =>
+const isGitFolder = (folder: string): boolean =>
   statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
 
 /** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
@@ -71,7 +71,7 @@ export const codePlaces = (gitFolder: string): readonly string[] => [
 ];
 
 /** The real folder that a `.git` file in this folder names; null if it names none. */
-export const folderNamedIn = (file: string, folder: string): string | null => {
+const folderNamedIn = (file: string, folder: string): string | null => {
   const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(file))?.[1];
   return named === undefined ? null : realPathOf(path.resolve(folder, named));
 };
