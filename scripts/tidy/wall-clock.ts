@@ -7,7 +7,8 @@ const ALLOWED: ReadonlySet<string> = new Set([
 
   // compare it with the times of files, which are times of day
   'src/sandbox/keep-git-history.ts', // also dates the entries of a reflog
-  'src/sandbox/protected/protected-scan.ts',
+  'src/sandbox/protected/keep-protected-files.ts',
+  'src/sandbox/protected/read-folder.ts',
   'src/sandbox/session/remove-stale-folders.ts',
   'src/workspace/git/repository-cache.ts',
   'src/workspace/git/refs.ts',

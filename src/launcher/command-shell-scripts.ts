@@ -60,11 +60,12 @@ export const canBeParked = ({ words, environment }: ShellCommand): boolean =>
 
 const exportOf = (name: string, value: string): string => `export ${name}=${value}`;
 
-/** Content of the file from which a parked shell reads its command. */
-export const commandText = ({ program, words, environment, unwritten }: ShellCommand): string => {
+/** Content of the file from which a parked shell reads its command. `check`: see CommandFence. */
+export const commandText = ({ program, words, environment, unwritten }: ShellCommand, check = ''): string => {
   const variables = Object.entries(environment).filter(([name]) => !unwritten.includes(name));
   return [
     '(',
+    ...(check === '' ? [] : [`{ ${check}} 2>&3`]),
     ...variables.map(([name, value]) => exportOf(name, shellWord(value))),
     'eval "$' + '{go#go}"',
     `exec ${shellWords([program, ...words])} >&3 2>&1 3>&-`,

@@ -104,7 +104,7 @@ const keyOf = (enclosure: Enclosure): string => {
 const startOf = (enclosure: Enclosure, command: ShellCommand, folder: string) =>
   'setsid' in enclosure
     ? { text: openCommandText(command, folder), line: openGoLine(command) }
-    : { text: commandText(command), line: goLine(command) };
+    : { text: commandText(command, enclosure.check), line: goLine(command) };
 
 /** Keeps our process alive while a caller waits. Launchers and parked commands alone don't. */
 const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {

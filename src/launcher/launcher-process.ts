@@ -21,6 +21,8 @@ export type CommandFence = {
   readonly seals: readonly string[];
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;
+  /** Shell text that runs inside before the command, and ends the shell if the command must not start. */
+  readonly check?: string;
 };
 
 /** A command without a fence, as the leader of a session and group of its own. */

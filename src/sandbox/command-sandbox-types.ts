@@ -82,6 +82,8 @@ export type CommandSandbox = {
   takeWaiting(order: CommandSpec): Promise<WaitingCommand | null>;
   /** The user allowed writing to this protected absolute path, so running commands don't cause it to be set aside. */
   allow(place: string): void;
+  /** Judges what commands of a killed process have made. Returns lines for the model about files set aside. */
+  settle(): readonly string[];
   /** Ends all commands and removes the session's home and /tmp; files that were set aside stay. Never rejects. */
   close(keepsResults?: boolean): Promise<void>;
 };

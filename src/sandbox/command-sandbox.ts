@@ -5,7 +5,7 @@ import { canBeParked } from '../launcher/command-shell-scripts.js';
 import type { Launcher } from '../launcher/launcher-pool.js';
 import type { CommandFence, Enclosure, OpenStart } from '../launcher/launcher-process.js';
 import { findProgram, type ProgramPath } from '../programs/find-program.js';
-import { systemBash } from '../programs/start-program.js';
+import { SYSTEM_SHELL, systemBash } from '../programs/start-program.js';
 import { FILTER_DESCRIPTOR, isolationArguments, mountArguments } from './bubblewrap-arguments.js';
 import { closingOthers } from './close-inherited-descriptors.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './command-environment.js';
@@ -19,9 +19,12 @@ import type {
 import { hostSockets } from './host/host-sockets.js';
 import { createGitHistory, NO_PURPOSE } from './keep-git-history.js';
 import type { Mount } from './mounts.js';
+import { guardRecordIn } from './protected/interrupted-guard.js';
 import { createProtectedFiles, type ProtectedFiles } from './protected/keep-protected-files.js';
+import { checkOfMounts, EXCHANGED, mountedIdentities } from './protected/mounted-identity.js';
 import type { Probed } from './sandbox-probe.js';
 import { SandboxRefusal } from './sandbox-refusal.js';
+import { takeInterruptedGuards, takeUnreadNotes } from './session/find-interrupted-guards.js';
 import { probeWorkspace } from './session/probe-workspace.js';
 import { recordDirectCommand } from './session/record-direct-command.js';
 import {
@@ -91,8 +94,16 @@ class Sandbox implements CommandSandbox {
 
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
-    this.#protected = createProtectedFiles(options.workspace, `${options.sessionFolder}/set-aside`);
-    const { workspace, sessionFolder } = options;
+    const { workspace, environment, sessionFolder } = options;
+    this.#protected = createProtectedFiles({
+      workspace,
+      environment,
+      folder: `${sessionFolder}/set-aside`,
+      record: guardRecordIn(sessionFolder),
+      interrupted: takeInterruptedGuards(sessionFolder, workspace),
+      notes: takeUnreadNotes(sessionFolder, workspace),
+    });
+    if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = createGitHistory({ workspace, sessionFolder, git });
     this.#workspace = createWorkspaceGuard(workspace, this.#protected, history);
@@ -100,6 +111,10 @@ class Sandbox implements CommandSandbox {
 
   allow(place: string): void {
     this.#protected.allow(place);
+  }
+
+  settle(): readonly string[] {
+    return this.#workspace.settle().map((line) => `[the sandbox: ${line}]`);
   }
 
   async prepare(order: CommandSpec): Promise<PreparedCommand> {
@@ -120,8 +135,8 @@ class Sandbox implements CommandSandbox {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
-    if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
     this.#workspace.close();
+    if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
     await this.#view?.catch(() => null); // the command that wanted it was refused, and told why
     (keepsResults ? removePrivateFolders : removeFolders)(this.#options.sessionFolder);
   }
@@ -200,8 +215,9 @@ class Sandbox implements CommandSandbox {
 
   async #fence(order: CommandSpec): Promise<PreparedCommand> {
     const { fence, environment, finish } = await this.#plan(order);
-    const { bwrap, filter } = fence;
-    const words = [...fence.words, ...fence.seals, '--', order.program, ...order.words];
+    const { bwrap, filter, check = '' } = fence;
+    const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
+    const words = [...fence.words, ...fence.seals, '--', ...checking, order.program, ...order.words];
     const start = closingOthers({ program: bwrap, words }, FILTER_DESCRIPTOR, bashFor(this.#options));
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
     return {
@@ -252,6 +268,11 @@ class Sandbox implements CommandSandbox {
     const { repository = 'approved', purpose = NO_PURPOSE } = order;
     const access = { isWritable: order.level.startsWith('workspace'), repository, purpose };
     const places = this.#workspace.mountsFor(access, view, sockets.paths);
+    const expected = mountedIdentities(places.exchangeable.filter((place) => statusOf(place) !== null));
+    if (expected === null) {
+      places.end();
+      throw new SandboxRefusal(EXCHANGED);
+    }
     const filter = filterFor(view, network && sockets.abstract);
     const { host } = view;
     const { masked, mounts, usualMounts } = places;
@@ -265,7 +286,7 @@ class Sandbox implements CommandSandbox {
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
-      fence,
+      fence: { ...fence, check: checkOfMounts(expected) },
       next: isUsual && !isFresh ? fence : fenceWith(usualMounts, view.folders),
       environment: withVariables(
         { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },
@@ -299,12 +320,23 @@ class Sandbox implements CommandSandbox {
 
   #begin(): void {
     this.#writers += 1;
-    this.#sweeps ??= setInterval(() => this.#workspace.sweep(), SWEEP_MS).unref();
+    this.#sweepRegularly();
+  }
+
+  #sweepRegularly(): void {
+    this.#sweeps ??= setInterval(() => {
+      this.#workspace.sweep();
+      this.#stopSweeps();
+    }, SWEEP_MS).unref();
   }
 
   #ended(): void {
     this.#writers -= 1;
-    if (this.#writers > 0 || this.#sweeps === null) return;
+    this.#stopSweeps();
+  }
+
+  #stopSweeps(): void {
+    if (this.#writers > 0 || this.#protected.isInterrupted() || this.#sweeps === null) return;
     clearInterval(this.#sweeps);
     this.#sweeps = null;
   }

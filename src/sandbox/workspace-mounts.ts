@@ -21,6 +21,8 @@ export type WorkspaceMounts = {
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
+  /** Paths of `mounts` whose identity must be compared inside, since other commands could exchange them. */
+  readonly exchangeable: readonly string[];
   /** Call it after the command. Returns lines about files that were set aside. */
   end(): readonly string[];
 };
@@ -37,6 +39,8 @@ export type WorkspaceGuard = {
   sweep(): void;
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void;
+  /** As in ProtectedFiles. */
+  settle(): readonly string[];
   /** The session ends, after all commands. */
   close(): void;
 };
@@ -197,21 +201,28 @@ export const createWorkspaceGuard = (
   const begin = (isWritable: boolean, scan: Scan, access: RepositoryAccess) => {
     if (!isWritable) {
       const mounts = [...repository.mounts(false), readable(workspace)];
-      return { bound: new Set<string>(), mounts, usual: mounts, kept: [] };
+      return { bound: new Set<string>(), mounts, usual: mounts, kept: [], exchangeable: [] };
     }
     const own = files.own();
-    const { mounts, bound } = protectedMounts(scan.found.values(), { workspace, own });
+    const { mounts, bound, exchangeable } = protectedMounts(scan.found.values(), { workspace, own });
     const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
     const all = [...repository.mounts(true), writable(workspace), ...mounts];
     const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
     const isUsual = access === 'read';
     const git = isUsual ? { mounts: usual, kept: [] } : withGitFolders(all, gitFolders, access, workspace);
-    return { bound, usual, ...git };
+    return { bound, exchangeable, usual, ...git };
   };
 
   return {
     sweep: () => files.sweep(repository.elsewhere),
-    close: () => history.close(),
+    settle: () => {
+      repository = repositoryOf(workspace, []);
+      return files.settle(repository.elsewhere);
+    },
+    close: () => {
+      files.close(repository.elsewhere);
+      history.close();
+    },
     accept: () => {
       history.accept();
       if (running === 0) files.accept(repository.elsewhere);
@@ -224,7 +235,7 @@ export const createWorkspaceGuard = (
         roots.some((root) => isWithin(place, root)) || isOnHost(place);
       const scan = files.look(repository.elsewhere);
       if (running === 0) ownSockets = scan.sockets;
-      const { mounts, usual, bound, kept } = begin(isWritable, scan, access);
+      const { mounts, usual, bound, kept, exchangeable } = begin(isWritable, scan, access);
       const masked = [
         ...view.host.masked,
         ...view.home.masked,
@@ -243,6 +254,7 @@ export const createWorkspaceGuard = (
         usualMounts: [...view.home.mounts, ...usual],
         masked: [...new Set(masked)].filter((place) => statusOf(place) !== null),
         refusals: repository.refusals,
+        exchangeable,
         end: () => {
           if (!isWritable) return [];
           running -= 1;

@@ -7,6 +7,7 @@ import { killLaunchers, launcherLeaders, processesOf } from './command-processes
 import { runInProcess } from './in-process.js';
 import {
   expectEnd,
+  has,
   interrupted,
   killed,
   onceIn,
@@ -337,4 +338,30 @@ test('history that an interrupted command has deleted: put back by the next sess
   const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
   expectCode(await runInProcess(shared, ['-p', 'work']), 0);
   assert.deepEqual(commitsIn(place), place.commits);
+});
+
+const PLANTING = `echo x >.envrc; ${WAITING}; mkdir -p build/x && git init -q build/x && git -C build/x config core.fsmonitor ./x`;
+
+const isPlanted = (place: Place): boolean => has(place, '.envrc') || has(place, 'build/x/.git');
+
+test('protected paths that a command makes while Pawl is dead are set aside when its session is resumed', async (context) => {
+  const place = await interrupted(context, { command: PLANTING });
+  touch(place, 'go');
+  await until('it has ended', () => processesOf(place).length === 0);
+  assert.ok(has(place, '.envrc') && has(place, 'build/x/.git'), 'control: nobody has judged them');
+  expectCode(await resumed(place), 0);
+  assert.match(resultIn(place), /\.envrc is protected \(.*\); what the command put there was moved to/);
+  assert.equal(isPlanted(place), false);
+});
+
+test('they are set aside by another session in the folder, too', async (context) => {
+  const place = await interrupted(context, { command: PLANTING });
+  touch(place, 'go');
+  await until('it has ended', () => processesOf(place).length === 0);
+  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'true' })), done]);
+  const shared = { ...other, workspace: place.workspace, state: place.state };
+  const environment = { ...other.environment, XDG_STATE_HOME: place.state };
+  expectCode(await runInProcess({ ...shared, environment }, ['-p', 'work']), 0);
+  assert.match(resultOf(other, 1, 'c1'), /\.envrc is protected/);
+  assert.equal(isPlanted(place), false);
 });

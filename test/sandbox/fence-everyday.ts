@@ -5,11 +5,13 @@ import { type Case, SEEDED } from './fence.js';
 
 const REPOSITORY = 'git init -q . && echo a > a && git add a && git commit -qm first';
 
-const works = (name: string, ...commands: readonly string[]): Case => ({
+const worksAfter = (setup: string, name: string, ...commands: readonly string[]): Case => ({
   name,
-  setup: REPOSITORY,
+  setup: `${REPOSITORY}; ${setup}`,
   steps: (_, level: CommandLevel) => commands.map((command) => ({ level, command })),
 });
+
+const works = (name: string, ...commands: readonly string[]): Case => worksAfter('true', name, ...commands);
 
 export const EVERYDAY: readonly Case[] = [
   works(
@@ -34,6 +36,38 @@ export const EVERYDAY: readonly Case[] = [
     'clones and keeps all files',
     'git clone -q . copy',
     'test -f copy/a && git -C copy status --short && echo DONE',
+  ),
+  worksAfter(
+    'mkdir -p .vscode .github/workflows; echo {} > .vscode/tasks.json; echo x > .github/workflows/ci.yml; echo x > .envrc; git add .; git commit -qm files',
+    'clones with protected files, and works with them there',
+    'git clone -q . build/copy && git clone -q . copy',
+    'cd copy && [ -z "$(git status --short)" ] && echo b > b && git add b && git commit -qm b && cd ../build/copy && [ -z "$(git status --short)" ] && echo DONE',
+  ),
+  works(
+    'rebases',
+    'git checkout -qb x && echo b > b && git add b && git commit -qm b && git checkout -q - && echo c > c && git add c && git commit -qm c && git rebase -q - 2>&1; git checkout -q x && git rebase -q - && git log --oneline | wc -l && echo DONE',
+  ),
+  worksAfter(
+    'git config core.hooksPath .husky/_; mkdir -p .husky/_; echo "echo ran >> hooked" > .husky/_/pre-commit; chmod +x .husky/_/pre-commit; git add .; git commit -qm hooks',
+    'runs hooks that exist',
+    'echo b > b && git add b && git commit -qm b && [ $(wc -l < hooked) = 2 ] && echo DONE',
+  ),
+  worksAfter(
+    'git init -q ../lib; git -C ../lib commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add "$PWD/../lib" sub; git commit -qm sub',
+    'commits in a submodule',
+    'cd sub && echo b > b && git add b && git commit -qm b && cd .. && git commit -qam sub && git submodule status && echo DONE',
+  ),
+  worksAfter(
+    'git init -q sub; git -C sub commit -q --allow-empty -m x; git -C sub config core.pager less; mkdir sub/.vscode',
+    'renames a folder with a repository of the user',
+    'mv sub other',
+    'git -C other config core.pager && ls -d other/.vscode && echo DONE',
+  ),
+  worksAfter(
+    'mkdir -p vendor/x; git init -q vendor/x; git -C vendor/x config core.pager less',
+    'works beside a repository of the user in a folder of packages',
+    'echo b > vendor/x/b; touch vendor/new',
+    'echo c > vendor/x/c; git -C vendor/x config core.pager && git -C vendor/x add . && echo DONE',
   ),
   works(
     'works in a linked worktree',

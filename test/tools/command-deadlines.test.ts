@@ -38,6 +38,7 @@ const sandboxOf = (waiting: WaitingCommand | null, dues: Due[]): CommandSandbox 
   },
   takeWaiting: async () => waiting,
   allow: () => undefined,
+  settle: () => [],
   close: async () => undefined,
 });
 
@@ -101,6 +102,8 @@ test('where nothing is known of earlier processes, no job is listed and no comma
     announce: () => undefined,
     recordSent: () => undefined,
     earlier: async () => null,
+    settle: async () => [],
+    guard: async () => undefined,
     close: async () => undefined,
   };
   const jobs = {

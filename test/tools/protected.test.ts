@@ -105,6 +105,32 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
   }
 });
 
+test('files that the configuration of git names ask, and others beside them do not', async () => {
+  const workspace = realpathSync(mkdtempSync(path.join(tmpdir(), 'protected-named-')));
+  try {
+    mkdirSync(path.join(workspace, '.git/objects'), { recursive: true });
+    writeFileSync(path.join(workspace, '.git/HEAD'), 'ref: refs/heads/main\n');
+    const config =
+      '[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf\n[filter "x"]\n\tclean = sh ./clean.sh %f\n';
+    writeFileSync(path.join(workspace, '.git/config'), config);
+    const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
+    const decisionFor = async (file: string): Promise<string> => {
+      const input = { path: file, content: 'x' };
+      const raw = { type: 'call', callId: '1', tool: 'write', rawInput: JSON.stringify(input) } as const;
+      const call = await judgeCall(raw, tools, workspace);
+      return decide({ rules: presetRules.auto, preset: 'auto', workspace }, [], call).decision;
+    };
+    for (const file of ['tools/hooks/pre-commit', 'tools/hooks/x/y', 'conf', 'clean.sh', './x/../conf'])
+      assert.equal(await decisionFor(file), 'ask', file);
+    for (const file of ['tools/other', 'conf2', 'src/clean.sh'])
+      assert.equal(await decisionFor(file), 'allow', file);
+    writeFileSync(path.join(workspace, '.git/config'), '');
+    assert.equal(await decisionFor('conf'), 'allow', 'control: it is not named any more');
+  } finally {
+    removeFolderSync(workspace);
+  }
+});
+
 test('places of credentials are asked about one by one, also to be read; headless they are denied', async () => {
   const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
   const judge = (file: string) =>

@@ -49,6 +49,10 @@ const foldersIn = (folder: string): readonly string[] => {
 const isGitFolder = (folder: string): boolean =>
   statusOf(path.join(folder, 'HEAD')) !== null && statusOf(path.join(folder, 'objects')) !== null;
 
+/** Whether git takes a folder named `.git` for a repository. It passes over an empty one and looks further up. */
+const isRepository = (folder: string): boolean =>
+  isGitFolder(folder) || ['HEAD', 'commondir'].every((name) => statusOf(path.join(folder, name)) !== null);
+
 /** Git folders of submodules, at any depth because their names may contain slashes. */
 const moduleFolders = (folder: string, depth = 1): readonly string[] =>
   foldersIn(folder).flatMap((inner) => {
@@ -67,9 +71,23 @@ export const codePlaces = (gitFolder: string): readonly string[] => [
   ),
 ];
 
-const namedIn = (file: string, folder: string): string | null => {
+/** The real folder that a `.git` file in this folder names; null if it names none. */
+const folderNamedIn = (file: string, folder: string): string | null => {
   const named = /^gitdir:\s*(.+?)\s*$/.exec(readSmall(file))?.[1];
   return named === undefined ? null : realPathOf(path.resolve(folder, named));
+};
+
+/** The git folder behind a `.git`, and the one that it shares its configuration with. Null if it leads nowhere. */
+export const gitFoldersAt = (place: string): { readonly folder: string; readonly common: string } | null => {
+  const status = statusOf(place);
+  if (status === null) return null;
+  const behind = (): string | null =>
+    status.isFile() ? folderNamedIn(place, path.dirname(place)) : realPathOf(place);
+  const folder = status.isDirectory() ? place : behind();
+  if (folder === null) return null;
+  const shared = readSmall(path.join(folder, 'commondir')).trim();
+  const common = shared === '' ? folder : realPathOf(path.resolve(folder, shared));
+  return { folder, common: common ?? folder };
 };
 
 /** The folder that a linked worktree shares with its repository; null if it does not name this worktree in return. */
@@ -103,7 +121,7 @@ export type FoundRepository =
 const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 
 const behindFile = (top: string, file: string): FoundRepository => {
-  const folder = namedIn(file, top);
+  const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
   const found = (kept: string): FoundRepository => ({ kind: 'found', repository: { top, folder: kept } });
   const common = commonFolder(folder, top);
@@ -132,7 +150,8 @@ const repositoryAt = (top: string, status: Stats): FoundRepository => {
 export const findRepository = (workspace: string): FoundRepository => {
   for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
     const status = statusOf(path.join(folder, '.git'));
-    if (status !== null) return repositoryAt(folder, status);
+    const isPassed = status?.isDirectory() === true && !isRepository(path.join(folder, '.git'));
+    if (status !== null && !isPassed) return repositoryAt(folder, status);
   }
   return { kind: 'none' };
 };

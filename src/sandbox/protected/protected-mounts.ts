@@ -41,19 +41,22 @@ export type ProtectedMounts = {
   readonly mounts: readonly Mount[];
   /** Paths that are read-only for the command. */
   readonly bound: ReadonlySet<string>;
+  /** Mounted paths below folders that another command could exchange. */
+  readonly exchangeable: readonly string[];
 };
 
 /**
- * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders that stay
- * writable and are only checked afterwards.
+ * `found`: the existing protected paths; if there are too many, the highest ones are mounted. `own`: folders whose
+ * repositories stay writable and are only checked afterwards.
  */
 export const protectedMounts = (
   found: Iterable<ProtectedPath>,
   { workspace, own }: { readonly workspace: string; readonly own: readonly string[] },
 ): ProtectedMounts => {
-  const isOwn = (place: string): boolean => own.some((folder) => isWithin(place, folder));
+  const isOwn = ({ path: place, inGit, kind }: ProtectedPath): boolean =>
+    (inGit || kind === 'repository') && own.some((folder) => isWithin(place, folder));
   const all = [...found]
-    .filter((one) => !isOwn(one.path))
+    .filter((one) => !isOwn(one))
     .toSorted((one, other) => depthOf(one.path) - depthOf(other.path));
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
   const closed = repositories.slice(REPOSITORIES_MAX);
@@ -72,5 +75,9 @@ export const protectedMounts = (
     }
     if (one.kind !== 'link') bound.add(one.path);
   }
-  return { mounts: [...mounts.values()], bound };
+  const isFirm = (place: string): boolean =>
+    [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
+    (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));
+  const exchangeable = [...mounts.keys()].filter((place) => isWithin(place, workspace) && !isFirm(place));
+  return { mounts: [...mounts.values()], bound, exchangeable };
 };

@@ -16,7 +16,7 @@ import { findOrigin, readSession, sessionFile } from './session-of-folder.js';
 
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
-const isRunning = (pid: number): boolean => {
+export const isProcessRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
     return true;
@@ -58,7 +58,7 @@ export const removeStale = (top: string, git: FindGit): void => {
   for (const name of namesIn(parent)) {
     const place = path.join(parent, name);
     const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
-    if (place === top || pid === process.pid || isRunning(pid)) continue;
+    if (place === top || pid === process.pid || isProcessRunning(pid)) continue;
     if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true) removeStaleFolder(place, git);
   }
 };

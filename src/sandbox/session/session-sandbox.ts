@@ -28,6 +28,10 @@ export type SessionSandbox = {
   recordSent(workspace: string, call: string): void;
   /** The commands of the session's earlier processes. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
+  /** Guards protected paths from commands that a killed process has started here, if there are any. */
+  guard(workspace: string): Promise<void>;
+  /** Judges what such commands have made, if they have ended. Returns lines for the model about files set aside. */
+  settle(workspace: string): Promise<readonly string[]>;
   /**
    * Removes the session's private folders, those of its earlier processes too. `keepsResults`: the files of commands
    * stay, since the journal may lack results. Never rejects.
@@ -98,6 +102,18 @@ class Sandboxes implements SessionSandbox {
       findEarlier(sessionFolder, sessionId, () => findProgram('git', { environment, workspace })),
     );
     return this.#earlier;
+  }
+
+  async guard(workspace: string): Promise<void> {
+    if (this.#sandboxes.has(workspace)) return;
+    const { hasInterruptedGuard } = await import('./find-interrupted-guards.js');
+    const { sessionFolder } = this.#placeOf(workspace);
+    if (!this.#isClosed && hasInterruptedGuard(sessionFolder, workspace)) await this.of(workspace);
+  }
+
+  async settle(workspace: string): Promise<readonly string[]> {
+    await this.guard(workspace);
+    return (await this.#sandboxes.get(workspace))?.settle() ?? [];
   }
 
   async close(keepsResults = false): Promise<void> {

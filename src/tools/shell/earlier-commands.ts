@@ -37,7 +37,10 @@ const POLL_MS = 100;
 const GUARD_MS = 5_000;
 
 /** `home`: the user's home folder. */
-type EarlierPlace = { readonly home: string } & Pick<EarlierCommands, 'finishHistory'>;
+type EarlierPlace = {
+  readonly home: string;
+  readonly sandbox: Pick<SessionSandbox, 'settle'>;
+} & Pick<EarlierCommands, 'finishHistory'>;
 
 /** The outcome, marked as one that was found. */
 const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
@@ -48,11 +51,14 @@ const recovered = (outcome: ToolOutcome, isReplaced: boolean): ToolOutcome => {
 
 const startedOf = (
   found: FoundCommand,
-  { home, finishHistory }: EarlierPlace,
+  { home, finishHistory, sandbox }: EarlierPlace,
   context: Pick<ToolContext, 'sandbox' | 'workspace'>,
   progress: (text: string) => void,
 ): StartedCommand => ({
-  running: followFound(found, progress, async () => finishHistory()),
+  running: followFound(found, progress, async () => [
+    ...finishHistory(),
+    ...(await sandbox.settle(context.workspace)),
+  ]),
   level: context.sandbox,
   workspace: context.workspace,
   home,
@@ -103,7 +109,8 @@ export const findCommand = async (
   const { job } = found.record;
   if (job !== null) return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
-  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, { ...earlier, home }, context) };
+  const place = { ...earlier, home, sandbox };
+  return { kind: 'found', leftMs, isRunning, finish: () => finish(found, place, context) };
 };
 
 type Restored = EarlierPlace & { readonly jobs: Jobs; readonly workspace: string };
@@ -174,11 +181,12 @@ export const settleEarlier = async (
     if (kind === 'unseen') {
       restoreLeft(found, UNSEEN, jobs);
     } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
-      restoring.push(restoreJob(found, job, { jobs, workspace, home, finishHistory }));
+      restoring.push(restoreJob(found, job, { jobs, workspace, home, sandbox, finishHistory }));
     } else if (!waited.includes(call) && (isCommandAlive(found) || kind === 'direct')) {
       await endFound(found, { finishHistory });
     }
   }
   await Promise.all(restoring);
   if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
+  await sandbox.guard(workspace);
 };

@@ -10,10 +10,14 @@ const relativeTo = (workspace: string, path: string): string | null => {
   return path.startsWith(base) ? path.slice(base.length) : null;
 };
 
-/** Adds protected, secret and outside paths to the facts of a call. The workspace's own path does not count. */
+/**
+ * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does not count. Paths that the
+ * tool has found to be protected stay so.
+ */
 export const markSensitivePaths = (facts: CallFacts, workspace: string, home: string): CallFacts => {
+  const named = facts.protected ?? [];
   const guarded = facts.paths.filter(
-    (path) => protectionOfFile(relativeTo(workspace, path) ?? path) !== null,
+    (path) => named.includes(path) || protectionOfFile(relativeTo(workspace, path) ?? path) !== null,
   );
   const secret = facts.paths.filter(
     (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),

@@ -15,9 +15,12 @@ export type Protection = {
   readonly why: string;
 };
 
+const GIT = 'git obeys its configuration and runs its hooks';
+const ENTERED = 'shells and tools run it when the folder is entered';
+
 const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
   {
-    why: 'git obeys its configuration and runs its hooks',
+    why: GIT,
     paths: `
       .git .gitmodules .gitconfig
     `,
@@ -28,13 +31,34 @@ const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
       .husky .githooks .git-hooks lefthook.yml lefthook.yaml lefthook.toml lefthook.json .lefthook .lefthook.yml
       .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml lefthook-local.yaml .lefthook-local.yml
       .pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml captainhook.json .simple-git-hooks.json
-      .simple-git-hooks.js .simple-git-hooks.cjs simple-git-hooks.json simple-git-hooks.js simple-git-hooks.cjs
+      .simple-git-hooks.js .simple-git-hooks.cjs .huskyrc .huskyrc.json .huskyrc.js hk.pkl prek.toml simple-git-hooks.json simple-git-hooks.js simple-git-hooks.cjs
     `,
   },
   {
-    why: 'shells and tools run it when the folder is entered',
+    why: ENTERED,
     paths: `
-      .envrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .rtx.toml .autoenv
+      .envrc mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .config/mise .config/mise.toml .rtx.toml
+      .autoenv .autoenv.zsh .rvmrc
+    `,
+  },
+  {
+    why: 'another version control program obeys it, up to hooks',
+    paths: `
+      .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .jj/repo/config.toml .jj/repo/workspace-config.toml .sl/config
+      .pijul/config _darcs/prefs/defaults
+    `,
+  },
+  {
+    why: 'version managers and wrappers choose by it which program runs',
+    paths: `
+      .tool-versions rust-toolchain rust-toolchain.toml gradle/wrapper tools/bazel .bazeliskrc
+    `,
+  },
+  {
+    why: 'an interpreter, debugger or language server runs it when it is started in the folder',
+    paths: `
+      .gdbinit .gdbearlyinit .lldbinit .pdbrc .pdbrc.py .perldb .rdbgrc .byebugrc .irbrc .pryrc .iex.exs .Rprofile
+      .Renviron .octaverc .ocamlinit .ghci .luarc.json .luarc.jsonc
     `,
   },
   {
@@ -42,7 +66,7 @@ const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
     paths: `
       .vscode .vscode-server .idea .fleet .zed .vs .theia *.code-workspace *.sublime-project .devcontainer
       .devcontainer.json .gitpod.yml .nvim .nvim.lua .nvimrc .exrc .vimrc .gvimrc .vim .emacs .emacs.d .dir-locals.el
-      .dir-locals-2.el .helix .gdbinit .lldbinit .pdbrc .pdbrc.py
+      .dir-locals-2.el .helix .lvimrc .nova .externalToolBuilders .yarn/sdks
     `,
   },
   {
@@ -79,6 +103,7 @@ const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
     paths: `
       .npmrc .yarnrc .yarnrc.yml .yarn/releases .yarn/plugins .pnpmfile.cjs .pnpmfile.mjs bunfig.toml .cargo/config
       .cargo/config.toml .pypirc pip.conf .gemrc .mvn .netrc .curlrc .wgetrc .condarc .bazelrc .buckconfig
+      .bundle/config .pnp.cjs .pnp.js .pnp.loader.mjs .jvmopts .sbtopts
     `,
   },
 ];
@@ -162,6 +187,14 @@ export const protectionOfFile = (path: string): Protection | null =>
   (namesOf(path).at(-1) === 'head'
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
+
+const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
+
+/** Whether git or a shell obeys an entry as soon as it is in the folder. */
+export const isObeyedOnEntry = (name: string): boolean => {
+  const found = mayBeProtected(name) ? protectionOf(name) : null;
+  return found !== null && ON_ENTRY.has(found.why) && found.path !== '.gitmodules';
+};
 
 /** First names of protected paths, lower case. A folder without any of these holds none. */
 export const mayBeProtected = (name: string): boolean => {

@@ -1,0 +1,101 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ProtectedKind } from './protected-scan.js';
+
+/**
+ * What protected paths there were before the commands that run now, in a file of the session.
+ *
+ * It exists only while fenced commands run that may write. If it is still there when nobody runs, Pawl was killed, and
+ * the next session in the workspace judges what came since.
+ */
+
+export type RecordedPath = {
+  readonly path: string;
+  readonly kind: ProtectedKind;
+  readonly dev: number;
+  readonly ino: number;
+  readonly changedMs: number;
+  readonly size: number;
+  readonly links: number;
+  readonly inGit: boolean;
+  readonly namedBy: string | null;
+  readonly target: string | null;
+};
+
+export type RecordedGuard = {
+  readonly workspace: string;
+  readonly known: readonly RecordedPath[];
+  /** Paths that were read-only for every running command. */
+  readonly bound: readonly string[];
+  /** When the first of the commands started, in ms. */
+  readonly sinceMs: number;
+};
+
+export type InterruptedGuard = RecordedGuard & {
+  /** Whether one of the commands still runs. */
+  isAlive(): boolean;
+};
+
+export type GuardRecord = {
+  write(guard: RecordedGuard): void;
+  remove(): void;
+  /** Keeps lines that nobody has read when the session ends: the next session in the workspace tells them. */
+  leaveNotes(workspace: string, notes: readonly string[]): void;
+};
+
+const fileIn = (sessionFolder: string): string => path.join(sessionFolder, 'protected.json');
+const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
+
+/** Null if it is not there, or was cut when Pawl was killed. */
+const readJson = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
+};
+
+export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
+  write(guard) {
+    try {
+      writeFileSync(fileIn(sessionFolder), JSON.stringify(guard), { mode: 0o600 });
+    } catch {
+      // The disk is full, or the session has no folder: the command itself will fail and say so.
+    }
+  },
+  remove: () => rmSync(fileIn(sessionFolder), { force: true }),
+  leaveNotes(workspace, notes) {
+    try {
+      writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), { mode: 0o600 });
+    } catch {
+      // The disk is full. The files have been moved all the same.
+    }
+  },
+});
+
+const isRecorded = (value: unknown): value is RecordedGuard =>
+  typeof value === 'object' &&
+  value !== null &&
+  'workspace' in value &&
+  'known' in value &&
+  Array.isArray(value.known) &&
+  'bound' in value &&
+  Array.isArray(value.bound) &&
+  'sinceMs' in value &&
+  typeof value.sinceMs === 'number';
+
+/** Null if there is none, or if it was cut when Pawl was killed. Then the commands had not started. */
+export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
+  const value = readJson(fileIn(sessionFolder));
+  return isRecorded(value) ? value : null;
+};
+
+/** The notes that a session has left for this workspace. They are gone afterwards. */
+export const takeNotes = (sessionFolder: string, workspace: string): readonly string[] => {
+  const value = readJson(notesIn(sessionFolder));
+  const isOurs =
+    typeof value === 'object' && value !== null && 'workspace' in value && value.workspace === workspace;
+  if (!isOurs || !('notes' in value) || !Array.isArray(value.notes)) return [];
+  rmSync(notesIn(sessionFolder), { force: true });
+  return value.notes.filter((note) => typeof note === 'string');
+};
