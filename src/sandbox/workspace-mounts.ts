@@ -188,6 +188,40 @@ const withGitFolders = (
   };
 };
 
+type PlannedMounts = GitMounts & {
+  readonly bound: ReadonlySet<string>;
+  readonly exchangeable: readonly string[];
+  /** As usualMounts in WorkspaceMounts. */
+  readonly usual: readonly Mount[];
+};
+
+/** Mounts of a workspace that the command may only read. */
+const readOnlyMounts = (workspace: string, repository: Repository): PlannedMounts => {
+  const mounts = [...repository.mounts(false), readable(workspace)];
+  return { bound: new Set<string>(), mounts, usual: mounts, kept: [], exchangeable: [] };
+};
+
+type WritableWorkspace = {
+  readonly workspace: string;
+  readonly repository: Repository;
+  readonly scan: Scan;
+  /** As in ProtectedFiles. */
+  readonly own: readonly string[];
+};
+
+const writableMounts = (
+  { workspace, repository, scan, own }: WritableWorkspace,
+  access: RepositoryAccess,
+): PlannedMounts => {
+  const { mounts, bound, exchangeable } = protectedMounts(scan.found.values(), { workspace, own });
+  const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
+  const all = [...repository.mounts(true), writable(workspace), ...mounts];
+  const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
+  const isUsual = access === 'read';
+  const git = isUsual ? { mounts: usual, kept: [] } : withGitFolders(all, gitFolders, access, workspace);
+  return { bound, exchangeable, usual, ...git };
+};
+
 export const createWorkspaceGuard = (
   workspace: string,
   files: ProtectedFiles,
@@ -197,21 +231,6 @@ export const createWorkspaceGuard = (
   /** Sockets that existed while no command ran, so no command made them. */
   let ownSockets: readonly string[] = [];
   let running = 0;
-
-  const begin = (isWritable: boolean, scan: Scan, access: RepositoryAccess) => {
-    if (!isWritable) {
-      const mounts = [...repository.mounts(false), readable(workspace)];
-      return { bound: new Set<string>(), mounts, usual: mounts, kept: [], exchangeable: [] };
-    }
-    const own = files.own();
-    const { mounts, bound, exchangeable } = protectedMounts(scan.found.values(), { workspace, own });
-    const gitFolders = gitFoldersIn(scan, own, workspace, repository.elsewhere);
-    const all = [...repository.mounts(true), writable(workspace), ...mounts];
-    const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
-    const isUsual = access === 'read';
-    const git = isUsual ? { mounts: usual, kept: [] } : withGitFolders(all, gitFolders, access, workspace);
-    return { bound, exchangeable, usual, ...git };
-  };
 
   return {
     sweep: () => files.sweep(repository.elsewhere),
@@ -235,7 +254,9 @@ export const createWorkspaceGuard = (
         roots.some((root) => isWithin(place, root)) || isOnHost(place);
       const scan = files.look(repository.elsewhere);
       if (running === 0) ownSockets = scan.sockets;
-      const { mounts, usual, bound, kept, exchangeable } = begin(isWritable, scan, access);
+      const { mounts, usual, bound, kept, exchangeable } = isWritable
+        ? writableMounts({ workspace, repository, scan, own: files.own() }, access)
+        : readOnlyMounts(workspace, repository);
       const masked = [
         ...view.host.masked,
         ...view.home.masked,
