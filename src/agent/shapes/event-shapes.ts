@@ -150,7 +150,7 @@ export const eventFields: FieldsOf<EventType> = {
     requestId: nullable(text),
     verdicts: verdictsShape,
   },
-  Resumed: { epoch: count, stoppedAt: optional(count) },
+  Resumed: { epoch: count, stoppedAt: optional(count), judged: optional(list(judgedCallShape)) },
 };
 
 /** Every event, with its time. */

@@ -27,13 +27,14 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   async open({ workspace, resume, servers, watcher, warn }) {
     const wanted = { ...flags, workspace };
     if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
-    const { id, visit, accept } = resume;
+    const { id, visit, accept, rights } = resume;
     return openFromFlags(wanted, 'editor', {
       watcher,
       warn,
       servers,
       resume: id,
       ...(visit === null ? {} : { visit }),
+      ...(rights === undefined ? {} : { rights }),
       async flagsFor(recorded) {
         await accept(recorded.workspace);
         return { ...storedSessionFlags(flags, recorded.model), workspace };

@@ -45,7 +45,13 @@ export const wishedFlags = async (
   return { ...flags, ...limitFlags(own, limits), workspace, ...(preset === null ? {} : { preset }) };
 };
 
-/** The flags for a session that goes on: it keeps what it was created with. */
+/** The operator's flags for a session that goes on. Where it was created with less, it keeps that. */
+export const flagsToReopen = (flags: RunFlags): RunFlags => {
+  const { model, effort, profile, ...kept } = flags;
+  return kept;
+};
+
+/** The flags for a session of an engine that goes on: it keeps what it was created with. */
 export const flagsToGoOn = (flags: RunFlags): RunFlags => {
   const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...kept } =
     flags;

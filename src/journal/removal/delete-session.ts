@@ -46,7 +46,7 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     const end = name.startsWith(`${sessionId}.jsonl.torn-`) ? name.slice(sessionId.length) : '';
     return /^\.jsonl\.torn-\d+$/.test(end);
   });
-  const others = ['mark', 'snapshot', 'snapshot.new', 'reserve'].map((end) => `${sessionId}.${end}`);
+  const others = ['mark', 'owner', 'snapshot', 'snapshot.new', 'reserve'].map((end) => `${sessionId}.${end}`);
   const paths = [...others, ...torn].map((name) => join(sessions, name));
   for (const path of [...paths, `${journal}.new`, pastedFolder(folder, sessionId), journal])
     await rm(path, { recursive: true, force: true });
