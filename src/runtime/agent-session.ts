@@ -190,14 +190,15 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   /** Judges the calls that have not run by their tools, from their inputs: what the journal says of them is not believed. */
   async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
     if (this.#opened.name !== 'ExecutingTools') return {};
-    const { batchId, calls } = this.#opened;
+    const { calls } = this.#opened;
     const { tools, redactor } = this.#equipment;
     const judged: JudgedCall[] = [];
     for (const { judged: call, status } of calls) {
       if (!isPending(status)) continue;
       const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
       const anew = await judgeCall({ type: 'call', callId, tool, rawInput }, tools, workspace, redactor);
-      judged.push((await this.#performers.userHooks?.beforeTool(batchId, anew)) ?? anew);
+      // Hooks only tighten, and do not run twice for a call.
+      judged.push(call.hooks === undefined ? anew : { ...anew, hooks: call.hooks });
     }
     return judged.length === 0 ? {} : { judged };
   }

@@ -180,7 +180,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     requestId: 'req-1',
     verdicts: hooks,
   },
-  Resumed: { epoch: 1, stoppedAt: 1_700_000_000_000 },
+  Resumed: { epoch: 1, stoppedAt: 1_700_000_000_000, judged: [judged] },
 };
 
 /** By type. */
