@@ -19,6 +19,7 @@ import type { SessionHook } from '../user-hooks/session-hooks.js';
 import { createApprovals, type OnApproval, together } from './approvals.js';
 import { reportThrough } from './guarded-report.js';
 import { prepareSession } from './prepare-session.js';
+import { refusalOfWorkspace } from './refuse-workspace.js';
 import { connect, type Session } from './session.js';
 import { equip } from './session-dependencies.js';
 import { instruct } from './session-instructions.js';
@@ -247,6 +248,8 @@ export const createAgent = (options: AgentOptions): Agent => {
       refuseUnpriced(model, session.settings?.limits, session.unpriced);
       model.prepare?.();
       const workspace = await realpath(session.workspace);
+      const refusal = refusalOfWorkspace(workspace, process.env);
+      if (refusal !== null) throw new Error(refusal);
       const opened =
         session.resume === undefined
           ? openNew(parts, workspace, session)

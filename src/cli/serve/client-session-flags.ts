@@ -4,7 +4,7 @@ import { ApiFault } from '../../serve/http/api-fault.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { withConfig } from '../settings/apply-config.js';
-import { realWorkspace } from '../settings/connect-model.js';
+import { sessionWorkspace } from '../settings/connect-model.js';
 
 /** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
 
@@ -40,7 +40,7 @@ export const wishedFlags = async (
   { workspace, preset, limits }: NodeSessionWish,
 ): Promise<RunFlags> => {
   const ignore = (): void => undefined; // opening the session warns
-  const folder = realWorkspace(workspace);
+  const folder = sessionWorkspace(workspace);
   const own = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
   return { ...flags, ...limitFlags(own, limits), workspace, ...(preset === null ? {} : { preset }) };
 };

@@ -17,7 +17,7 @@ import {
 import { type Configured, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,
-  realWorkspace,
+  sessionWorkspace,
   type Warn,
   warnOfEffort,
   warnOfUnknown,
@@ -100,8 +100,9 @@ export const prepareFromFlags = async (
   recorded: RecordedSettings | null,
 ): Promise<PreparedSession> => {
   const before = recorded?.origin === 'own' ? recorded.settings : null;
-  const workspace =
-    given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
+  const workspace = sessionWorkspace(
+    given.workspace === undefined && before !== null ? before.workspace : folder,
+  );
   const flags: RunFlags & Configured = configured
     ? await withConfig(given, workspace, {
         command: 'run',

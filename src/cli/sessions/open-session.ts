@@ -159,6 +159,7 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
   refuseBadFlags(given);
   const { resume, visit, flagsFor } = wanted;
   const options = { takeOver: given.takeOver === true, ...(visit === undefined ? {} : { visit }) };
+  if (resume !== null) openStateFolder(process.env);
   const held = resume === null ? null : await holdSession(resume, options);
   try {
     const flags = held === null || flagsFor === undefined ? given : await flagsFor(held.settings);

@@ -42,14 +42,7 @@ const anySettings: Shape<Header<MachineTypes>['settings']> = {
 /** The fields of a header that lists and openings read. */
 type ReadFields = Pick<
   Header<MachineTypes>,
-  | 'sessionId'
-  | 'createdAt'
-  | 'workspace'
-  | 'parent'
-  | 'startedBy'
-  | 'settings'
-  | 'instructions'
-  | 'tools'
+  'sessionId' | 'createdAt' | 'workspace' | 'parent' | 'startedBy' | 'settings' | 'instructions' | 'tools'
 >;
 
 const headerShape: Shape<ReadFields> = object<ReadFields>({

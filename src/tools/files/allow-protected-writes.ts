@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { protectionOf } from '../../agent/policy/paths/protected-paths.js';
+import { protectionInWorkspace } from '../../agent/policy/paths/mark-sensitive-paths.js';
 import { isWithin } from '../../files/is-within.js';
 import type { Tool } from '../../ports/tool.js';
 import type { SessionSandbox } from '../../sandbox/session/session-sandbox.js';
@@ -22,7 +22,7 @@ const withNewFolders = (place: string, workspace: string): readonly string[] => 
 export const withAllowedWrites = (tool: Tool, sandbox: SessionSandbox): Tool => {
   const run: Tool['run'] = async (input, context) => {
     const { workspace, paths } = context;
-    const kept = paths.filter((place) => protectionOf(path.relative(workspace, place)) !== null);
+    const kept = paths.filter((place) => protectionInWorkspace(workspace, place) !== null);
     for (const place of kept) {
       const commands = await sandbox.of(workspace);
       for (const one of withNewFolders(place, workspace)) commands.allow(one);
