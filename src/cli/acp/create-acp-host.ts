@@ -7,7 +7,7 @@ import type { RunFlags } from '../flags.js';
 import { packageVersion } from '../package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
-import { storedSessionFlags } from './acp-flags.js';
+import { newSessionFlags, storedSessionFlags } from './acp-flags.js';
 import { editorCommands, runEditorCommand } from './editor-commands.js';
 
 /** Opens sessions for an editor, from flags and configuration. */
@@ -35,9 +35,12 @@ export const createHost = (flags: RunFlags): AcpHost => ({
       resume: id,
       ...(visit === null ? {} : { visit }),
       ...(rights === undefined ? {} : { rights }),
-      async flagsFor(recorded) {
-        await accept(recorded.workspace);
-        return { ...storedSessionFlags(flags, recorded.model), workspace };
+      async flagsFor({ settings, origin }) {
+        await accept(settings.workspace);
+        return {
+          ...(origin === 'own' ? storedSessionFlags(flags, settings.model) : newSessionFlags(flags)),
+          workspace,
+        };
       },
     });
   },

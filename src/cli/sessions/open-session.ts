@@ -23,7 +23,13 @@ import type { Place } from './defaults-by-frontend.js';
 import { openStateFolder } from './make-state-folder.js';
 import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
 import { tornSentence } from './show/torn-journal-text.js';
-import { findSession, lastForeign, lastSession, recordedSettings } from './stored-sessions.js';
+import {
+  findSession,
+  lastForeign,
+  lastSession,
+  type RecordedSettings,
+  recordedSettings,
+} from './stored-sessions.js';
 import { optionalTools } from './tools-servers-and-hooks.js';
 
 /** Opens a new or resumed session from flags and environment. */
@@ -62,7 +68,7 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
 /** How a session that is resumed is opened. */
 type Resuming = {
   /** The flags for it, given its settings. Throws if it must not be opened. */
-  readonly flagsFor?: (recorded: Settings) => Promise<RunFlags>;
+  readonly flagsFor?: (recorded: RecordedSettings) => Promise<RunFlags>;
   /** The rights of the session in this process that this one goes on for, instead of those of a new one. */
   readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order, while its journal is read. */
@@ -162,7 +168,7 @@ const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Op
   if (resume !== null) openStateFolder(process.env);
   const held = resume === null ? null : await holdSession(resume, options);
   try {
-    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held.settings);
+    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held);
     return await openHeld(flags, folder, wanted, held);
   } catch (error) {
     // The torn end is cut off by now, and only this opening knows of it.
