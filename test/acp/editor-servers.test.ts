@@ -42,7 +42,7 @@ test('a server that the editor gives starts with the first prompt, and each call
   const started = path.join(workspace, 'started');
   const script = serverScript(
     context,
-    `(await import('node:fs')).writeFileSync(${JSON.stringify(started)}, '');` +
+    `process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(started)}, '');` +
       "server.registerTool('count', { description: 'Counts.', inputSchema: schema() }, async () => ({ content: [{ type: 'text', text: 'seven tickets' }] }));",
   );
   const tickets = { name: 'tickets', command: process.execPath, args: [script], env: [] };
