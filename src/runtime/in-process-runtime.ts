@@ -111,7 +111,7 @@ class OpenSessions implements LocalRuntime {
       const settings = { ...opened.state.session.settings, ...changes };
       const needs = await this.#needs.equip(settings, sessionId, startedBy);
       const equipment = this.#gather(needs, await journal.frozen(), stoppingPolicy);
-      const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state);
+      const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
@@ -126,13 +126,14 @@ class OpenSessions implements LocalRuntime {
   }
 
   /** Ends what is pending in a session that came from elsewhere, as if it had been closed. None of it is performed. */
-  async #endForeign(journal: Journal, state: State): Promise<State> {
+  async #endForeign(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
     if (state.name === 'WaitingForUserInput' || state.name === 'Ready' || state.name === 'ShuttingDown')
       return state;
     const event = { type: 'ShutdownRequested', at: this.#needs.clock.now() } as const;
-    const ended = step(state, event).state;
-    await journal.append([{ event, state: ended }]);
-    return ended;
+    const stepped = step(state, event);
+    await journal.append([{ event, state: stepped.state }]);
+    watcher?.({ seq: journal.seq, event, ...stepped });
+    return stepped.state;
   }
 
   async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {

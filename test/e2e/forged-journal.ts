@@ -166,6 +166,12 @@ export const forgeBytes = (
   return { bytes: forgery.content?.(bytes) ?? bytes, header, seq };
 };
 
+const TOOLS = ['bash', 'write'].map((name) => ({
+  name,
+  description: 'Does it.',
+  inputSchema: { type: 'object', properties: {} },
+}));
+
 /** Puts a forged journal into a state folder, as somebody does who copies it there. Returns its id and length. */
 export const plant = async (
   stateFolder: string,
@@ -174,7 +180,7 @@ export const plant = async (
   origin: 'foreign' | 'own' = 'foreign',
 ): Promise<{ readonly sessionId: string; readonly seq: number; readonly file: string }> => {
   const store = fileBlobs(stateFolder);
-  const [instructions, tools] = await Promise.all([store.put('You are Pawl.'), store.put('[]')]);
+  const [instructions, tools] = await Promise.all([store.put('You are Pawl.'), store.put(JSON.stringify(TOOLS))]);
   const { bytes, header, seq } = forgeBytes(workspace, { instructions, tools }, forgery);
   const { sessionId } = header;
   const file = journalPath(stateFolder, sessionId);
