@@ -18,9 +18,7 @@ import { isWithin } from '../files/is-within.js';
 /** Folders that are no workspace themselves; folders below them may be. */
 const SYSTEM_TOPS = ['/', '/usr', '/var', '/run'];
 /** Folders in which nothing is a workspace. */
-const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib /root/.ssh'.split(
-  ' ',
-);
+const SYSTEM = '/etc /boot /proc /sys /bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib'.split(' ');
 /** Memory that is used as a disk, in a folder of the system. */
 const SHARED_MEMORY = '/dev/shm';
 

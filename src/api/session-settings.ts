@@ -54,8 +54,6 @@ export const settingsFrom = (
 /** Values of a setting from narrow to wide. */
 const fromNarrow = {
   preset: ['plan', 'careful', 'ci', 'auto'],
-  hooks: ['never', 'mutatingOk', 'mutating', 'always'],
-  formatter: ['off', 'onOneCommit', 'onChanges'],
 } as const satisfies { readonly [K in keyof Settings]?: readonly Settings[K][] };
 
 /** The narrower of two values. An unknown one never narrows. */
@@ -94,7 +92,7 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
 /**
  * Settings of a session that is resumed.
  *
- * 1. Rules, preset, sandbox, limits, hooks and commits come from the options, as for a new session. Of the journal only what
+ * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal only what
  *    is narrower counts, so that a session that only read does not begin to write because it is resumed.
  * 2. Of a foreign session nothing counts.
  */
@@ -117,13 +115,10 @@ export const resumedSettings = (
     defaultSettings,
     fenced,
   );
+  const isFenced = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
   return {
     ...fresh,
-    hooks: narrower('hooks', defaultSettings.hooks, before.hooks),
-    ...(before.preset === preset
-      ? { formatter: narrower('formatter', fresh.formatter ?? 'off', before.formatter) }
-      : {}),
-    autoCommit: 'off',
+    ...(before.preset === preset && isFenced ? { formatter: before.formatter } : {}),
     autoRearm: 'off',
     ...wishes.settings,
     ...rules,

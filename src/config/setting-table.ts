@@ -117,7 +117,6 @@ const common: readonly Setting[] = [
     flag: '--hooks <when>',
     builtIn: 'mutating',
     tightest: 'mutating',
-    frozen: false,
     help: 'when to look for new commits and format changed files: mutating (default: after calls that may have changed something, even if they failed), mutatingOk (only after those that succeeded), always or never',
   }),
   row({
@@ -127,7 +126,6 @@ const common: readonly Setting[] = [
     flag: '--formatter <on|off>',
     builtIn: 'on with the presets auto and ci, else off',
     tightest: 'off',
-    frozen: false,
     help: "format the files that the agent changed with the repository's formatters (default: on with the presets auto and ci, otherwise off, because a formatter's configuration is code of the repository)",
   }),
   row({
@@ -165,7 +163,6 @@ const common: readonly Setting[] = [
     flag: '--auto-commit',
     builtIn: 'false',
     tightest: false,
-    frozen: false,
     help: "commit the agent's changes, and never yours",
   }),
   row({

@@ -124,7 +124,7 @@ export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTE
         return bodyOf(response.body, ending);
       },
       text: () => readAtMost(response, bytesMax),
-      json: async () => JSON.parse(await readAtMost(response, bytesMax)) as unknown,
+      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
     });
   };
 };
