@@ -342,3 +342,22 @@ test('control: with the rules of its journal a session of the user would do what
   assert.deepEqual((await rightsNow(place, sessionId))?.rules, presetRules.auto);
   assert.notDeepEqual(allRights, presetRules.auto);
 });
+
+for (const way of ['about to start', 'with a yes for the session'] as const)
+  test(`a pending call of a session of the user is judged anew, from its input: ${way}`, async (t) => {
+    const place = makeScripted(t);
+    const lying = { ...bash(outside(place), { needs: 'outside' }), title: 'ls', facts: ls };
+    const { forgery } = ways.find(({ name }) => name === way) ?? { forgery: {} };
+    const { sessionId } = await plant(
+      stateFolder(place),
+      place.workspace,
+      { ...forgery, calls: [lying] },
+      'own',
+    );
+    const resumed = await runInProcess(place, [...place.flags, '--resume', sessionId, '-p', 'go on']);
+    // The command itself is shown, and denied for what it needs, not for what the journal says of it.
+    assert.match(resumed.stderr, /bash touch .*CANARY · denied by policy: the command leaves the sandbox/);
+    assert.ok(!/bash ls/.test(resumed.stderr), resumed.stderr);
+    assert.deepEqual(firedIn(place), []);
+    assert.notEqual(await rightsNow(place, sessionId), null);
+  });
