@@ -180,7 +180,10 @@ export const plant = async (
   origin: 'foreign' | 'own' = 'foreign',
 ): Promise<{ readonly sessionId: string; readonly seq: number; readonly file: string }> => {
   const store = fileBlobs(stateFolder);
-  const [instructions, tools] = await Promise.all([store.put('You are Pawl.'), store.put(JSON.stringify(TOOLS))]);
+  const [instructions, tools] = await Promise.all([
+    store.put('You are Pawl.'),
+    store.put(JSON.stringify(TOOLS)),
+  ]);
   const { bytes, header, seq } = forgeBytes(workspace, { instructions, tools }, forgery);
   const { sessionId } = header;
   const file = journalPath(stateFolder, sessionId);
