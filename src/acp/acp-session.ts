@@ -2,6 +2,7 @@ import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } fro
 import type { Settings } from '../agent/settings.js';
 import type { State, UsageTotals } from '../agent/state.js';
 import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '../api/approvals.js';
+import { liveRights } from '../api/session-settings.js';
 import { codeFence } from '../base/code-fence.js';
 import type { Stepped, Watcher } from '../ports/session-input-output.js';
 import { attempt } from '../runtime/attempt.js';
@@ -113,7 +114,7 @@ export class AcpSession {
     const first = await open(collecting.resume);
     const state = await first.session.state();
     const again = { id: first.session.id, visit: null, accept: async () => undefined };
-    const openAgain = (): Promise<OpenedSession> => open(again);
+    const openAgain = (): Promise<OpenedSession> => open({ ...again, rights: liveRights(opened.#state) });
     const collected = collecting.end();
     const opened = new AcpSession({ host, client, opened: first, openAgain, state, held, collected });
     watcher = (stepped) => opened.#see(stepped);

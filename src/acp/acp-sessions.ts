@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { SessionInfo as ListedSession, ListSessionsResponse } from '@agentclientprotocol/sdk';
+import { refusalOfWorkspace } from '../api/refuse-workspace.js';
 import { systemWords } from '../base/path-error-texts.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { SessionInfo } from '../ports/journal.js';
@@ -40,6 +41,14 @@ const realWorkspace = async (folder: string): Promise<string> => {
   return found.value.real;
 };
 
+/** As `realWorkspace`, for a session: also throws where other programs would obey what the agent writes. */
+const sessionWorkspace = async (folder: string): Promise<string> => {
+  const real = await realWorkspace(folder);
+  const refusal = refusalOfWorkspace(real, process.env);
+  if (refusal !== null) throw new BadParameters(refusal);
+  return real;
+};
+
 /** A session without a title has never had a prompt: there is nothing to open. */
 const isListed = (info: SessionInfo, workspace: string | null): boolean =>
   info.kind === 'agent' &&
@@ -75,14 +84,14 @@ export class AcpSessions {
   }
 
   async create(client: Client, { cwd, servers }: Wanted): Promise<AcpSession> {
-    const workspace = await realWorkspace(cwd);
+    const workspace = await sessionWorkspace(cwd);
     return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
   }
 
   /** Opens a stored session; one that is open here already is the same. */
   async find(client: Client, wanted: Omit<Stored, 'workspace'>): Promise<AcpSession> {
     const { sessionId, cwd } = wanted;
-    const workspace = await realWorkspace(cwd);
+    const workspace = await sessionWorkspace(cwd);
     const session = await this.#findOpen(client, { ...wanted, workspace });
     if (session.workspace !== workspace) throw wrongFolder(sessionId, session.workspace, cwd);
     return session;

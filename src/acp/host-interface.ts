@@ -1,4 +1,5 @@
 import type { Session } from '../api/create-agent.js';
+import type { SessionRights } from '../api/session-settings.js';
 import type { McpServer } from '../config/mcp-servers.js';
 import type { InspectableStore } from '../journal/read/read-without-lock.js';
 import type { JournalStep } from '../journal/read/steps.js';
@@ -12,6 +13,8 @@ export type ResumeRequest = {
   readonly id: string;
   /** Throws if the session must not be opened. `workspace`: the folder that it works in. */
   accept(workspace: string): Promise<void>;
+  /** Of a session that was open a moment ago: the rights that it had. */
+  readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order; null if nobody wants to see them. */
   readonly visit: ((step: JournalStep) => void) | null;
 };

@@ -269,9 +269,17 @@ export type OtherEvent =
   /**
    * The session was resumed; `epoch` counts the openings. `stoppedAt`: the time of the event before it. The time since
    * then does not count for the turn: nobody ran, and the clock may have been set. Absent: no turn runs. `upgrade`: the
-   * entries before were written by an earlier machine.
+   * entries before were written by an earlier machine. `judged`: the calls that have not run, as their tools judge them now.
    */
-  | Of<'Resumed', { readonly epoch: number; readonly stoppedAt?: number; readonly upgrade?: MachineUpgrade }>;
+  | Of<
+      'Resumed',
+      {
+        readonly epoch: number;
+        readonly stoppedAt?: number;
+        readonly upgrade?: MachineUpgrade;
+        readonly judged?: readonly JudgedCall[];
+      }
+    >;
 
 export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent;
 export type EventType = Event['type'];

@@ -1,5 +1,5 @@
 import { AppendList } from '../machine-kit/kernel/append-list.js';
-import { malformed } from '../machine-kit/kernel/step-function.js';
+import { refuseEvent } from '../machine-kit/kernel/step-function.js';
 import { stateBefore } from './carried-session.js';
 import { emptyConversation } from './conversation.js';
 import { noStreaks } from './moves/tools/count-streaks.js';
@@ -27,7 +27,7 @@ const isState = (state: State): boolean => {
 export const agent: typeof plain = {
   ...plain,
   step: (state, event) => {
-    if (!isState(state)) return malformed(state ?? { name: '' }, event, NO_STATE);
+    if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);
     const next = plain.step(state, event);
     const before = isMalformed(next) ? state : stateBefore(state, event);
     return before === state ? next : plain.stepUnchecked(before, event);

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import type { Preset } from '../agent/policy/preset-rules.js';
-import type { SandboxLevel, Settings } from '../agent/settings.js';
+import type { Grant, SandboxLevel, Settings } from '../agent/settings.js';
 import { agentMachine } from '../journal/read/journaled-agent-machine.js';
 import type { Clock } from '../ports/clock.js';
 import type { JournalStore } from '../ports/journal.js';
@@ -19,6 +19,7 @@ import type { SessionHook } from '../user-hooks/session-hooks.js';
 import { createApprovals, type OnApproval, together } from './approvals.js';
 import { reportThrough } from './guarded-report.js';
 import { prepareSession } from './prepare-session.js';
+import { refusalOfWorkspace } from './refuse-workspace.js';
 import { connect, type Session } from './session.js';
 import { equip } from './session-dependencies.js';
 import { instruct } from './session-instructions.js';
@@ -26,8 +27,8 @@ import { type Fenced, missingText, probeFor } from './session-sandbox-level.js';
 import {
   differences,
   refuseUnpriced,
+  resumedSettings,
   type SettingsPatch,
-  settingsFrom,
   type Unpriced,
 } from './session-settings.js';
 
@@ -65,7 +66,9 @@ export type AgentOptions = {
 export type SessionOptions = {
   /** The folder to work in. */
   readonly workspace: string;
-  /** The permission rules: what runs without asking. Default: `auto`, or unchanged for a resumed session. */
+  /**
+   * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it had, if that is narrower.
+   */
   readonly preset?: Preset;
   /**
    * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the sandbox does not work
@@ -73,11 +76,11 @@ export type SessionOptions = {
    */
   readonly sandbox?: SandboxLevel;
   /**
-   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default for a resumed session:
-   * unchanged.
+   * Patterns of hosts that tools may reach without asking (docs/permissions.md). Default: none. Not taken from the journal:
+   * pass them again when you resume.
    */
   readonly hosts?: readonly string[];
-  /** Settings to change; limits that are left out keep their values. */
+  /** Settings to change. Limits that are left out have their defaults. */
   readonly settings?: SettingsPatch;
   /** Called with every step, beginning with the first. */
   readonly watcher?: Watcher;
@@ -89,6 +92,8 @@ export type SessionOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
   /** With a limit in dollars: refuse a model without a price (default), or count its calls as free. */
   readonly unpriced?: Unpriced;
+  /** With `resume`: what the user has allowed in this process, for example in the session that was forked. Default: nothing. */
+  readonly grants?: readonly Grant[];
   /** Id of the session to resume; without it a new session starts. */
   readonly resume?: string;
   /** With `resume`: even if another process may have the session open. That process stops before it writes again. */
@@ -130,17 +135,18 @@ const openAgain = async (
   session: SessionOptions,
 ): Promise<Session> => {
   const { runtime, models, model, journals, report, redactor } = parts;
-  const { stoppingPolicy, unpriced, takeOver = false } = session;
+  const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
   const fenced = await probeFor(session.sandbox, workspace);
   const watcher = watcherOf(parts, id, session);
   const { tornTail } = await runtime.open(id, {
-    patch: (before) => {
-      const wanted = settingsFrom(model, workspace, session, before, fenced);
+    patch: (before, origin) => {
+      const wanted = resumedSettings(model, workspace, session, { settings: before, origin }, fenced);
       tellMissing(wanted.sandbox, fenced, report);
       refuseUnpriced(model, wanted.limits, unpriced);
       return differences(before, wanted);
     },
     takeOver,
+    grants,
     ...(watcher === undefined ? {} : { watcher }),
     ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
@@ -245,6 +251,8 @@ export const createAgent = (options: AgentOptions): Agent => {
       refuseUnpriced(model, session.settings?.limits, session.unpriced);
       model.prepare?.();
       const workspace = await realpath(session.workspace);
+      const refusal = refusalOfWorkspace(workspace, process.env);
+      if (refusal !== null) throw new Error(refusal);
       const opened =
         session.resume === undefined
           ? openNew(parts, workspace, session)

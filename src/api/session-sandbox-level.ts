@@ -6,7 +6,7 @@ import { probeSandbox } from '../sandbox/session/session-sandbox.js';
 /** Chooses the sandbox level of a session's commands, and whether formatters run. */
 
 /** Default sandbox level of each preset. */
-const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
+export const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
   plan: 'read-only',
   careful: 'workspace',
   auto: 'workspace',

@@ -33,12 +33,20 @@ const flagsFor = (flags: RunFlags, { resume: other, model }: NextSession): RunFl
   return kept;
 };
 
-const open = async (flags: RunFlags, { resume, said, text = '' }: NextSession): Promise<StartedSession> => {
+const open = async (
+  flags: RunFlags,
+  { resume, rights, said, text = '' }: NextSession,
+): Promise<StartedSession> => {
   const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
     createEventBuffer(),
     createEventBuffer(),
   ];
-  const early = { watcher: steps.push, warn: warnings.push, ...(resume === null ? {} : { resume }) };
+  const early = {
+    watcher: steps.push,
+    warn: warnings.push,
+    ...(resume === null ? {} : { resume }),
+    ...(rights === undefined ? {} : { rights }),
+  };
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
   return { opened, steps, warnings, notice: said, draft: text };

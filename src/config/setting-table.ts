@@ -25,6 +25,7 @@ const common: readonly Setting[] = [
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-usd <amount>',
+    frozen: false,
     help: 'stop calling models once the session has cost this many dollars; the last reply may exceed the limit',
   }),
   row({
@@ -34,6 +35,7 @@ const common: readonly Setting[] = [
     flag: '--max-rounds <count>',
     builtIn: '100 in a terminal, else none',
     tightest: 100,
+    frozen: false,
     help: 'stop a turn after this many model calls with tools (default: 100 in a terminal, no limit without one)',
   }),
   row({
@@ -41,6 +43,7 @@ const common: readonly Setting[] = [
     kind: wholeNumber,
     project: 'tighten',
     flag: '--max-tokens <count>',
+    frozen: false,
     help: 'stop calling models once the session has used this many tokens; the last reply may exceed the limit',
   }),
   row({
@@ -48,6 +51,7 @@ const common: readonly Setting[] = [
     kind: anyNumber,
     project: 'tighten',
     flag: '--max-minutes <count>',
+    frozen: false,
     help: 'stop a turn after this many minutes',
   }),
   row({
@@ -57,6 +61,7 @@ const common: readonly Setting[] = [
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
+    frozen: false,
     help: 'what the agent may do without asking: plan (only read), careful (asks before edits, before a command deletes or overwrites what git could not restore, and before one leaves the sandbox; default in a terminal), auto (asks only before something leaves the sandbox or the workspace; default without a terminal) or ci (like auto, but denies instead of asking)',
   }),
   row({
@@ -93,6 +98,7 @@ const common: readonly Setting[] = [
     project: 'tighten',
     flag: '--allow-hosts <hosts>',
     tightest: '',
+    frozen: false,
     help: 'hosts that tools may read from without asking, separated by commas: example.com, *.example.com or example.com:8080',
   }),
   row({

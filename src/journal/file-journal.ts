@@ -65,6 +65,8 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly fold: Fold<M>;
   readonly plan: SnapshotPlan;
   readonly past?: PastFiles;
+  /** Makes a foreign session one of this folder. */
+  readonly adopt?: () => Promise<void>;
   /** The snapshots that are there already. */
   readonly written: WrittenSnapshots | null;
 };
@@ -179,6 +181,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     read: (from = 1) => readEntries<M>(machine.kind, path, from, writer.size),
     blobs,
     frozen: () => readFrozen(path, header, blobs),
+    ...(parts.adopt === undefined ? {} : { adopt: parts.adopt }),
     close: () => {
       closing ??= close();
       return closing;

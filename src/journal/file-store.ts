@@ -1,4 +1,4 @@
-import { stat, writeFile } from 'node:fs/promises';
+import { type FileHandle, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { openRegular } from '../files/regular-file.js';
@@ -28,12 +28,17 @@ import {
   replayFile,
   type VisitedOpening,
 } from './read/read-without-lock.js';
+import { JournalScan } from './read/scan.js';
 import { deleteSession } from './removal/delete-session.js';
 import { removeLeftovers } from './removal/remove-leftovers.js';
+import { isOwn, makeOwn } from './session-owner.js';
 import { defaultSnapshotPlan, type SnapshotPlan } from './snapshot/write-snapshots.js';
-import { copyEntries } from './write/copy-entries-to-fork.js';
+import { copyEntries, forkHeader } from './write/copy-entries-to-fork.js';
 import { acquireLock, type Lock } from './write/lock.js';
 import { recover } from './write/recover-journal.js';
+
+/** A header fits into the first block. */
+const HEADER_BLOCK_BYTES = 1 << 16;
 
 type Place<M extends MachineTypes> = {
   readonly folder: string;
@@ -143,6 +148,7 @@ const create = async <M extends MachineTypes>(
   const { path, lock } = await claim(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);
+    await makeOwn(folder, header); // first: a session that was created here never counts as foreign
     await writeWhole(path, `${path}.new`, [bytes]);
     const { file: handle } = await openRegular(path, { access: 'change' });
     const fold = beginFold(header, machine, path);
@@ -168,6 +174,15 @@ const renewFile = async (path: string): Promise<void> => {
   }
 };
 
+/** The header of a journal of any machine. */
+const headerIn = async (handle: FileHandle, path: string): Promise<Header<MachineTypes>> => {
+  const { size } = await handle.stat();
+  return (await JournalScan.begin(handle, path, size, HEADER_BLOCK_BYTES)).header;
+};
+
+const isForeignFile = async (folder: string, handle: FileHandle, path: string): Promise<boolean> =>
+  !(await isOwn(folder, await headerIn(handle, path)));
+
 const openSession = async <M extends MachineTypes>(
   { folder, checkEvery, plan, machine }: Place<M>,
   sessionId: string,
@@ -182,20 +197,34 @@ const openSession = async <M extends MachineTypes>(
     // The process that created the folder may have been killed before its name was durable; so with the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
-    const { tornTail, ...found } = await closingOnFailure(handle, async () => {
-      const recovered = await recover({ handle, path, sessionId, machine, visit, foldLast });
+    const { tornTail, isForeign, ...found } = await closingOnFailure(handle, async () => {
+      const foreign = await isForeignFile(folder, handle, path);
+      const recovered = await recover({
+        handle,
+        path,
+        sessionId,
+        machine,
+        visit,
+        foldLast,
+        isForeign: foreign,
+      });
       // The last lines may be those of a killed process, and not durable. Their mark is going to be.
       await handle.datasync();
-      return recovered;
+      return { ...recovered, isForeign: foreign };
     });
-    const { past, upgrade } = found;
+    const { past, header, upgrade } = found;
     const blobs = fileBlobs(folder);
-    const parts = { path, handle, lock, blobs, checkEvery, plan, ...found };
+    const adopt = async (): Promise<void> => {
+      await makeOwn(folder, header);
+      await syncFolder(dirname(path));
+    };
+    const parts = { path, handle, lock, blobs, checkEvery, plan, ...found, ...(isForeign ? { adopt } : {}) };
     const journal = await withDurableNames(path, openFileJournal(parts));
     return {
       journal,
       state: found.fold.state,
       tornTail,
+      ...(isForeign ? { isForeign } : {}),
       ...(past === undefined ? {} : { past }),
       ...(upgrade === undefined ? {} : { upgrade }),
     };
@@ -222,9 +251,13 @@ const fork = async (
 ) => {
   const source = await findJournal(folder, sessionId);
   const { path, lock } = await claim(folder, newSessionId);
-  await withLock(path, lock, () =>
-    writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt)),
-  );
+  await withLock(path, lock, async () => {
+    const { file } = await openRegular(source);
+    const header = await headerIn(file, source).finally(() => file.close());
+    // A fork of a foreign session is foreign.
+    if (await isOwn(folder, header)) await makeOwn(folder, forkHeader(header, seq, newSessionId, createdAt));
+    await writeWhole(path, `${path}.new`, copyEntries(source, seq, newSessionId, createdAt));
+  });
   await lock.release();
 };
 

@@ -141,6 +141,12 @@ const machineNames: Readonly<Record<MachineTypes['kind'], readonly [what: string
 };
 
 export const otherMachine = (path: string, sessionId: string, kind: MachineTypes['kind']): JournalError => {
+  if (!Object.hasOwn(machineNames, kind))
+    return new JournalError(
+      'otherMachine',
+      path,
+      `Session "${sessionId}" is of a kind that this Pawl does not know: "${kind}". Update Pawl to open it.`,
+    );
   const [what, how] = machineNames[kind];
   return new JournalError(
     'otherMachine',

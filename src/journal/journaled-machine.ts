@@ -42,6 +42,11 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = {
   collectPast?(begun?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /** Creates a function that hashes one session's states: SHA-256 (hex) of the whole state, compared on replay. */
   createCheck(): (state: M['state']) => string;
+  /** Describes what is wrong with settings or an event that somebody else wrote; null if nothing is. */
+  readonly faultIn?: {
+    settings(settings: unknown): string | null;
+    event(event: unknown): string | null;
+  };
   /** How states are stored in snapshots. Without it the machine has none. */
   readonly snapshots?: StateParts<M>;
 };

@@ -10,10 +10,12 @@ import { codeOf } from './journal-error.js';
  * sessions/ID.mark          the last entry that was acknowledged
  * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
  * sessions/ID.commits       whose the uncommitted files of the workspace are, with auto-commit (workspace/commits/)
+ * sessions/ID.owner        proves that the session was created here, see session-owner.ts
  * sessions/ID.reserve       space for the end of an open session, should the disk be full
  * sessions/ID.deleted        the journal of a session that is being deleted, see removal/delete-session.ts
  * sessions/ID/              pictures that the user pasted into the session, as files
  * rescued/ID.jsonl          copy of a journal whose own file was removed or changed while the session ran
+ * owner.key                 secret of this state folder
  * blobs/ab/abcdef...        texts named by their sha256, shared by all sessions
  *
  * Files are created with mode 0600, folders with 0700.
@@ -30,6 +32,8 @@ export const deletedPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}${DELETED}`);
 export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
+export const ownerPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}.owner`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
 export const commitsPath = (folder: string, sessionId: string): string =>

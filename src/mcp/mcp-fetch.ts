@@ -52,11 +52,28 @@ const lostAnswer = (url: string, id: string | number): Response =>
     }),
   });
 
-const failedAnswer = async (response: LeanResponse): Promise<Response> => {
+/** Reads a whole answer. Rejects if it is longer than that. */
+const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<string> => {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(pieces).toString('utf8');
+    bytes += value.length;
+    if (bytes > bytesMax) {
+      await attempt(() => reader.cancel()); // the reason below is the one to report
+      throw new Error(`its answer is longer than ${bytesMax / (1 << 20)} MB`);
+    }
+    pieces.push(value);
+  }
+};
+
+const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<Response> => {
   const { status, statusText, headers } = response;
   const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
   const given = Object.fromEntries(named.filter(([, value]) => value !== ''));
-  return new Response(await response.text(), { status, statusText, headers: given });
+  return new Response(await readAtMost(response, bytesMax), { status, statusText, headers: given });
 };
 
 type Send = ReturnType<typeof createFetch>;
@@ -72,7 +89,10 @@ const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<Lea
   });
 };
 
-export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
+/** Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of events have no limit. */
+const ANSWER_BYTES_MAX = 16 << 20;
+
+export const mcpFetch = (environment: ProcessEnvironment, bytesMax = ANSWER_BYTES_MAX): FetchLike => {
   const send = createFetch(environment);
   const streams = new EventStreams();
   return async (url, init = {}) => {
@@ -92,7 +112,7 @@ export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
       return lostAnswer(String(url), cut.id);
     }
     // The package reads errors of logins only from a real Response.
-    if (status >= 400) return failedAnswer(response);
+    if (status >= 400) return failedAnswer(response, bytesMax);
     const ending = isEvents ? streams.follow(cut, init.body) : null;
     return asResponse({
       ok,
@@ -103,8 +123,8 @@ export const mcpFetch = (environment: ProcessEnvironment): FetchLike => {
       get body() {
         return bodyOf(response.body, ending);
       },
-      text: () => response.text(),
-      json: () => response.json(),
+      text: () => readAtMost(response, bytesMax),
+      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
     });
   };
 };

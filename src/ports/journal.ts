@@ -63,6 +63,8 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly blobs: Blobs;
   /** Reads the blobs that the header names; rejects with `damaged` if one is missing. */
   frozen(): Promise<FrozenPrompt>;
+  /** Makes a foreign session one of this store. Absent for a session that was created here. */
+  adopt?(): Promise<void>;
   /** Releases the lock. */
   close(): Promise<void>;
 };
@@ -73,6 +75,8 @@ export type OpenJournal<M extends MachineTypes = AgentTypes> = {
   readonly state: M['state'];
   /** The incomplete last line, if a crash interrupted its writing: removed from the journal and saved as `keptAs`. */
   readonly tornTail: { readonly bytes: number; readonly keptAs: string } | null;
+  /** The session was not created in this store: it was imported or copied. Nothing that is pending in it may start. */
+  readonly isForeign?: true;
   /** What the entries tell of files. Without it a resumed session reads the entries again. */
   readonly past?: PastFiles;
   /** Set if an earlier machine wrote the last entry: then `Resumed` must carry it. */
@@ -97,6 +101,8 @@ export type SessionInfo = {
   readonly model: string;
   /** The user's first words, for lists; empty for a session without input. */
   readonly title: string;
+  /** The session was not created here: it was imported or copied. */
+  readonly isForeign?: true;
   /** Set if the header can't be read: then id and `changedAt` are all that is known. */
   readonly unreadable?: 'damaged' | 'newerVersion';
 };

@@ -1,8 +1,9 @@
 import type { Action } from '../agent/action.js';
+import type { CallStatus, JudgedCall } from '../agent/call.js';
 import type { Event, MachineUpgrade, On } from '../agent/event.js';
 import type { PastFiles } from '../agent/file-hashes-from-events.js';
 import { step } from '../agent/machine.js';
-import type { Settings } from '../agent/settings.js';
+import type { Grant, Settings } from '../agent/settings.js';
 import type { State } from '../agent/state.js';
 import type { Journal } from '../ports/journal.js';
 import type { AgentTypes } from '../ports/machine-types.js';
@@ -19,6 +20,7 @@ import { type Performers, perform, prepare } from './perform.js';
 import type { Posted } from './posted-event-types.js';
 import { recoverCalls, runningCalls } from './tools/recover-calls.js';
 import type { StoppedCalls } from './tools/running-call.js';
+import { judgeCall } from './tools/validate-raw-call.js';
 import type { SessionBegin } from './user-hooks/user-hook-runs.js';
 
 const isVolatile = (event: Event): boolean =>
@@ -51,6 +53,10 @@ const endsOf = (stopped: StoppedCalls | null): Pick<On<'ShutdownRequested'>, 'ou
   return outcomes.length === 0 ? {} : { outcomes };
 };
 
+/** Whether a call has not run and is to be decided again when the session is resumed. */
+const isPending = (status: CallStatus): boolean =>
+  status === 'queued' || status === 'previewing' || status === 'awaitingApproval' || status === 'starting';
+
 /** Whether the session does nothing until the user acts. */
 const isIdle = ({ name }: State): boolean =>
   name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
@@ -69,6 +75,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #equipment: Equipment;
   readonly #report: (fault: Error) => void;
   readonly #performers: Performers;
+  #isAdopted = false;
 
   constructor(journal: Journal, opened: State, equipment: Equipment, report: (fault: Error) => void) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
@@ -107,9 +114,22 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async send(given: Input): Promise<{ readonly seq: number }> {
     const input = checkInput(given);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
+    if (input.type === 'UserInput') return this.#takeInput(input);
     if (input.type !== 'SettingsChanged') return this.submit(input);
     const { stoppedAt: _, ...change } = input; // only the runtime knows it
     return this.submit({ ...change, ...this.#changeSettings(input.patch) });
+  }
+
+  /** The user's first prompt makes a session from elsewhere one of this store. */
+  async #takeInput(input: Extract<Input, { readonly type: 'UserInput' }>): Promise<{ readonly seq: number }> {
+    const sent = await this.submit(input);
+    const adopt = this.#journal.adopt?.bind(this.#journal);
+    if (this.#isAdopted || adopt === undefined) return sent;
+    this.#isAdopted = true;
+    const adopted = await attempt(adopt);
+    // It stays foreign, which costs a resumed session what was pending.
+    if (adopted.kind === 'fault') this.#report(adopted.fault);
+    return sent;
   }
 
   /** Calls are stopped first, so that the model is told what became of them. */
@@ -149,25 +169,48 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * Continues a session that was opened again. New settings are applied first, so that nothing starts under the old ones.
    * After a clean end nothing starts, and settings can change only once the session is open.
    */
-  async resume(patch: Partial<Settings>, { past, stoppedAt, upgrade }: Interruption): Promise<void> {
-    const epoch = this.#opened.session.epoch + 1;
+  async resume(
+    { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
+    { past, stoppedAt, upgrade }: Interruption,
+  ): Promise<void> {
+    const { epoch: before, grants: recorded, settings } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const stopped = stoppedAt === null ? {} : { stoppedAt };
+    const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
     const change = (): void => {
-      if (Object.keys(patch).length > 0) this.post({ ...this.#changeSettings(patch), ...stopped });
+      if (Object.keys(changes).length === 0 && hasSameGrants) return;
+      this.post({ ...this.#changeSettings(changes), ...(hasSameGrants ? {} : { grants }), ...stopped });
     };
+    const judged = await this.#judgePending({ ...settings, ...changes });
     if (!wasClosed) change();
     const event: Posted = {
       type: 'Resumed',
-      epoch,
+      epoch: before + 1,
       ...stopped,
       ...(upgrade === undefined ? {} : { upgrade }),
+      ...judged,
     };
     const resumed = this.submit(event, ({ state }, accepted) => {
       if (accepted) this.#recover(state, past);
     });
     if (wasClosed) change();
     await resumed;
+  }
+
+  /** Judges the calls that have not run by their tools, from their inputs: what the journal says of them is not believed. */
+  async #judgePending({ workspace }: Settings): Promise<Pick<On<'Resumed'>, 'judged'>> {
+    if (this.#opened.name !== 'ExecutingTools') return {};
+    const { calls } = this.#opened;
+    const { tools, redactor } = this.#equipment;
+    const judged: JudgedCall[] = [];
+    for (const { judged: call, status } of calls) {
+      if (!isPending(status)) continue;
+      const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
+      const anew = await judgeCall({ type: 'call', callId, tool, rawInput }, tools, workspace, redactor);
+      // Hooks only tighten, and do not run twice for a call.
+      judged.push(call.hooks === undefined ? anew : { ...anew, hooks: call.hooks });
+    }
+    return judged.length === 0 ? {} : { judged };
   }
 
   /** Adds the prices of a new model. Throws if the model is not connected. */

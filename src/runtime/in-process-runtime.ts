@@ -1,6 +1,9 @@
+import { messagesOf } from '../agent/conversation.js';
+import type { MachineUpgrade } from '../agent/event.js';
 import { ranUntil } from '../agent/file-hashes-from-events.js';
-import { initialState } from '../agent/machine.js';
-import type { Settings } from '../agent/settings.js';
+import { initialState, step } from '../agent/machine.js';
+import type { Grant, Settings } from '../agent/settings.js';
+import type { State } from '../agent/state.js';
 import { turnRuns } from '../agent/values/turn-running.js';
 import type { Clock } from '../ports/clock.js';
 import type { FrozenPrompt, Journal, JournalStore, OpenJournal, StartedBy } from '../ports/journal.js';
@@ -31,10 +34,15 @@ export type RuntimeDependencies = {
 /** Asked before every model call of the session; it lives as long as the process that gave it. */
 type Stopping = { readonly stoppingPolicy?: StoppingPolicy };
 
+/** Whether a session was created in its store, or imported or copied there. */
+export type SessionOrigin = 'own' | 'foreign';
+
 export type Opening = Stopping & {
   readonly watcher?: Watcher;
   /** Settings that change from now on, given the settings from before. */
-  readonly patch?: (settings: Settings) => Partial<Settings>;
+  readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
+  /** Grants that hold from now on. Those of the journal never do. Default: none. */
+  readonly grants?: readonly Grant[];
   /** Open the session even if another process may have it open. That process stops before it writes again. */
   readonly takeOver?: boolean;
 };
@@ -64,6 +72,23 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
 const CARRIED =
   'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its conversation, usage and ' +
   'running calls were taken over. Approvals that you gave for the session are asked for again.';
+
+/**
+ * The take-over of a session from elsewhere, of which nothing pending starts: the session that it carries is the one that
+ * was closed.
+ */
+const closedUpgrade = (
+  upgrade: MachineUpgrade | undefined,
+  { session }: State,
+): MachineUpgrade | undefined => {
+  if (upgrade?.session === undefined) return upgrade;
+  const { conversation, queue, usage } = session;
+  const work = { kind: 'closed' } as const;
+  return {
+    ...upgrade,
+    session: { ...upgrade.session, messages: messagesOf(conversation), queue, usage, work },
+  };
+};
 
 class OpenSessions implements LocalRuntime {
   readonly #needs: RuntimeDependencies;
@@ -97,28 +122,43 @@ class OpenSessions implements LocalRuntime {
 
   async open(
     sessionId: string,
-    { watcher, patch, stoppingPolicy, takeOver = false }: Opening = {},
+    { watcher, patch, grants = [], stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const { journal, state, tornTail, past, upgrade } = await this.#needs.journals.open(sessionId, {
-      takeOver,
-    });
+    const opened = await this.#needs.journals.open(sessionId, { takeOver });
+    const { journal, tornTail, past } = opened;
+    const origin = opened.isForeign === undefined ? 'own' : 'foreign';
     const prepared = await attempt(async () => {
-      const changes = patch?.(state.session.settings) ?? {};
+      const changes = patch?.(opened.state.session.settings, origin) ?? {};
       checkSettings(changes);
       const { startedBy = null } = journal.header;
-      const needs = await this.#needs.equip({ ...state.session.settings, ...changes }, sessionId, startedBy);
-      return { changes, equipment: this.#gather(needs, await journal.frozen(), stoppingPolicy) };
+      const settings = { ...opened.state.session.settings, ...changes };
+      const needs = await this.#needs.equip(settings, sessionId, startedBy);
+      const equipment = this.#gather(needs, await journal.frozen(), stoppingPolicy);
+      const state = origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
+      return { changes, equipment, state };
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
-    const { changes, equipment } = prepared.value;
+    const { changes, equipment, state } = prepared.value;
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
     const session = new AgentSession(journal, state, equipment, this.#needs.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
     session.begin('resume');
-    await session.resume(changes, { past, stoppedAt, upgrade });
+    const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
+    await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
     if (upgrade?.session !== undefined) this.#needs.report(new Error(CARRIED));
     return { tornTail };
+  }
+
+  /** Ends what is pending in a session that came from elsewhere, as if it had been closed. None of it is performed. */
+  async #endForeign(journal: Journal, state: State, watcher: Watcher | undefined): Promise<State> {
+    if (state.name === 'WaitingForUserInput' || state.name === 'Ready' || state.name === 'ShuttingDown')
+      return state;
+    const event = { type: 'ShutdownRequested', at: this.#needs.clock.now() } as const;
+    const stepped = step(state, event);
+    await journal.append([{ event, state: stepped.state }]);
+    watcher?.({ seq: journal.seq, event, ...stepped });
+    return stepped.state;
   }
 
   async send(sessionId: string, input: Input): ReturnType<Runtime['send']> {

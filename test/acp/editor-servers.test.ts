@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { NewSessionResponse } from '@agentclientprotocol/sdk';
@@ -34,14 +34,16 @@ test('servers of an editor are read as those of a configuration', () => {
   assert.equal(faults.length, 2);
 });
 
-test('a session calls a tool of a server that the editor gave it, after a question', async (context) => {
+test('a server that the editor gives starts with the first prompt, and each call of its tools is asked about', async (context) => {
   const { client, workspace } = await makeStage(context, [
     { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
     { text: 'Seven.' },
   ]);
+  const started = path.join(workspace, 'started');
   const script = serverScript(
     context,
-    "server.registerTool('count', { description: 'Counts.', inputSchema: schema() }, async () => ({ content: [{ type: 'text', text: 'seven tickets' }] }));",
+    `process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(started)}, '');` +
+      "server.registerTool('count', { description: 'Counts.', inputSchema: schema() }, async () => ({ content: [{ type: 'text', text: 'seven tickets' }] }));",
   );
   const tickets = { name: 'tickets', command: process.execPath, args: [script], env: [] };
   const open = async (): Promise<string> => {
@@ -49,8 +51,12 @@ test('a session calls a tool of a server that the editor gave it, after a questi
     return (made as NewSessionResponse).sessionId; // by the schema
   };
   const first = await open();
+  await open();
+  assert.ok(!existsSync(started), 'no server starts before a prompt');
+  assert.equal(await client.prompt(first, 'hello'), 'end_turn');
   await client.until('the tools are known', () => client.textOf(first).includes('tickets is new: 1 tool'));
   client.onPermission = () => select('once');
+  assert.ok(existsSync(started));
   const sessionId = await open();
   assert.equal(await client.prompt(sessionId, 'how many?'), 'end_turn');
   assert.equal(client.permissions.length, 1);

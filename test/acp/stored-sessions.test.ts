@@ -43,7 +43,7 @@ test('a session of the terminal loads whole, and one of the editor opens in the 
   const loaded = (await client.request('session/load', loading(session.id, workspace))) as {
     readonly modes: { readonly currentModeId: string };
   }; // by the schema
-  assert.equal(loaded.modes.currentModeId, 'auto', 'it keeps its preset');
+  assert.equal(loaded.modes.currentModeId, 'careful', 'the preset is that of the configuration');
   assert.equal(client.textOf(session.id, 'user_message_chunk'), 'from the terminal');
   assert.deepEqual(conversationOf(client, 0).slice(0, 3), [
     'agent_thought_chunk Hm.',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { protectionInWorkspace } from '../../src/agent/policy/paths/mark-sensitive-paths.js';
 import {
   mayBeProtected,
   PROTECTED_PATHS,
@@ -76,4 +77,13 @@ test('no path stands twice in the table', () => {
     paths.filter((path, index) => paths.indexOf(path) !== index),
     [],
   );
+});
+
+test('a protected path that begins with the name of the workspace is protected in it; controls beside it are not', () => {
+  const why = (workspace: string, path: string): string | undefined =>
+    protectionInWorkspace(workspace, path)?.path;
+  assert.equal(why('/r/.github', '/r/.github/workflows/ci.yml'), '.github/workflows');
+  assert.equal(why('/r/.config', '/r/.config/fish/config.fish'), '.config/fish');
+  assert.equal(why('/r/.github', '/r/.github/a.txt'), undefined);
+  assert.equal(why('/r/github', '/r/github/workflows/ci.yml'), undefined);
 });

@@ -202,6 +202,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
         at: 1_700_000_000_000,
       },
     },
+    judged: [judged],
   },
 };
 

@@ -1,4 +1,4 @@
-import { cp, writeFile } from 'node:fs/promises';
+import { cp, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
@@ -76,5 +76,13 @@ export const until = (session: Session, holds: () => boolean): Promise<void> =>
 export const crashedCopy = async (t: TestContext, folder: string): Promise<string> => {
   const copy = temporaryFolder(t, 'crashed');
   await cp(folder, copy, { recursive: true, filter: (place) => !place.includes('.lock') });
+  await moveSecret(copy);
   return copy;
+};
+
+/** Makes a copy of a state folder count as the folder itself: its secret names the inode of the copy. */
+const moveSecret = async (folder: string): Promise<void> => {
+  const file = path.join(folder, 'owner.key');
+  const [secret] = (await readFile(file, 'utf8')).split(' ');
+  await writeFile(file, `${secret} ${(await stat(file)).ino}\n`);
 };

@@ -11,7 +11,7 @@ import {
 import type { Entry } from '../../src/ports/journal.js';
 import type { AgentTypes } from '../../src/ports/machine-types.js';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, type Place, sessionOf } from './pawl.js';
+import { expectCode, makePlace, type Place, runPawl, sessionOf } from './pawl.js';
 
 /** Arguments of a tool that nest thousands of levels deep: no recursion over them may end the process. */
 
@@ -107,4 +107,16 @@ test('a session of a version without that limit goes on, and can be looked at', 
     const ended = await runInProcess(place, words);
     expectCode(ended, 0);
   }
+});
+
+test('a message of an editor that is nested too deep ends pawl acp with words, and not with 0', async (context) => {
+  const place = makePlace(context);
+  const { code, stderr } = await runPawl(
+    place,
+    ['acp'],
+    `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}\n`,
+  );
+  assert.equal(code, 65, stderr);
+  assert.match(stderr, /the editor sent a message that is nested too deep/);
+  assert.equal((await runPawl(place, ['acp'])).code, 0);
 });

@@ -48,7 +48,7 @@ test('/jobs lists what runs in the background, shows what it said and ends it', 
   await window.sees(/read 1\n {4}begun\n {2}job-1 {2}ended by /);
 });
 
-test('a new session says which one was the last here; one that goes on lists the permissions still in force', async (context) => {
+test('a new session says which one was the last here; one that goes on keeps no permissions of it', async (context) => {
   const place = await makeServed(context, [write('a', 'hello\n'), done]);
   const first = await openReady(context, place);
   first.press('write it\r');
@@ -62,5 +62,7 @@ test('a new session says which one was the last here; one that goes on lists the
   second.press('/resume\r');
   await second.sees('Enter selects');
   second.press('\r');
-  await second.sees('permissions still in force: every change of files');
+  await second.sees('Done.');
+  second.press('/permissions\r');
+  await second.sees(/nothing is allowed beyond|no permissions|Nothing/i);
 });

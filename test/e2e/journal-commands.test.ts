@@ -120,6 +120,7 @@ for (const [title, header] of [
     const { place, id, journal } = await worked(context);
     const newer = journal.replace(id, '20991231-000000-aaaaaaaa');
     writeFileSync(newer, header);
+    writeFileSync(newer.replace('.jsonl', '.owner'), 'a code: it was created here\n');
     for (const words of [
       ['--continue', '-p', 'x', ...MODEL],
       ['ask', '--continue'],

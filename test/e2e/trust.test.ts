@@ -64,7 +64,10 @@ test('without a terminal a server of the project runs only after pawl trust allo
   write(['--other']);
   const third = await runInProcess(place, ['-p', 'hi']);
   expectCode(third, 0);
-  assert.match(third.stderr, /not run, since you have not allowed it: MCP server mine/);
+  assert.match(
+    third.stderr,
+    /not run, since it has changed since you allowed it: MCP server mine\. pawl trust/,
+  );
   assert.equal(readFileSync(started, 'utf8'), 'x');
 });
 

@@ -17,7 +17,7 @@ test('files are for their owner only', async (context) => {
   const journal = await store.create(headerOf('a'));
   const sha256 = await journal.blobs.put('hello');
   const sessions = join(folder, 'sessions');
-  for (const name of ['a.jsonl', 'a.lock', 'a.mark', 'a.reserve'])
+  for (const name of ['a.jsonl', 'a.lock', 'a.mark', 'a.owner', 'a.reserve'])
     assert.equal(await modeOf(join(sessions, name)), '600', name);
   assert.equal(await modeOf(join(folder, 'blobs', sha256.slice(0, 2), sha256)), '600');
   for (const path of [folder, sessions, join(folder, 'blobs'), join(folder, 'blobs', sha256.slice(0, 2))]) {
@@ -28,7 +28,7 @@ test('files are for their owner only', async (context) => {
   assert.equal(await modeOf(join(sessions, 'b.jsonl')), '600');
   assert.deepEqual(
     (await readdir(sessions)).sort(),
-    ['a.jsonl', 'a.mark', 'b.jsonl'],
+    ['a.jsonl', 'a.mark', 'a.owner', 'b.jsonl', 'b.owner'],
     'no lock and no draft stays behind',
   );
 });

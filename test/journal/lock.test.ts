@@ -166,11 +166,12 @@ test('a new session removes what killed processes left of theirs, and nothing el
     'elsewhere.lock',
     'new.jsonl',
     'new.mark',
+    'new.owner',
     'notes.txt',
   ];
   assert.deepEqual(
     (await readdir(sessions)).sort(),
-    [...kept, 'whole.jsonl', 'whole.lock', 'whole.mark'].sort(),
+    [...kept, 'whole.jsonl', 'whole.lock', 'whole.mark', 'whole.owner'].sort(),
   );
 });
 

@@ -56,7 +56,7 @@ export const shutdownAndResume = {
     },
   },
   'resume-calls': {
-    text: 'A call that had not started is decided anew and starts, or asks again. What became of a running call is found out by the effect of its tool: read again, looked up, or said to be lost. A batch that was being cancelled ends; a call that was being cancelled ends by force before anything exclusive starts.',
+    text: 'A call that had not started is judged by its tool and decided anew: it starts, or asks again, also if the user had allowed it. What became of a running call is found out by the effect of its tool: read again, looked up, or said to be lost. A batch that was being cancelled ends; a call that was being cancelled ends by force before anything exclusive starts.',
     states: ['ExecutingTools'],
     events: ['Resumed', 'ToolCompleted'],
     tests: {

@@ -1,5 +1,5 @@
 import type { Action } from '../action.js';
-import type { Call } from '../call.js';
+import type { Call, JudgedCall } from '../call.js';
 import { changeBatch, changeCalling, changeSession } from '../change-state.js';
 import type { On } from '../event.js';
 import type { MoveTo, SessionUpdate, Stay } from '../move-result.js';
@@ -12,10 +12,19 @@ import { retractPartial } from './common/send-request.js';
 import { remainingTimer, schedule } from './common/timers.js';
 import { resumeClock } from './common/turn-time-limit.js';
 import { keepPartial } from './stop-cleanup.js';
+import { endInvalid } from './tools/admit-call.js';
+import { callWithId } from './tools/calls-by-id.js';
 import { forceBatch } from './tools/cancel-tools.js';
 import { type EndedCall, endRunning, neverRan, notRunText, unknownText } from './tools/result-texts.js';
 import { restartBatch, spendingIn } from './tools/start-calls.js';
-import { cancelCalls, displayResult, isRunning, replaceCalls, type ToolBatch } from './tools/tool-batch.js';
+import {
+  cancelCalls,
+  displayResult,
+  isRunning,
+  isWaiting,
+  replaceCalls,
+  type ToolBatch,
+} from './tools/tool-batch.js';
 
 /**
  * Resumes a session. The state alone tells what was in flight.
@@ -126,11 +135,41 @@ const withOpened = (
   );
 };
 
+/** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
+const toDecide = (call: Call, judged: JudgedCall): Call => {
+  const { requestedAt, status } = call;
+  if (status === 'previewing' || status === 'awaitingApproval') return { ...call, judged };
+  return { judged, requestedAt, status: 'queued', allowed: 'notYet' };
+};
+
+/**
+ * The batch with its pending calls as their tools judge them now; `ended`: those that are no valid calls any more. Events of
+ * earlier versions carry no judgements.
+ */
+const judgeAnew = (
+  state: ToolBatch,
+  { judged = [], at }: On<'Resumed'>,
+): { readonly batch: ToolBatch; readonly ended: readonly EndedCall[] } => {
+  const changed: Call[] = [];
+  const ended: EndedCall[] = [];
+  for (const anew of judged) {
+    const call = callWithId(state.calls, anew.callId);
+    if (call === undefined || call.judged.tool !== anew.tool) continue;
+    if (!isWaiting(call) && call.status !== 'starting') continue;
+    if (call.status === 'starting' && call.graceTimerId !== null) continue; // it is being cancelled
+    const fault = endInvalid(anew, call.requestedAt, at);
+    if (fault === null) changed.push(toDecide(call, anew));
+    else ended.push(fault);
+  }
+  return { batch: replaceCalls(state, ...changed, ...ended), ended };
+};
+
 /**
  * Decides calls that have not run again. Calls being cancelled end: one that was starting never ran, one that was running
  * is ended by force before another call starts.
  */
-export const goOnWithBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
+export const goOnWithBatch = (before: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
+  const { batch: state, ended: invalid } = judgeAnew(before, event);
   const { batchId } = state;
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
   const ended = cancelled.map((call) => endCancelled(call, event.at));
@@ -142,7 +181,7 @@ export const goOnWithBatch = (state: ToolBatch, event: On<'Resumed'>): MoveTo<'E
     cancelled.filter(({ status }) => status === 'running'),
     true,
   );
-  const shown = ended.map((call) => displayResult(batchId, call));
+  const shown = [...ended, ...invalid].map((call) => displayResult(batchId, call));
   return go(pumped.state, ...actions, ...forced, ...shown, ...pumped.actions);
 };
 

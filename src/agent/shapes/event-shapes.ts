@@ -211,7 +211,12 @@ export const eventFields: FieldsOf<EventType> = {
     requestId: nullable(text),
     verdicts: verdictsShape,
   },
-  Resumed: { epoch: count, stoppedAt: optional(count), upgrade: optional(upgradeShape) },
+  Resumed: {
+    epoch: count,
+    stoppedAt: optional(count),
+    upgrade: optional(upgradeShape),
+    judged: optional(list(judgedCallShape)),
+  },
 };
 
 /** Every event, with its time. */

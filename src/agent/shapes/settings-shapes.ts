@@ -121,6 +121,18 @@ const settingFields: Fields<Settings> = {
   ),
 };
 
+/** Settings in the header of a journal. Those of earlier versions lack some fields. */
+export const recordedSettingsShape: Shape<Partial<Settings>> = object<
+  Partial<Omit<Settings, 'limits'>> &
+    Pick<Settings, 'model' | 'workspace' | 'rules'> & { limits: Partial<Limits> }
+>({
+  ...partly<Settings>(settingFields),
+  model: text,
+  workspace: text,
+  rules: list(ruleShape),
+  limits: object<Partial<Limits>>(partly<Limits>(limitFields)),
+}) as unknown as Shape<Partial<Settings>>; // the same fields, limits in part
+
 export const settingsPatchShape: Shape<Partial<Settings>> = object<Partial<Settings>>(
   partly<Settings>(settingFields),
 );

@@ -20,6 +20,11 @@ const HARD_END_MS = 2_000;
 const untilEnded = async (connection: AcpConnection): Promise<ExitCode> => {
   const reason = await connection.closed;
   await Promise.race([connection.ended, pause(HARD_END_MS)]);
+  // A message that is nested too deep overflows the stack of the package, which then ends the connection.
+  if (reason instanceof RangeError) {
+    writeError(safe`pawl: the editor sent a message that is nested too deep: ${makeSafe(reason.message)}\n`);
+    return exitCodes.badInput;
+  }
   if (!(reason instanceof Error) || reason.name !== 'MessageTooLargeError') return exitCodes.done;
   writeError(safe`pawl: the editor sent a message that is too large: ${makeSafe(reason.message)}\n`);
   return exitCodes.badInput;

@@ -17,11 +17,11 @@ export const newSessionFlags = (given: RunFlags): RunFlags => {
 const providerOf = (model: string): string => model.slice(0, model.indexOf('/'));
 
 /**
- * The flags that count for a session that is opened again: it keeps its model, effort, preset and sandbox. An address
- * holds only for the provider that it was given for.
+ * The flags that count for a session that is opened again: it keeps its model and effort. An address holds only for the
+ * provider that it was given for.
  */
 export const storedSessionFlags = (given: RunFlags, recordedModel: string): RunFlags => {
-  const { model, effort, preset, sandbox, profile, baseUrl, ...flags } = newSessionFlags(given);
+  const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(given);
   const isElsewhere = model !== undefined && providerOf(model) !== providerOf(recordedModel);
   return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };
 };

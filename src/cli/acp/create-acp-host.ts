@@ -7,7 +7,7 @@ import type { RunFlags } from '../flags.js';
 import { packageVersion } from '../package-folder.js';
 import { openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
-import { storedSessionFlags } from './acp-flags.js';
+import { newSessionFlags, storedSessionFlags } from './acp-flags.js';
 import { editorCommands, runEditorCommand } from './editor-commands.js';
 
 /** Opens sessions for an editor, from flags and configuration. */
@@ -27,16 +27,20 @@ export const createHost = (flags: RunFlags): AcpHost => ({
   async open({ workspace, resume, servers, watcher, warn }) {
     const wanted = { ...flags, workspace };
     if (resume === null) return openFromFlags(wanted, 'editor', { watcher, warn, servers });
-    const { id, visit, accept } = resume;
+    const { id, visit, accept, rights } = resume;
     return openFromFlags(wanted, 'editor', {
       watcher,
       warn,
       servers,
       resume: id,
       ...(visit === null ? {} : { visit }),
-      async flagsFor(recorded) {
-        await accept(recorded.workspace);
-        return { ...storedSessionFlags(flags, recorded.model), workspace };
+      ...(rights === undefined ? {} : { rights }),
+      async flagsFor({ settings, origin }) {
+        await accept(settings.workspace);
+        return {
+          ...(origin === 'own' ? storedSessionFlags(flags, settings.model) : newSessionFlags(flags)),
+          workspace,
+        };
       },
     });
   },

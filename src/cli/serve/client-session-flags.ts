@@ -4,7 +4,7 @@ import { ApiFault } from '../../serve/http/api-fault.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 import type { RunFlags } from '../flags.js';
 import { withConfig } from '../settings/apply-config.js';
-import { realWorkspace } from '../settings/connect-model.js';
+import { sessionWorkspace } from '../settings/connect-model.js';
 
 /** The flags of a session that a client wants: the operator's, with lower limits and the client's preset. */
 
@@ -40,12 +40,18 @@ export const wishedFlags = async (
   { workspace, preset, limits }: NodeSessionWish,
 ): Promise<RunFlags> => {
   const ignore = (): void => undefined; // opening the session warns
-  const folder = realWorkspace(workspace);
+  const folder = sessionWorkspace(workspace);
   const own = await withConfig(flags, folder, { command: 'run', resumed: false, warn: ignore });
   return { ...flags, ...limitFlags(own, limits), workspace, ...(preset === null ? {} : { preset }) };
 };
 
-/** The flags for a session that goes on: it keeps what it was created with. */
+/** The operator's flags for a session that goes on. Where it was created with less, it keeps that. */
+export const flagsToReopen = (flags: RunFlags): RunFlags => {
+  const { model, effort, profile, ...kept } = flags;
+  return kept;
+};
+
+/** The flags for a session of an engine that goes on: it keeps what it was created with. */
 export const flagsToGoOn = (flags: RunFlags): RunFlags => {
   const { model, effort, preset, sandbox, profile, maxUsd, maxTokens, maxRounds, maxMinutes, ...kept } =
     flags;

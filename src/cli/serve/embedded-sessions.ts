@@ -6,7 +6,7 @@ import type { RunFlags } from '../flags.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
 import type { Warn } from '../settings/connect-model.js';
-import { blamingClient, flagsToGoOn, wishedFlags } from './client-session-flags.js';
+import { blamingClient, flagsToReopen, wishedFlags } from './client-session-flags.js';
 
 /**
  * The sessions of a node without an engine: in this process, with their journals on disk. Each is opened as every
@@ -29,7 +29,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
   const open = async (sessionId: string): Promise<void> => {
     if (runtimes.has(sessionId)) return;
-    keep(await openFromFlags(flagsToGoOn(flags), 'node', { warn, resume: sessionId }));
+    keep(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
   };
   return {
     endsWithNode: true,

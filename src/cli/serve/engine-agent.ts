@@ -11,7 +11,7 @@ import { chooseNewSession } from '../sessions/choose-model-and-settings.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { type OptionalTools, optionalTools } from '../sessions/tools-servers-and-hooks.js';
 import { type Configured, keysIn, withConfig } from '../settings/apply-config.js';
-import { connectModel, connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
+import { connectModel, connectOthers, sessionWorkspace, type Warn } from '../settings/connect-model.js';
 import { openSessionPrompts, type SessionPrompts } from '../skills/session-prompts.js';
 import { flagsToGoOn, wishedFlags } from './client-session-flags.js';
 
@@ -86,7 +86,7 @@ const withServers = (needs: SessionDependencies, servers: SessionServers): Sessi
 });
 
 const prepareWith = async (flags: RunFlags, wish: NodeSessionWish, warn: Warn): Promise<NewSession> => {
-  const workspace = realWorkspace(wish.workspace);
+  const workspace = sessionWorkspace(wish.workspace);
   const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
   const { model, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });

@@ -11,7 +11,7 @@ import { type RunFlags, readAmount, usageStop } from '../flags.js';
 import { refuseBadFlags } from '../sessions/choose-model-and-settings.js';
 import { openStateFolder } from '../sessions/make-state-folder.js';
 import { withConfig } from '../settings/apply-config.js';
-import { connectModel, realWorkspace } from '../settings/connect-model.js';
+import { connectModel, realWorkspace, sessionWorkspace } from '../settings/connect-model.js';
 import { listenToSignals } from '../signals.js';
 import { embeddedSessions } from './embedded-sessions.js';
 import { type NodeKeys, nodeKeys } from './node-keys.js';
@@ -47,7 +47,7 @@ const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, st
   const found = new Map<string, string>();
   for (const given of repository) {
     const [, named, path = given] = /^([\w.-]+)=(.+)$/s.exec(given) ?? [];
-    const real = realWorkspace(resolve(path));
+    const real = sessionWorkspace(resolve(path));
     const name = named ?? basename(real);
     if (!/^[\w][\w.-]{0,62}$/.test(name))
       throw usageStop(`--repository ${given} needs a name of letters, digits, dots and hyphens: NAME=PATH.`);
@@ -58,7 +58,7 @@ const repositoriesOf = ({ repository = [] }: ServeFlags): ReadonlyMap<string, st
 };
 
 const workspacesOf = (flags: ServeFlags, signal: AbortSignal): WorkspaceOptions => {
-  const folders = (flags.folder ?? []).map((folder) => realWorkspace(resolve(folder)));
+  const folders = (flags.folder ?? []).map((folder) => sessionWorkspace(resolve(folder)));
   const repositories = repositoriesOf(flags);
   if (folders.length === 0 && repositories.size === 0)
     throw usageStop(

@@ -1,5 +1,6 @@
 import type { Preset } from '../../agent/policy/preset-rules.js';
 import type { Limits, SandboxLevel, Settings } from '../../agent/settings.js';
+import { narrower, narrowerLimits } from '../../api/session-settings.js';
 import type { Model } from '../../ports/model.js';
 import {
   afterToolsOf,
@@ -16,7 +17,7 @@ import {
 import { type Configured, withConfig } from '../settings/apply-config.js';
 import {
   connectModel,
-  realWorkspace,
+  sessionWorkspace,
   type Warn,
   warnOfEffort,
   warnOfUnknown,
@@ -24,6 +25,7 @@ import {
 import { settingsFrom } from '../settings/session-settings.js';
 import { limitsOfProfile, refuseUnpriced } from '../settings/unpriced-limits.js';
 import { defaultLimits, defaultPreset, onAskAt, type Place } from './defaults-by-frontend.js';
+import type { RecordedSettings } from './stored-sessions.js';
 
 /** The model and the settings of a session, from flags, configuration and its earlier settings. */
 
@@ -54,7 +56,7 @@ export const refuseBadFlags = (flags: RunFlags): void => {
  * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset `plan`; a level in a
  * configuration file can't.
  */
-const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset | null): SandboxLevel | null => {
+const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset): SandboxLevel | null => {
   const chosen = sandboxOf(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? sandboxOf(given) : chosen;
@@ -64,6 +66,7 @@ const chosenSandbox = (given: RunFlags, all: RunFlags, preset: Preset | null): S
 export type PreparedSession = {
   readonly flags: RunFlags & Configured;
   readonly workspace: string;
+  /** Settings of the session that is resumed; null for a new one, and for one from elsewhere. */
   readonly before: Settings | null;
   readonly model: Model;
   readonly limits: Limits;
@@ -79,42 +82,58 @@ type PreparingWishes = {
   readonly configured: boolean;
 };
 
+/**
+ * The flags that a user gives for one session. Those of a program that opens sessions for others hold like a configuration.
+ */
+const wishesOf = (given: RunFlags, place: Place): RunFlags =>
+  place === 'terminal' || place === 'headless' ? given : {};
+
+/** The limits of flags and configuration. What a resumed session had counts where it is tighter and no flag is given. */
+const limitsFrom = (fresh: Limits, before: Settings | null, wishes: Partial<Limits>): Limits =>
+  before === null ? fresh : { ...narrowerLimits(fresh, before.limits), ...wishes };
+
 /** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
 export const prepareFromFlags = async (
   given: RunFlags,
   folder: string,
   { resume, place, warn, configured }: PreparingWishes,
-  before: Settings | null,
+  recorded: RecordedSettings | null,
 ): Promise<PreparedSession> => {
-  const workspace =
-    given.workspace === undefined && before !== null ? realWorkspace(before.workspace) : folder;
+  const before = recorded?.origin === 'own' ? recorded.settings : null;
+  const workspace = sessionWorkspace(
+    given.workspace === undefined && before !== null ? before.workspace : folder,
+  );
   const flags: RunFlags & Configured = configured
-    ? await withConfig(given, workspace, { command: 'run', resumed: resume !== null, warn })
+    ? await withConfig(given, workspace, {
+        command: 'run',
+        resumed: resume !== null && before !== null,
+        warn,
+      })
     : given;
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
   warnOfEffort(model, effortOf(flags) ?? before?.effort ?? null, warn);
-  const limits = {
-    ...(before?.limits ?? defaultLimits(place)),
-    ...limitsOfProfile(profile, model, flags, warn),
-    ...limitsOf(flags),
-  };
+  const ofProfile = limitsOfProfile(profile, model, flags, warn);
+  const fresh = { ...defaultLimits(place), ...ofProfile, ...limitsOf(flags) };
+  const limits = limitsFrom(fresh, before, { ...ofProfile, ...limitsOf(wishesOf(given, place)) });
   refuseUnpriced(model, limits, flags);
   return { flags, workspace, before, model, limits, profile };
 };
 
 type ChosenSettings = {
-  /** null: that of the resumed session. */
-  readonly preset: Preset | null;
+  readonly preset: Preset;
+  /** null: that of the preset. */
   readonly sandbox: SandboxLevel | null;
   readonly settings: Partial<Settings>;
 };
 
 export const chooseSettings = (given: RunFlags, prepared: PreparedSession, place: Place): ChosenSettings => {
   const { flags, before } = prepared;
-  const preset = presetOf(flags) ?? (before === null ? defaultPreset(place) : null);
-  const sandbox = chosenSandbox(given, flags, preset ?? before?.preset ?? null);
+  const preset =
+    presetOf(wishesOf(given, place)) ??
+    narrower('preset', presetOf(flags) ?? defaultPreset(place), before?.preset);
+  const sandbox = chosenSandbox(given, flags, preset);
   const onAsk = preset === 'ci' ? 'deny' : onAskAt(place, onAskOf(flags));
   return { preset, sandbox, settings: { ...settingsFrom(prepared, place, preset), onAsk } };
 };

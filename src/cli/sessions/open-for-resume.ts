@@ -2,6 +2,7 @@ import type { Settings } from '../../agent/settings.js';
 import type { State } from '../../agent/state.js';
 import type { JournalStep } from '../../journal/read/steps.js';
 import type { JournalStore, OpenJournal } from '../../ports/journal.js';
+import type { SessionOrigin } from '../../runtime/in-process-runtime.js';
 import { storedJournals } from './stored-sessions.js';
 
 /**
@@ -84,6 +85,7 @@ export const returnedTexts = (
 export type HeldSession = {
   /** The current settings. */
   readonly settings: Settings;
+  readonly origin: SessionOrigin;
   readonly recent: RecentTurns | null;
   readonly tornTail: OpenJournal['tornTail'];
   /** The store whose `open` hands out the journal of this session, which is open already. */
@@ -109,6 +111,7 @@ export const holdSession = async (
   const opened = await store.open(sessionId, { takeOver, ...visited });
   return {
     settings: opened.state.session.settings,
+    origin: opened.isForeign === undefined ? 'own' : 'foreign',
     recent: past(),
     tornTail: opened.tornTail,
     journals: {

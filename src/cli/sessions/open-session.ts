@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Settings } from '../../agent/settings.js';
 import { type AgentOptions, createAgent, type Session, type SessionOptions } from '../../api/create-agent.js';
+import type { SessionRights } from '../../api/session-settings.js';
 import type { McpServer } from '../../config/mcp-servers.js';
 import { fileJournals } from '../../journal/file-store.js';
 import { journalPath, reservePath } from '../../journal/paths-and-durable-writes.js';
@@ -23,7 +24,13 @@ import type { Place } from './defaults-by-frontend.js';
 import { openStateFolder } from './make-state-folder.js';
 import { type HeldSession, holdSession, type RecentTurns } from './open-for-resume.js';
 import { tornSentence } from './show/torn-journal-text.js';
-import { findSession, lastSession, recordedSettings } from './stored-sessions.js';
+import {
+  findSession,
+  lastForeign,
+  lastSession,
+  type RecordedSettings,
+  recordedSettings,
+} from './stored-sessions.js';
 import { optionalTools } from './tools-servers-and-hooks.js';
 
 /** Opens a new or resumed session from flags and environment. */
@@ -51,13 +58,20 @@ const chosenSession = async (flags: RunFlags, workspace: string): Promise<string
   if (!flags.continue) return null;
   const last = await lastSession('agent', workspace);
   if (last !== null) return last;
-  throw new Stop(exitCodes.badInput, 'notFound', `There is no session in ${workspace} to continue.`);
+  const foreign = await lastForeign(workspace);
+  const hint =
+    foreign === null
+      ? ''
+      : ` One was imported or copied, or written by an earlier version: --resume ${foreign}`;
+  throw new Stop(exitCodes.badInput, 'notFound', `There is no session in ${workspace} to continue.${hint}`);
 };
 
 /** How a session that is resumed is opened. */
 type Resuming = {
   /** The flags for it, given its settings. Throws if it must not be opened. */
-  readonly flagsFor?: (recorded: Settings) => Promise<RunFlags>;
+  readonly flagsFor?: (recorded: RecordedSettings) => Promise<RunFlags>;
+  /** The rights of the session in this process that this one goes on for, instead of those of a new one. */
+  readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order, while its journal is read. */
   readonly visit?: (step: JournalStep) => void;
 };
@@ -101,8 +115,8 @@ const openHeld = async (
   wanted: Wanted,
   held: HeldSession | null,
 ): Promise<Opened> => {
-  const { resume, place, watcher, warn, servers = [] } = wanted;
-  const prepared = await prepareFromFlags(given, folder, wanted, held?.settings ?? null);
+  const { resume, place, watcher, warn, rights, servers = [] } = wanted;
+  const prepared = await prepareFromFlags(given, folder, wanted, held);
   const { flags, workspace, model } = prepared;
   if (held !== null && given.workspace === undefined && workspace !== folder)
     warn(
@@ -129,10 +143,11 @@ const openHeld = async (
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),
     workspace,
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
-    settings,
+    settings: { ...settings, ...rights?.settings },
     // The user accepted that calls of unknown price count as nothing.
     unpriced: flags.allowUnknownPrice === true ? 'countAsNothing' : 'refuse',
-    ...(preset === null ? {} : { preset }),
+    preset: rights?.settings.preset ?? preset,
+    ...(rights === undefined ? {} : { grants: rights.grants }),
     ...(sandbox === null ? {} : { sandbox }),
     ...spans.watcher,
     ...(resume === null ? {} : { resume }),
@@ -142,6 +157,7 @@ const openHeld = async (
   tools.attend(session);
   spans.attend(session);
   stopGrowing();
+  if (held?.origin === 'foreign') warn(foreignText(session.id));
   const state = await session.state();
   const journal = journalPath(stateFolder, session.id);
   warnWithoutReserve(journal, warn);
@@ -156,13 +172,18 @@ const openHeld = async (
   };
 };
 
+const foreignText = (sessionId: string): string =>
+  `The session ${sessionId} was not created here: it was imported or copied, or an earlier version wrote it. ` +
+  'What was pending in it was not started, and your own configuration says what it may do. Your first prompt makes it yours.';
+
 const open = async (given: RunFlags, folder: string, wanted: Wanted): Promise<Opened> => {
   refuseBadFlags(given);
   const { resume, visit, flagsFor } = wanted;
   const options = { takeOver: given.takeOver === true, ...(visit === undefined ? {} : { visit }) };
+  if (resume !== null) openStateFolder(process.env);
   const held = resume === null ? null : await holdSession(resume, options);
   try {
-    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held.settings);
+    const flags = held === null || flagsFor === undefined ? given : await flagsFor(held);
     return await openHeld(flags, folder, wanted, held);
   } catch (error) {
     // The torn end is cut off by now, and only this opening knows of it.

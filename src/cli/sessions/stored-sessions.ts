@@ -5,11 +5,16 @@ import { fileJournals } from '../../journal/file-store.js';
 import { journalPath } from '../../journal/paths-and-durable-writes.js';
 import type { InspectableStore, StoredReplay } from '../../journal/read/read-without-lock.js';
 import type { JournalStep } from '../../journal/read/steps.js';
+import { isOwn } from '../../journal/session-owner.js';
 import type { Blobs, SessionInfo } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
+import type { SessionOrigin } from '../../runtime/in-process-runtime.js';
 import { exitCodes, Stop } from '../exit-codes.js';
 
 /** Reads stored sessions from disk: finds, lists and folds them. Writes nothing. */
+
+/** Settings of a stored session, and whether it was created here. */
+export type RecordedSettings = { readonly settings: Settings; readonly origin: SessionOrigin };
 
 export const storedJournals = (): ReturnType<typeof fileJournals> =>
   fileJournals({ folder: stateFolder(process.env) });
@@ -34,9 +39,12 @@ const unreadableText = ({ sessionId, title }: SessionInfo, older: SessionInfo | 
   );
 };
 
-/** Tasks are gone on with by the session that started them. */
+/** Tasks are gone on with by the session that started them, and sessions from elsewhere only by their id. */
 const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: string): boolean =>
-  info.kind === kind && info.workspace === workspace && info.startedBy === undefined;
+  info.kind === kind &&
+  info.workspace === workspace &&
+  info.startedBy === undefined &&
+  info.isForeign === undefined;
 
 /**
  * The id of the last session of a folder; null if there is none. Throws a `Stop` if the header of a newer session can't be
@@ -45,7 +53,7 @@ const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: st
 export const lastSession = async (kind: SessionInfo['kind'], workspace: string): Promise<string | null> => {
   const all = await allSessions();
   for (const info of all) {
-    if (info.unreadable !== undefined) {
+    if (info.unreadable !== undefined && info.isForeign === undefined) {
       const older = all.find((one) => isCandidate(one, kind, workspace));
       throw new Stop(exitCodes.badInput, info.unreadable, unreadableText(info, older));
     }
@@ -53,6 +61,11 @@ export const lastSession = async (kind: SessionInfo['kind'], workspace: string):
   }
   return null;
 };
+
+/** The newest session of a folder that came from elsewhere; null if there is none. */
+export const lastForeign = async (workspace: string): Promise<string | null> =>
+  (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)?.sessionId ??
+  null;
 
 /** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
 export const findInfo = async (given: string): Promise<SessionInfo> => {
@@ -101,5 +114,8 @@ export const foldStored = (
 ): Promise<StoredReplay> => foldStoredBy(storedJournals(), sessionId, at, visit);
 
 /** The current settings of a stored session; of a damaged journal those before the damage. */
-export const recordedSettings = async (sessionId: string): Promise<Settings> =>
-  (await storedJournals().replay(sessionId)).state.session.settings;
+export const recordedSettings = async (sessionId: string): Promise<RecordedSettings> => {
+  const { header, state } = await storedJournals().replay(sessionId);
+  const isOurs = await isOwn(stateFolder(process.env), header);
+  return { settings: state.session.settings, origin: isOurs ? 'own' : 'foreign' };
+};

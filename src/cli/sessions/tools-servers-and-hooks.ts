@@ -67,9 +67,12 @@ const openServers = async (
   return { servers: opened, secrets };
 };
 
-/** Connecting costs this process time, so the first request goes first. Elsewhere the user has to type anyway. */
+/**
+ * Connecting costs this process time, so the first request goes first. In a terminal the user has to type anyway. An editor
+ * opens sessions by itself, with servers that it names: they start with the first prompt.
+ */
 const connectSoon = (servers: SessionServers, session: Session, place: Place): void => {
-  if (place === 'terminal' || place === 'editor') return void setImmediate(() => servers.connect());
+  if (place === 'terminal') return void setImmediate(() => servers.connect());
   const unwatch = session.watch(({ actions }) => {
     if (!actions.some(({ type }) => type === 'SendLlmRequest')) return;
     unwatch();

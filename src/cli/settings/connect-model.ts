@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '../../agent/settings.js';
+import { refusalOfWorkspace } from '../../api/refuse-workspace.js';
 import { groupDigits } from '../../base/group-digits.js';
 import { systemWords } from '../../base/path-error-texts.js';
 import { chooseModel, type ModelProblem } from '../../models/choose-model.js';
@@ -74,6 +75,15 @@ export const realWorkspace = (folder: string): string => {
       `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: --workspace FOLDER.`,
     );
   }
+};
+
+/** As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the agent writes. */
+export const sessionWorkspace = (folder: string): string => {
+  const real = realWorkspace(folder);
+  const refusal = refusalOfWorkspace(real, process.env);
+  if (refusal !== null)
+    throw new Stop(exitCodes.usage, 'usage', `${refusal.replace(/\.$/, '')}: --workspace FOLDER.`);
+  return real;
 };
 
 type Patience = Pick<Settings, 'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'>;

@@ -1,3 +1,4 @@
+import { liveRights } from '../../api/session-settings.js';
 import type { SessionInfo } from '../../ports/journal.js';
 import { formatWhen, oneLine } from '../../terminal/paint-text.js';
 import { isBusy } from '../../terminal/status-row.js';
@@ -57,7 +58,11 @@ export const fork: Command = async (context, words) => {
   const seq = words === '' ? last : readSeq('/fork', words);
   if (seq > last) throw new NotNow(`The journal ends at ${last}.`);
   const id = await copy(context, seq);
-  await context.move({ resume: id, said: forkText(context.session.id, seq) });
+  await context.move({
+    resume: id,
+    rights: liveRights(context.view.state),
+    said: forkText(context.session.id, seq),
+  });
 };
 
 export const clear: Command = async (context) => {
@@ -95,5 +100,6 @@ export const editLast = async (context: CommandContext, typedOf: (text: string) 
   if (said === null) throw new NotNow('This session has no message yet.');
   const id = await copy(context, said.before);
   const text = said.texts.map(typedOf).join('\n');
-  await context.move({ resume: id, said: forkText(context.session.id, said.before), text });
+  const rights = liveRights(context.view.state);
+  await context.move({ resume: id, rights, said: forkText(context.session.id, said.before), text });
 };

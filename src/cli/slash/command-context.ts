@@ -1,4 +1,5 @@
 import type { Session } from '../../api/create-agent.js';
+import type { SessionRights } from '../../api/session-settings.js';
 import type { SessionServers } from '../../mcp/session-servers.js';
 import type { Look } from '../../terminal/paint-text.js';
 import type { RunFlags } from '../flags.js';
@@ -11,6 +12,8 @@ export type NextSession = {
   readonly resume: string | null;
   /** The model of a new session. */
   readonly model?: string;
+  /** Of a fork: the rights of the session that it was made from. */
+  readonly rights?: SessionRights;
   /** Printed when it is open. */
   readonly said: string;
   /** Put into the input line. */

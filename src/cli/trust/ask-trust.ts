@@ -177,7 +177,17 @@ export const askTrust = async (
 /** One line for what is not run because nobody was asked; null if there is nothing. */
 export const notRunText = (open: readonly OpenQuestion[]): string | null => {
   if (open.length === 0) return null;
-  const names = open.map(({ executable: { kind, name } }) => `${kindText[kind]} ${name}`).slice(0, 5);
-  const more = open.length > names.length ? `, and ${open.length - names.length} more` : '';
-  return `not run, since you have not allowed it: ${names.join(', ')}${more}. pawl trust shows and allows it.`;
+  const listed = (some: readonly OpenQuestion[]): string => {
+    const names = some.map(({ executable: { kind, name } }) => `${kindText[kind]} ${name}`).slice(0, 5);
+    return `${names.join(', ')}${some.length > names.length ? `, and ${some.length - names.length} more` : ''}`;
+  };
+  const isChanged = ({ before }: OpenQuestion): boolean => before !== null;
+  const [changed, waiting] = [open.filter(isChanged), open.filter((one) => !isChanged(one))];
+  const parts = [
+    ...(waiting.length === 0 ? [] : [`not run, since you have not allowed it: ${listed(waiting)}`]),
+    ...(changed.length === 0
+      ? []
+      : [`not run, since it has changed since you allowed it: ${listed(changed)}`]),
+  ];
+  return `${parts.join('. ')}. pawl trust shows and allows it.`;
 };

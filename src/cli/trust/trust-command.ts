@@ -49,7 +49,11 @@ const faultsOf = async (workspace: string): Promise<readonly string[]> => {
 const list = async ({ trust, workspace, sources }: Asked, { all }: TrustFlags): Promise<number> => {
   const entries = (await trust.list()).filter(({ project }) => all === true || project === workspace);
   const { open } = await settleExecutables(trust, workspace, sources);
-  for (const { kind, name, answer, at, project, level = null } of entries)
+  // What has changed since it was allowed is not allowed any more: it has a line of its own.
+  const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
+    project === workspace &&
+    open.some(({ executable }) => executable.kind === kind && executable.name === name);
+  for (const { kind, name, answer, at, project, level = null } of entries.filter((one) => !isOpen(one)))
     print(
       `${answer} ${kind} ${name} ${formatWhen(at)}${levelText(level)}${all === true ? ` ${project}` : ''}`,
     );

@@ -5,10 +5,18 @@ type Attributes = Readonly<Record<string, string | number | boolean | null>>;
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+/** Characters that would reorder the text around them stand as marks. */
+const withoutReordering = (text: string): string =>
+  text.replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
+  );
+
 const fill = <E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E => {
   for (const [name, value] of Object.entries(attributes))
     if (value !== null && value !== false) element.setAttribute(name, value === true ? '' : String(value));
-  for (const child of children) if (child !== null) element.append(child);
+  for (const child of children)
+    if (child !== null) element.append(typeof child === 'string' ? withoutReordering(child) : child);
   return element;
 };
 

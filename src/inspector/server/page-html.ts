@@ -6,10 +6,13 @@ import type { ExportedSession } from '../page-data-types.js';
 const EMPTY = '<script type="application/json" id="exported">null</script>';
 const CONNECTS = "connect-src 'self'";
 
-/** JSON that can stand inside of a script element: no text of a session ends the element. */
+/**
+ * JSON that can stand inside of a script element: no text of a session ends the element, and none reorders what an editor
+ * shows of the file.
+ */
 const insideScript = (value: unknown): string =>
   JSON.stringify(value).replace(
-    /[<>&\u2028\u2029]/g,
+    /[<>&\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 

@@ -50,8 +50,8 @@ const checkFrom = <M extends MachineTypes>(
 };
 
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
-const refuseNewer = <M extends MachineTypes>(
-  { path, machine }: Pick<Fold<M>, 'path' | 'machine'>,
+export const refuseNewer = <M extends MachineTypes>(
+  { path, machine }: { readonly path: string; readonly machine: Pick<JournaledMachine<M>, 'version'> },
   version: number,
 ): void => {
   if (version > machine.version) throw newerMachine(path, version, machine.version);

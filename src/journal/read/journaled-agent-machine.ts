@@ -2,7 +2,10 @@ import { carrySession, stateFrom } from '../../agent/carried-session.js';
 import { collectPastFiles } from '../../agent/file-hashes-from-events.js';
 import { agent, initialState } from '../../agent/machine.js';
 import { MACHINE_VERSION } from '../../agent/machine-version.js';
+import { eventShape } from '../../agent/shapes/event-shapes.js';
+import { recordedSettingsShape } from '../../agent/shapes/settings-shapes.js';
 import type { State } from '../../agent/state.js';
+import { faultIn, trimmed } from '../../machine-kit/kernel/shape.js';
 import type { Header } from '../../ports/journal.js';
 import type { AgentTypes } from '../../ports/machine-types.js';
 import type { Recorded } from '../format/line-codec.js';
@@ -32,6 +35,10 @@ export const agentMachine: JournaledMachine = {
   growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
   collectPast: collectPastFiles,
   createCheck: createStateCheck,
+  faultIn: {
+    settings: (settings) => faultIn(recordedSettingsShape, trimmed(recordedSettingsShape, settings), 'they'),
+    event: (event) => faultIn(eventShape, trimmed(eventShape, event), 'it'),
+  },
   snapshots: {
     restOf: (state) => ({ ...state, session: { ...state.session, conversation: openOf(state) } }),
     messagesOf: (state) => state.session.conversation.closed,

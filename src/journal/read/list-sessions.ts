@@ -1,5 +1,5 @@
 import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { openRegular } from '../../files/regular-file.js';
 import type { Header, SessionInfo } from '../../ports/journal.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
@@ -7,6 +7,7 @@ import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, codeOf, JournalError } from '../journal-error.js';
 import { kindOf } from '../journaled-machine.js';
 import { deletedIdOf, sessionIdOf, sessionsFolder } from '../paths-and-durable-writes.js';
+import { hasCode, isOwnJournal } from '../session-owner.js';
 import { JournalScan } from './scan.js';
 
 /** Small blocks, since header and title are at the beginning. */
@@ -69,7 +70,8 @@ const readInfo = async ({ sessionId, path, changedAt }: Found): Promise<SessionI
       if (title !== undefined || scan.seq >= TITLE_ENTRIES_MAX) break;
     }
     const damage = scan.ending.kind === 'damaged' ? `(damaged at line ${scan.line + 1}) ` : '';
-    return summarise(sessionId, scan.header, `${damage}${title ?? ''}`.trim(), changedAt);
+    const info = summarise(sessionId, scan.header, `${damage}${title ?? ''}`.trim(), changedAt);
+    return (await isOwnJournal(path, scan.header)) ? info : { ...info, isForeign: true };
   } finally {
     await handle.close();
   }
@@ -87,8 +89,8 @@ const unreadableBy = (error: unknown): Pick<SessionInfo, 'unreadable'> =>
     ? { unreadable: error.kind }
     : {};
 
-/** The list row of a session that can't be read; its title says why. */
-const unreadable = ({ sessionId, changedAt }: Found, error: unknown): SessionInfo => ({
+/** The list row of a session that can't be read; its title says why. One without a code came from elsewhere. */
+const unreadable = async ({ sessionId, path, changedAt }: Found, error: unknown): Promise<SessionInfo> => ({
   sessionId,
   kind: 'agent',
   workspace: '',
@@ -98,6 +100,7 @@ const unreadable = ({ sessionId, changedAt }: Found, error: unknown): SessionInf
   model: '',
   title: saysOf(error),
   ...unreadableBy(error),
+  ...((await hasCode(dirname(dirname(path)), sessionId)) ? {} : { isForeign: true }),
 });
 
 const findOne = async (folder: string, fileName: string): Promise<Found | undefined> => {

@@ -5,6 +5,8 @@ import { readMark } from '../format/acknowledged-mark.js';
 import type { Recorded } from '../format/line-codec.js';
 import { cannotRead, type JournalError } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
+import { isOwnJournal } from '../session-owner.js';
+import { checkHeader, checkRecords } from './check-shapes.js';
 import { beginFold, type Fold, foldOn, type Replay, type ReplayOptions, replayOf } from './fold.js';
 import { JournalScan } from './scan.js';
 
@@ -55,14 +57,14 @@ type Take<M extends MachineTypes> = (records: readonly Recorded<M>[]) => 'more' 
 const lookAt = async <M extends MachineTypes>(
   kind: M['kind'],
   path: string,
-  begin: (header: Header<M>) => Take<M>,
+  begin: (header: Header<M>) => Promise<Take<M>>,
 ): Promise<Look<M>> => {
   try {
     const mark = await readMark(path); // before the size: a writer may be at work
     const { file, status } = await openRegular(path);
     try {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
-      const take = begin(scan.header);
+      const take = await begin(scan.header);
       let extent: 'more' | 'enough' = 'more';
       for await (const records of scan.records()) {
         extent = take(records);
@@ -90,7 +92,7 @@ export const inspectFile = async <M extends MachineTypes>(
     for (const recorded of records) all.push(recorded);
     return 'more';
   };
-  return { ...(await lookAt(kind, path, () => take)), records: all };
+  return { ...(await lookAt(kind, path, async () => take)), records: all };
 };
 
 /** Rejects as `inspectFile` does; mismatches are part of the result. */
@@ -100,10 +102,15 @@ export const replayFile = async <M extends MachineTypes>(
   options: ReplayOptions<M>,
 ): Promise<StoredReplay<M>> => {
   let fold: Fold<M> | undefined;
-  const look = await lookAt<M>(machine.kind, path, (header) => {
+  const look = await lookAt<M>(machine.kind, path, async (header) => {
+    const isForeign = !(await isOwnJournal(path, header));
+    if (isForeign) checkHeader(path, machine, header);
     const begun = beginFold(header, machine, path);
     fold = begun;
-    return (records) => foldOn(begun, records, options);
+    return (records) => {
+      if (isForeign) checkRecords(path, machine, records);
+      return foldOn(begun, records, options);
+    };
   });
   return { ...look, ...replayOf(fold ?? beginFold(look.header, machine, path)) };
 };

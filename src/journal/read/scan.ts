@@ -7,6 +7,7 @@ import { decodeHeader, decodeRecord, type Recorded } from '../format/line-codec.
 import { type ByteSource, type Lines, piecesOf, readLines, splitFirst } from '../format/read-lines.js';
 import { damaged, type JournalError, newerVersion, otherMachine } from '../journal-error.js';
 import { kindOf } from '../journaled-machine.js';
+import { faultInHeader } from './check-shapes.js';
 
 /** Read block size, and lines decoded per batch. A batch stays in memory until it is folded. */
 const BLOCK_BYTES = 1 << 20;
@@ -151,6 +152,8 @@ export class JournalScan<M extends MachineTypes> {
         throw damaged(path, { line: 1, seq: 0 }, explainHeader(first, decoded.why));
       case 'header': {
         const { header, crc } = decoded;
+        const fault = faultInHeader(header);
+        if (fault !== null) throw damaged(path, { line: 1, seq: 0 }, fault);
         const sum = crc32(block.value.bytes.subarray(0, rest.start));
         return new JournalScan({ path, end }, { header, crc, seq: 0, sum }, rest, blocks);
       }

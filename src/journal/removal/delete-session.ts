@@ -46,7 +46,7 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     const end = name.startsWith(`${sessionId}.jsonl.torn-`) ? name.slice(sessionId.length) : '';
     return /^\.jsonl\.torn-\d+$/.test(end);
   });
-  const others = ['mark', 'snapshot', 'snapshot.new', 'reserve', 'commits', 'commits.new'].map(
+  const others = ['mark', 'owner', 'snapshot', 'snapshot.new', 'reserve', 'commits', 'commits.new'].map(
     (end) => `${sessionId}.${end}`,
   );
   const paths = [...others, ...torn].map((name) => join(sessions, name));

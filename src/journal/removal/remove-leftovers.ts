@@ -4,6 +4,7 @@ import {
   isSessionId,
   journalPath,
   lockPath,
+  ownerPath,
   sessionsFolder,
 } from '../paths-and-durable-writes.js';
 import { acquireLock } from '../write/lock.js';
@@ -27,6 +28,7 @@ const removeOne = async (folder: string, sessionId: string): Promise<void> => {
   const lock = await acquireLock(lockPath(folder, sessionId));
   try {
     await rm(`${path}.new`, { force: true });
+    await rm(ownerPath(folder, sessionId), { force: true });
   } finally {
     await lock.release();
   }

@@ -3,10 +3,11 @@ import { constants, copyFile, link, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openRegular } from '../../files/regular-file.js';
 import type { Header } from '../../ports/journal.js';
-import type { MachineTypes } from '../../ports/machine-types.js';
+import type { AgentTypes, MachineTypes } from '../../ports/machine-types.js';
 import { fileBlobs } from '../blobs.js';
 import { sourceOf } from '../format/read-lines.js';
 import { cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.js';
+import { kindOf } from '../journaled-machine.js';
 import {
   FILE_MODE,
   isSessionId,
@@ -15,6 +16,10 @@ import {
   sessionsFolder,
   syncFolder,
 } from '../paths-and-durable-writes.js';
+import { checkHeader, checkRecords } from '../read/check-shapes.js';
+import { beginFold, foldOn } from '../read/fold.js';
+import { agentMachine } from '../read/journaled-agent-machine.js';
+import { JournalScan } from '../read/scan.js';
 import { removeLeftovers } from '../removal/remove-leftovers.js';
 import { type Part, readManifest } from './export-format.js';
 import { scanFile } from './find-first-fault.js';
@@ -80,6 +85,19 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
       `look at it: pawl show ${sessionId}`,
   );
 
+/** Checks and folds the entries of an agent's journal: what does not fit the machine is refused here. */
+const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
+  const begin = await JournalScan.begin(sourceOf(journal), source, journal.length);
+  if (kindOf(begin.header) !== agentMachine.kind) return;
+  const scan = await JournalScan.beginOf<AgentTypes>('agent', sourceOf(journal), source, journal.length);
+  checkHeader(source, agentMachine, scan.header);
+  const fold = beginFold(scan.header, agentMachine);
+  for await (const records of scan.records()) {
+    checkRecords(source, agentMachine, records);
+    foldOn(fold, records, {});
+  }
+};
+
 type Verified = { readonly header: Header<MachineTypes>; readonly entries: number };
 
 /** Verifies the lines of a journal; throws unless all are good. */
@@ -89,6 +107,13 @@ const verify = async (source: string, { journal, sessionId }: Content): Promise<
   if (header === null || !isSessionId(header.sessionId)) throw damaged(source, 'its session has no valid id');
   if (sessionId !== null && header.sessionId !== sessionId)
     throw damaged(source, `it holds the session ${header.sessionId}, not ${sessionId}`);
+  try {
+    await checkEntries(source, journal);
+  } catch (error) {
+    const why =
+      error instanceof JournalError ? error.why : error instanceof Error ? error.message : String(error);
+    throw damaged(source, why);
+  }
   return { header, entries: seq };
 };
 

@@ -1,4 +1,4 @@
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../../agent/event.js';
 import type { PastFiles } from '../../agent/file-hashes-from-events.js';
@@ -7,6 +7,7 @@ import type { MachineTypes } from '../../ports/machine-types.js';
 import { readMark } from '../format/acknowledged-mark.js';
 import { misnamed } from '../journal-error.js';
 import type { JournaledMachine } from '../journaled-machine.js';
+import { checkHeader, checkRecords } from '../read/check-shapes.js';
 import {
   beginFold,
   type Fold,
@@ -23,6 +24,7 @@ import {
   type WantedSnapshot,
   type WrittenSnapshots,
 } from '../snapshot/load-snapshot.js';
+import { snapshotPath } from '../snapshot/snapshot-format.js';
 import { cutTail } from './cut-tail.js';
 
 /** Result of opening a journal for writing; the file is ready for the next line. */
@@ -41,7 +43,11 @@ type Recovered<M extends MachineTypes> = {
   readonly written: WrittenSnapshots | null;
 };
 
-type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & { readonly visit: Visit<M> | undefined };
+type RecoveryParts<M extends MachineTypes> = WantedSnapshot<M> & {
+  readonly visit: Visit<M> | undefined;
+  /** Snapshots of a foreign session are not believed, and the shapes of its entries are checked. */
+  readonly isForeign: boolean;
+};
 
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
@@ -65,7 +71,7 @@ const repairEnd = async <M extends MachineTypes>(
 };
 
 const recoverFrom = async <M extends MachineTypes>(
-  { handle, path, sessionId, machine, visit: wanted }: RecoveryParts<M>,
+  { handle, path, sessionId, machine, visit: wanted, isForeign }: RecoveryParts<M>,
   loaded: LoadedSnapshot<M> | null,
 ): Promise<Recovered<M>> => {
   const { size: end } = await handle.stat();
@@ -75,16 +81,19 @@ const recoverFrom = async <M extends MachineTypes>(
       ? await JournalScan.beginOf<M>(machine.kind, handle, path, end)
       : JournalScan.after(handle, path, end, start.point);
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
+  if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
   const { visit, past } = visitPast(machine, wanted, start?.past);
   const written = rememberMessages(loaded, machine);
-  for await (const records of scan.records())
+  for await (const records of scan.records()) {
+    if (isForeign) checkRecords(path, machine, records);
     foldOn(fold, records, {
       visit: (step) => {
         written.see(step.seq, step.state);
         visit(step);
       },
     });
+  }
   refuseMismatch(path, fold, scan.header);
   const upgrade = upgradeFold(fold);
   scan.compare(await readMark(path));
@@ -115,7 +124,8 @@ const rememberMessages = <M extends MachineTypes>(
  * damage, never repairs it. If the journal does not go on from the snapshot, the journal alone counts.
  */
 export const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise<Recovered<M>> => {
-  const loaded = await loadSnapshot(parts);
+  if (parts.isForeign) await rm(snapshotPath(parts.path), { force: true });
+  const loaded = parts.isForeign ? null : await loadSnapshot(parts);
   if (loaded === null || loaded.start === null) return recoverFrom(parts, loaded);
   try {
     return await recoverFrom(parts, loaded);

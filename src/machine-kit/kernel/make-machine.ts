@@ -1,6 +1,6 @@
 import { compileTable } from './compile-table.js';
 import { faultIn, typeIn } from './shape.js';
-import { malformed, stepper } from './step-function.js';
+import { refuseEvent, stepper } from './step-function.js';
 import type { MachineDescription, Step } from './step-types.js';
 import type { HasName, HasType, MachineSpec, Table } from './table.js';
 
@@ -41,7 +41,7 @@ export const machine =
     };
     const step = (state: S, event: E): Step<S, A> => {
       const why = findFault(event);
-      return why === null ? stepUnchecked(state, event) : malformed(state, event, why);
+      return why === null ? stepUnchecked(state, event) : refuseEvent(state, event, why);
     };
     return { step, stepUnchecked, edges, ignored, states, events, initial, transient, ends };
   };

@@ -24,7 +24,7 @@ export const stepper =
     for (const branch of cell) {
       if (branch.when !== undefined && !branch.when(state, event)) continue;
       const next = branch.move(state, event);
-      if (!branch.plain) return settle(compiled, state, event, branch, next);
+      if (!branch.plain) return settleState(compiled, state, event, branch, next);
       const diagnostics = next.late === undefined ? NONE : [lateIn(state, event, next.late)];
       return { state: next.state, actions: next.actions, path: branch.path, diagnostics };
     }
@@ -32,7 +32,7 @@ export const stepper =
   };
 
 /** Follows edges without an event until a state rests. */
-const settle = <S extends HasName, E extends HasType, A>(
+const settleState = <S extends HasName, E extends HasType, A>(
   compiled: CompiledTable<S, E, A>,
   before: S,
   event: E,
@@ -92,10 +92,10 @@ const refuseUnknown = <S extends HasName, E extends HasType, A>(
 ): Step<S, A> =>
   events.has(event.type)
     ? refused(state, event, 'fault', 'no such pair of state and event')
-    : malformed(state, event, 'it is none of the events of this machine');
+    : refuseEvent(state, event, 'it is none of the events of this machine');
 
 /** A step that changes nothing because the value is not an event of the machine. */
-export const malformed = <S extends HasName, A>(state: S, event: unknown, why: string): Step<S, A> => ({
+export const refuseEvent = <S extends HasName, A>(state: S, event: unknown, why: string): Step<S, A> => ({
   state,
   actions: NONE,
   path: NONE,

@@ -1,4 +1,10 @@
-import { auth, Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
+import {
+  auth,
+  Client,
+  type FetchLike,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
 import { isSameSecret } from '../../base/compare-secrets.js';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { VERSION } from '../../base/version.js';
@@ -42,6 +48,27 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', stop, { once: true });
   });
 
+const LOOPBACK =
+  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|\[::\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
+const isLoopback = (address: string | URL): boolean => LOOPBACK.test(new URL(address).hostname);
+
+/**
+ * The requests of a login: they end with it, and those of a server elsewhere reach no program of this computer, whatever its
+ * metadata name.
+ */
+export const loginFetch = (
+  server: Pick<HttpServer, 'url'>,
+  { environment, signal }: Pick<LoginOptions, 'environment' | 'signal'>,
+): FetchLike => {
+  const send = mcpFetch(environment);
+  return async (url, init = {}) => {
+    if (isLoopback(url) && !isLoopback(server.url))
+      throw new Error(`it names ${new URL(url).origin} for its login, which is this computer`);
+    const signals = init.signal === undefined || init.signal === null ? [signal] : [init.signal, signal];
+    return send(url, { ...init, signal: AbortSignal.any(signals) });
+  };
+};
+
 /** The address for the user. The server chooses it, so it must be one of the web. */
 const addressOf = ({ address }: LoginProvider): string => {
   if (address === null) throw new Error('it asks for a login, but names no address for it');
@@ -78,7 +105,7 @@ class ServerLogin {
       serverUrl: this.#server.url,
       scope: wantedScope,
       forceReauthorization: true,
-      fetchFn: mcpFetch(this.#options.environment),
+      fetchFn: loginFetch(this.#server, this.#options),
     });
     return begun === 'REDIRECT' ? 'asked' : this.connect();
   }
@@ -106,7 +133,7 @@ class ServerLogin {
     return new StreamableHTTPClientTransport(new URL(this.#server.url), {
       authProvider: this.#provider,
       requestInit: { headers: { ...this.#server.headers } },
-      fetch: mcpFetch(this.#options.environment),
+      fetch: loginFetch(this.#server, this.#options),
     });
   }
 }

@@ -103,6 +103,12 @@ class ServerLogin implements LoginProvider {
 
   async saveDiscoveryState(discovery: OAuthDiscoveryState): Promise<void> {
     this.#isNew = false;
+    // The specification of MCP says so: without PKCE a stolen code is a login.
+    const methods = discovery.authorizationServerMetadata?.code_challenge_methods_supported;
+    if (discovery.authorizationServerMetadata !== undefined && methods?.includes('S256') !== true)
+      throw new Error(
+        'its authorization server does not announce PKCE with S256, without which a login is not safe',
+      );
     await this.#keep({ discovery });
   }
 

@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
+import { stateFolder } from '../../base/user-folders.js';
 import { isWithin } from '../../files/is-within.js';
 import { homeOf, SECRET_FOLDERS } from '../host/home-folders.js';
 
@@ -50,6 +51,9 @@ export const unfitWorkspace = (place: FencedPlace): string | null => {
   if (isTop) return 'The workspace is the whole machine.';
   if (home !== null && isWithin(home, workspace))
     return 'The workspace holds your whole home, with its secrets.';
+  const state = stateFolder(environment);
+  if (isWithin(state, workspace))
+    return `The workspace holds ${state}, where Pawl keeps its sessions. Set XDG_STATE_HOME to a folder outside.`;
   if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
     return `The workspace ${workspace} belongs to the system.`;
   if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { protectionOf } from '../../agent/policy/paths/protected-paths.js';
+import { protectionInWorkspace } from '../../agent/policy/paths/mark-sensitive-paths.js';
 import type { ProcessEnvironment } from '../../base/process-environment-type.js';
 import { isWithin } from '../../files/is-within.js';
 import type { Tool } from '../../ports/tool.js';
@@ -55,7 +55,7 @@ export const withAllowedWrites = (
     const { workspace, paths } = context;
     const kept: string[] = [];
     for (const place of paths) {
-      const isKept = protectionOf(path.relative(workspace, place)) !== null;
+      const isKept = protectionInWorkspace(workspace, place) !== null;
       if (isKept || (await isNamed(workspace, place))) kept.push(place);
     }
     for (const place of kept) {

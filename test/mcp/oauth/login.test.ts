@@ -11,6 +11,7 @@ import {
   type LoginDialogue,
   type LoginOptions,
   logIn,
+  loginFetch,
 } from '../../../src/mcp/oauth/log-in.js';
 import { loginSecrets, readLogin, removeLogin } from '../../../src/mcp/oauth/login-store.js';
 import { openRedirectListener } from '../../../src/mcp/oauth/redirect-listener.js';
@@ -276,4 +277,54 @@ test('a client that the settings name logs in with its secret, renews, and is se
   await assert.rejects(logIn(expanded.server, options, agrees), /another authorization server than before/);
   assert.ok(!next.seen.includes('/token') && !next.seen.includes('/register'), next.seen.join(' '));
   await assert.rejects(openRedirectListener(null, Number(new URL(next.issuer).port)), /is in use/);
+});
+
+test('an authorization server that does not announce PKCE is refused', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  const begin = (): Promise<unknown> => beginLogin(server.settings, options);
+  for (const methods of [undefined, [], ['plain']]) {
+    issuer.metadata = { code_challenge_methods_supported: methods };
+    await assert.rejects(begin(), /does not announce PKCE with S256/);
+  }
+  issuer.metadata = {};
+  await begin();
+});
+
+test('the deadline of a login also ends its own requests: a token endpoint that does not answer', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  const deadline = new AbortController();
+  issuer.silent = () => deadline.abort(new Error('the time is over'));
+  const begun = await beginLogin(server.settings, options);
+  assert.equal(begun.kind, 'begun');
+  const address = begun.kind === 'begun' ? begun.address : '';
+  const { headers } = await fetch(address, { redirect: 'manual' });
+  const finishing = finishLogin(server.settings, headers.get('location') ?? '', {
+    ...options,
+    signal: deadline.signal,
+  });
+  await assert.rejects(finishing);
+});
+
+test('metadata of a login have a limit in size', async (t) => {
+  const { issuer, server, options } = await stage(t);
+  issuer.metadata = { padding: 'x'.repeat(17 << 20) };
+  await assert.rejects(beginLogin(server.settings, options), /longer than 16 MB/);
+});
+
+test('a server elsewhere names no program of this computer for its login; one of this computer may', async () => {
+  const options = { environment: {}, signal: new AbortController().signal };
+  for (const host of [
+    '127.0.0.1',
+    'localhost',
+    '[::1]',
+    '127.1',
+    'a.localhost',
+    '0.0.0.0',
+    '[::ffff:127.0.0.1]',
+  ]) {
+    const refused = loginFetch({ url: 'https://mcp.example/x' }, options)(`http://${host}:1/metadata`);
+    await assert.rejects(refused, /which is this computer/, host);
+  }
+  const local = loginFetch({ url: 'http://127.0.0.1:2/x' }, options)('http://127.0.0.1:1/metadata');
+  await assert.rejects(local, (fault: Error) => !fault.message.includes('this computer'));
 });

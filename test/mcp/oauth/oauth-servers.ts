@@ -53,6 +53,10 @@ export type AuthorizationServer = {
   /** Forgets refresh tokens too. */
   revoke(): void;
   refuses: boolean;
+  /** Fields of the metadata that replace the usual ones; undefined leaves one out. */
+  metadata: object;
+  /** Called with each request for tokens; then none is answered. */
+  silent: (() => void) | null;
 };
 
 /** `registered`: a client with a secret. Then no other can be registered. */
@@ -125,6 +129,7 @@ export const authorizationServer = async (
         code_challenge_methods_supported: ['S256'],
         token_endpoint_auth_methods_supported: [registered === null ? 'none' : 'client_secret_post'],
         authorization_response_iss_parameter_supported: true,
+        ...server.metadata,
       });
     if (url.pathname === '/register' && registered === null) {
       const metadata = JSON.parse(await bodyOf(incoming));
@@ -133,6 +138,7 @@ export const authorizationServer = async (
       return json(outgoing, 201, { ...metadata, client_id: id });
     }
     if (url.pathname === '/authorize') return authorize(url.searchParams, outgoing);
+    if (url.pathname === '/token' && server.silent !== null) return server.silent();
     if (url.pathname === '/token') return token(new URLSearchParams(await bodyOf(incoming)), outgoing);
     outgoing.writeHead(404).end();
   });
@@ -142,6 +148,8 @@ export const authorizationServer = async (
     valid: new Map(),
     clients: new Map(registered === null ? [] : [[registered.id, [registered.redirect]]]),
     refuses: false,
+    metadata: {},
+    silent: null,
     expire: () => server.valid.clear(),
     revoke() {
       server.valid.clear();

@@ -7,6 +7,7 @@ import { hasSessionLimit, sessionLimit } from '../budget.js';
 import { isSpendingId, spendingId } from '../common/count-usage.js';
 import {
   deniedText,
+  type EndedCall,
   finishedText,
   invalidText,
   neverRan,
@@ -144,6 +145,14 @@ const endedAtOnce = (
   status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped',
   text: string,
 ): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
+
+/** Ends a call whose tool is unknown or refuses its input; null for a valid call. */
+export const endInvalid = (judged: JudgedCall, requestedAt: number, at: number): EndedCall | null => {
+  const { kind } = judged.verdict;
+  if (kind === 'ok') return null;
+  const text = kind === 'noSuchTool' ? noSuchToolText(judged) : invalidText(judged);
+  return neverRan(judged, requestedAt, at, kind, text);
+};
 
 /**
  * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy (docs/rules.md#cut-reply,

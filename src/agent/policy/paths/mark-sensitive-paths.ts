@@ -1,6 +1,6 @@
 import type { CallFacts } from '../../call.js';
 import { isSecretPath } from './credential-paths.js';
-import { protectionOfFile } from './protected-paths.js';
+import { type Protection, protectionOf, protectionOfFile } from './protected-paths.js';
 
 /** Marks the protected and secret paths among those that a call touches. */
 
@@ -11,13 +11,26 @@ const relativeTo = (workspace: string, path: string): string | null => {
 };
 
 /**
+ * The protection of a file by its name in the workspace. The workspace's own name counts where a protected path begins with
+ * it: in a workspace `.github` the folder `workflows` is protected.
+ */
+export const protectionInWorkspace = (workspace: string, path: string): Protection | null => {
+  const inside = relativeTo(workspace, path);
+  if (inside === null) return protectionOfFile(path);
+  const own = workspace.split('/').at(-1) ?? '';
+  const found = protectionOfFile(inside);
+  if (found !== null || inside === '' || protectionOf(own) !== null) return found;
+  return protectionOf(`${own}/${inside}`);
+};
+
+/**
  * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does not count. Paths that the
  * tool has found to be protected stay so.
  */
 export const markSensitivePaths = (facts: CallFacts, workspace: string, home: string): CallFacts => {
   const named = facts.protected ?? [];
   const guarded = facts.paths.filter(
-    (path) => named.includes(path) || protectionOfFile(relativeTo(workspace, path) ?? path) !== null,
+    (path) => named.includes(path) || protectionInWorkspace(workspace, path) !== null,
   );
   const secret = facts.paths.filter(
     (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),
