@@ -5,7 +5,6 @@ export { type Conversation, messagesOf } from './agent/conversation.js';
 export { type DecodedState, decodeState, type EncodedState, encodeState } from './agent/encode-state.js';
 export type { Event, EventType } from './agent/event.js';
 export { agent, initialState, step } from './agent/machine.js';
-export { MACHINE_VERSION } from './agent/machine-version.js';
 export type { Message } from './agent/message.js';
 export { type Preset, presetRules } from './agent/policy/preset-rules.js';
 export { defaultSettings, type Settings } from './agent/settings.js';
