@@ -47,7 +47,6 @@ export type {
   UserEvent,
 } from './agent/event.js';
 export { agent, initialState, step } from './agent/machine.js';
-export { MACHINE_VERSION } from './agent/machine-version.js';
 export { type CallDraft, modelReply, type ReplyDraft, toolCall, userInput } from './agent/make-events.js';
 export type {
   AssistantMessage,

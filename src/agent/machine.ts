@@ -1,7 +1,10 @@
 import { AppendList } from '../machine-kit/kernel/append-list.js';
+import type { Machine } from '../machine-kit/kernel/make-machine.js';
 import { refuseEvent } from '../machine-kit/kernel/step-function.js';
+import type { Action } from './action.js';
 import { stateBefore } from './carried-session.js';
 import { emptyConversation } from './conversation.js';
+import type { Event } from './event.js';
 import { noStreaks } from './moves/tools/count-streaks.js';
 import { readLimits, type Settings } from './settings.js';
 import type { In, SessionData, State } from './state.js';
@@ -24,7 +27,7 @@ const isState = (state: State): boolean => {
  * other value, such as a copy of a state, changes nothing and leaves a diagnostic of the kind `malformed`. A `Resumed`
  * that hands the session over from an earlier machine is applied to the session that it carries.
  */
-export const agent: typeof plain = {
+export const agent: Machine<State, Event, Action> = {
   ...plain,
   step: (state, event) => {
     if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);

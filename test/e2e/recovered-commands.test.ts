@@ -80,7 +80,7 @@ for (const level of ['workspace', 'off']) {
     assert.notEqual(second.code, 0, 'another process is refused');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was killed/);
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
     const told = readRecords(ended.stdout).find(({ type }) => type === 'toolResult');
     assert.ok(told?.type === 'toolResult' && told.status === 'ok', ended.stdout);
     onceIn(place);

@@ -53,7 +53,7 @@ test('two jobs and a command at once: the real result, the real end of one job, 
   touch(place, 'go');
   const ended = await resumed.ended;
   assert.match(resultOf(place, 1, 'j1'), /^Started job-1 /);
-  assert.match(resultOf(place, 1, 'c1'), /^told\n\[exit code 0.*\n\[Pawl was killed/);
+  assert.match(resultOf(place, 1, 'c1'), /^told\n\[exit code 0.*\n\[Pawl was interrupted/);
   const listed = resultOf(place, 2, 'l').split('\n');
   assert.match(listed[0] ?? '', /^job-1: running: echo up/);
   assert.match(listed[1] ?? '', /^job-2: exit code 3, /);
@@ -80,7 +80,7 @@ test('no room for the output, or nobody who writes it: the exit code, and what i
   const ended = await resume(place).ended;
   assert.match(
     resultOf(place, 1, 'c1'),
-    /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was killed/s,
+    /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
   );
   assert.match(
     resultOf(place, 2, 's'),
