@@ -211,8 +211,8 @@ export const scenarios: readonly Scenario[] = [
   ...again.flatMap((name) =>
     (['next', 'torn', 'fork'] as const).map((life) => scenario(name, 'headless', life)),
   ),
-  ...['a command of 0.3 s', 'two commands at once', "a commit of a command's file"].map((name) =>
-    scenario(name, 'headless', 'recovery'),
+  ...['a command of 0.3 s', 'a command of 2 s', 'two commands at once', "a commit of a command's file"].map(
+    (name) => scenario(name, 'headless', 'recovery'),
   ),
   ...inTerminal.map((name) => scenario(name, 'terminal', 'first')),
   ...asks,
