@@ -246,11 +246,13 @@ test('a workspace that was replaced: the real result, and where it came from', a
 
 test('another session leaves the files of an interrupted one alone', async (context) => {
   const place = await interrupted(context, { command: WAITING });
-  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done, done]);
+  const echo = (id: string) => message(call(id, 'bash', { command: 'echo x' }));
+  const other = await makeServed(context, [echo('c1'), done, echo('c2'), done]);
   const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
   expectCode(await runInProcess(shared, ['-p', 'work']), 0);
   touch(place, 'go');
   await until('it has ended', () => processesOf(place).length === 0);
+  // Its first command looks for what killed sessions have left, which has ended by now.
   expectCode(await runInProcess(shared, ['--continue', '-p', 'again']), 0);
   const ended = await resumed(place);
   assert.match(resultIn(place), /^first\nsecond\n\[exit code 0/);

@@ -86,6 +86,7 @@ const works: Readonly<Record<string, Work>> = {
   'an answer with thoughts': { rounds: [], model: { thinks: true } },
   'a command': { rounds: [[effect('a')]] },
   'a command of 0.3 s': { rounds: [[effect('a', 'sleep 0.3')]] },
+  'a command of 2 s': { rounds: [[effect('a', 'sleep 2')]] },
   'a command without sandbox': { rounds: [[effect('a', 'sleep 0.1')]], flags: ['--sandbox', 'off'] },
   'a command with a time limit': { rounds: [[effect('a', ':', { timeoutMs: 20_000 })]] },
   'a command that fails': {
@@ -210,8 +211,8 @@ export const scenarios: readonly Scenario[] = [
   ...again.flatMap((name) =>
     (['next', 'torn', 'fork'] as const).map((life) => scenario(name, 'headless', life)),
   ),
-  ...['a command of 0.3 s', 'two commands at once', "a commit of a command's file"].map((name) =>
-    scenario(name, 'headless', 'recovery'),
+  ...['a command of 0.3 s', 'a command of 2 s', 'two commands at once', "a commit of a command's file"].map(
+    (name) => scenario(name, 'headless', 'recovery'),
   ),
   ...inTerminal.map((name) => scenario(name, 'terminal', 'first')),
   ...asks,
