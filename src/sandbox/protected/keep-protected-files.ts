@@ -512,16 +512,16 @@ class ProtectedFilesKeeper implements ProtectedFiles {
   /** Before the first command everything is the user's. A long walk goes on while the command runs. */
   #walkFirst(frontier: readonly Frontier[]): void {
     if (this.#hasWalked || this.#running.size > 0) return;
-    this.#hasWalked = true;
-    this.#walkSinceMs = Number.POSITIVE_INFINITY;
-    this.#walkStartedAt = performance.now();
-    this.#walk.start(frontier);
+    // A killed session may have left something to judge.
+    this.#sinceMs ??= Number.POSITIVE_INFINITY;
+    this.#startWalk(frontier, true);
     this.#stepWalk(FIRST_FOLDERS);
   }
 
   #startWalk(frontier: readonly Frontier[], isEnd: boolean): void {
     if (this.#walk.isRunning || this.#sinceMs === null) return;
     this.#isEndWalk = isEnd;
+    this.#hasWalked = true;
     this.#walkSinceMs = this.#sinceMs;
     if (this.#running.size === 0) this.#sinceMs = null;
     this.#walkStartedAt = performance.now();
