@@ -128,7 +128,7 @@ export const endWithAnswer = (state: Executing): Next<'DONE'> => {
 
 // ---- The iteration is over ----
 
-export const iterationIsOver = isEvaluated;
+export const iterationIsOver = (state: Executing): boolean => isEvaluated(state);
 
 const outputOf = (cells: readonly FinishedCell[]): string =>
   digestOf(cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]));
