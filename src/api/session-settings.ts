@@ -28,7 +28,7 @@ type Wishes = {
 };
 
 /** Settings that the model and the options determine; limits and rules that are left out stay as in `before`. */
-export const settingsFrom = (
+const settingsFrom = (
   model: Model,
   workspace: string,
   wishes: Wishes,

@@ -147,7 +147,7 @@ export const makeSpool = (folder: string, run: (command: string) => string): Spo
 export const openSpool = (folder: string, view: ProcessView): Spool => spoolAt(folder, true, view);
 
 /** Whether exactly this process runs. A zombie does not. */
-export const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
+const isRunning = ({ pid, startedAt }: LaunchedProcess): boolean => {
   const { state, started } = statOf(pid);
   return started !== '' && Number(started) === startedAt && !/[ZX]/.test(state);
 };

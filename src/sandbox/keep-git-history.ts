@@ -44,7 +44,7 @@ import { setAside } from './protected/set-file-aside.js';
 const STASH = 'refs/stash';
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 /** The reflog that lists commits whose old name was taken. */
-export const LOST = 'refs/pawl/lost';
+const LOST = 'refs/pawl/lost';
 
 /** Loose objects beyond these limits are hard links: they survive deletion, but not being overwritten. */
 const COPIES_MAX = 20_000;

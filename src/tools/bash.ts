@@ -42,7 +42,7 @@ const schema = v.strictObject({
     v.pipe(
       v.picklist(['network', 'outside', 'repository']),
       v.description(
-        'Leaves the sandbox (repository: only to change .git), which may be asked for or denied. Only if the command fails inside.',
+        'Widens the sandbox (repository: to change .git), if allowed. Only if the command fails inside.',
       ),
     ),
   ),
@@ -236,7 +236,7 @@ export const createBashTool = (shell: Shell): Tool =>
   defineTool({
     name: 'bash',
     description:
-      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session. needs leaves it, with a fresh HOME and /tmp.',
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session; fresh with network or outside.',
     schema,
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },

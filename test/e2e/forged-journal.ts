@@ -119,7 +119,7 @@ const eventsOf = (
 };
 
 /** The bytes of a forged journal, and the number of its entries. */
-export const forgeBytes = (
+const forgeBytes = (
   workspace: string,
   blobs: { readonly instructions: string; readonly tools: string },
   forgery: Forgery,

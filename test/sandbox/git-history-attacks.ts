@@ -177,7 +177,7 @@ const environmentLine = (attack: Attack): string =>
   `export REPO="\${REPO_AT:-$PWD/${attack.repo ?? '.'}}" WORK="$PWD" BARE=${attack.isBare ? 1 : 0}`;
 
 /** The words that run the attack, by how far they may change the git folder. */
-export const WORDS: Readonly<Record<RepositoryAccess, string>> = {
+const WORDS: Readonly<Record<RepositoryAccess, string>> = {
   read: 'G=%G sh attack.sh',
   write: 'git add file1 ; G=%G sh attack.sh',
   writePacks: 'git repack -q ; G=%G sh attack.sh',

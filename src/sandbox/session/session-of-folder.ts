@@ -67,7 +67,7 @@ export const readSession = (folder: string): SessionRecord | null => {
   }
 };
 
-export const sentFile = (folder: string): string => path.join(folder, 'sent');
+const sentFile = (folder: string): string => path.join(folder, 'sent');
 
 /** A line of its own, also after one that a full disk has cut. */
 const sentLine = (call: string): string => JSON.stringify(call);
