@@ -23,6 +23,8 @@ export type CommandSandboxOptions = {
   readonly hidden?: readonly string[];
   /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: (() => HostView) | undefined;
+  /** The session, if it can be resumed. */
+  readonly sessionId?: string | undefined;
   /** Running commands go on if this process is killed, and are found again by their records. */
   readonly outlives?: boolean;
 };

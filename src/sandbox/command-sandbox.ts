@@ -94,14 +94,15 @@ class Sandbox implements CommandSandbox {
 
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
-    const { workspace, environment, sessionFolder } = options;
+    const { workspace, environment, sessionFolder, sessionId = null } = options;
+    const search = { own: sessionFolder, workspace, sessionId };
     this.#protected = createProtectedFiles({
       workspace,
       environment,
       folder: `${sessionFolder}/set-aside`,
       record: guardRecordIn(sessionFolder),
-      interrupted: takeInterruptedGuards(sessionFolder, workspace),
-      notes: takeUnreadNotes(sessionFolder, workspace),
+      interrupted: takeInterruptedGuards(search),
+      notes: takeUnreadNotes(search),
     });
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');

@@ -42,7 +42,7 @@ const schema = v.strictObject({
     v.pipe(
       v.picklist(['network', 'outside', 'repository']),
       v.description(
-        'Widens the sandbox (repository: to change .git), if allowed. Only if the command fails inside.',
+        'Widens the sandbox (repository: .git too), if allowed. Only if the command fails inside.',
       ),
     ),
   ),

@@ -21,7 +21,7 @@ const openStage = async (
   replies: readonly object[],
   capabilities: object,
 ): Promise<Stage & { readonly sessionId: string }> => {
-  const stage = await makeStage(context, replies, { capabilities });
+  const stage = await makeStage(context, [{ text: 'Hello.' }, ...replies], { capabilities });
   const { client, workspace } = stage;
   const deploy = {
     name: 'deploy',
@@ -31,8 +31,10 @@ const openStage = async (
   };
   const open = () => client.request('session/new', { cwd: workspace, mcpServers: [deploy] });
   const first = (await open()) as { readonly sessionId: string }; // by the schema
+  assert.equal(await client.prompt(first.sessionId, 'hello'), 'end_turn');
   await client.until('its tools', () => client.textOf(first.sessionId).includes('deploy is new: 1 tool'));
   const { sessionId } = (await open()) as { readonly sessionId: string }; // by the schema
+  assert.equal(await client.prompt(sessionId, 'hello'), 'end_turn');
   return { ...stage, sessionId };
 };
 

@@ -1,4 +1,4 @@
-import { cp, readFile, stat, writeFile } from 'node:fs/promises';
+import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { messagesOf } from '../../src/agent/conversation.js';
@@ -7,6 +7,7 @@ import type { Session } from '../../src/api/session.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { JournalStore, SessionInfo } from '../../src/ports/journal.js';
 import type { ModelRequest } from '../../src/ports/model.js';
+import { moveSecret } from '../move-secret.js';
 import { type Answer, rawCall, resultsOf, say, testModel } from '../runtime/stage.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -76,13 +77,6 @@ export const until = (session: Session, holds: () => boolean): Promise<void> =>
 export const crashedCopy = async (t: TestContext, folder: string): Promise<string> => {
   const copy = temporaryFolder(t, 'crashed');
   await cp(folder, copy, { recursive: true, filter: (place) => !place.includes('.lock') });
-  await moveSecret(copy);
+  moveSecret(copy);
   return copy;
-};
-
-/** Makes a copy of a state folder count as the folder itself: its secret names the inode of the copy. */
-const moveSecret = async (folder: string): Promise<void> => {
-  const file = path.join(folder, 'owner.key');
-  const [secret] = (await readFile(file, 'utf8')).split(' ');
-  await writeFile(file, `${secret} ${(await stat(file)).ino}\n`);
 };

@@ -205,13 +205,12 @@ const others: readonly Case[] = [
     }),
   },
   {
-    name: 'an input 50,000 deep',
-    forgery: (place) => ({
-      calls: [
-        {
-          tool: 'bash',
-          input: { command: touch(place), deep: JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) },
-        },
+    name: 'an input 3,000 deep',
+    forgery: () => ({
+      until: 'rest',
+      more: () => [
+        { type: 'UserInput', text: 'go', mode: 'steer' },
+        { type: 'LlmCompleted', message: JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) },
       ],
     }),
   },

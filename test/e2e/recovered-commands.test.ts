@@ -103,7 +103,10 @@ for (const level of ['workspace', 'off']) {
     const command = `${WAITING} & ${WAITING}`;
     const expectDeadline = async (place: Served): Promise<void> => {
       const ended = await resume(place).ended;
-      assert.match(resultIn(place), /deadline of the call was reached.*\nfirst\n(first\n)?\[timed out after/);
+      assert.match(
+        resultIn(place),
+        /deadline of the call was reached.*\nfirst\n(first\n)?(Terminated\n)?\[timed out after/,
+      );
       await expectEnd(place, ended);
     };
     const alone = async (): Promise<void> => {

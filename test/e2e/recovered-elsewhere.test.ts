@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { moveSecret } from '../move-secret.js';
 import { killLaunchers, processesOf } from './command-processes.js';
 import { runInProcess } from './in-process.js';
 import {
@@ -93,7 +94,7 @@ for (const level of ['workspace', 'off']) {
     assert.equal(place.server.requests.length, 1, 'nothing is told while it lives');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was killed/);
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
     onceIn(place);
     await expectEnd(place, ended);
   });
@@ -105,7 +106,7 @@ for (const level of ['workspace', 'off']) {
     assert.equal(place.server.requests.length, 1, 'nothing is told while it lives');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was killed/);
+    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
     onceIn(place);
     touch(place, 'over');
     await container.ended;
@@ -163,6 +164,7 @@ test('a copy of the state folder, made while the command was about to begin, run
     recursive: true,
     filter: (name) => !/\/(alive-\w+|claim|home|tmp|.*\.lock.*)$/.test(name),
   });
+  moveSecret(join(state, 'pawl'));
   const copy = { ...place, state, environment: { ...place.environment, XDG_STATE_HOME: state } };
   const ended = await runInProcess(copy, ['--continue', '-p', 'and now?']);
   expectCode(ended, 0);

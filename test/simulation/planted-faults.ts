@@ -201,8 +201,8 @@ const loopFaults: readonly PlantedFault[] = [
     '      this.#post(started);\n      void this.#finish(run);\n',
   ]),
   fault('a tool runs with another input than the one that was judged', TOOL_RUN, [
-    'tool.run(run.call.input, this.#contextOf(run))',
-    'tool.run({ ...run.call.input, extra: 1 }, this.#contextOf(run))',
+    'tool.run(run.call.input, context)',
+    'tool.run({ ...run.call.input, extra: 1 }, context)',
   ]),
   fault('an edit is done again after a crash without a look at the file', RECOVERY, [
     'return decideProbeable(call, recorded, look, files);',

@@ -14,6 +14,7 @@ import { ENVIRONMENTS, interruptible, prepareAsk } from '../e2e/asking.js';
 import { processesOf } from '../e2e/command-processes.js';
 import { bin, type Ended, type Running, runPawl, start, startPawl } from '../e2e/pawl.js';
 import { openTerminal } from '../e2e/pty.js';
+import { moveSecret } from '../move-secret.js';
 import { type AnthropicServer, startAnthropicServer } from '../servers/anthropic.js';
 import type { TestScope } from '../temporary-folder.js';
 import { processesWith } from '../tools/processes.js';
@@ -174,6 +175,7 @@ const copyStage = (stage: Stage): Stage => {
   spawnSync('cp', ['-a', stage.state, state]);
   for (const name of readdirSync(join(state, 'pawl', 'sessions')))
     if (name.includes('.lock')) rmSync(join(state, 'pawl', 'sessions', name), { force: true });
+  moveSecret(join(state, 'pawl'));
   return { ...stage, state, environment: { ...stage.environment, XDG_STATE_HOME: state } };
 };
 

@@ -91,7 +91,7 @@ const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
   if (kindOf(begin.header) !== agentMachine.kind) return;
   const scan = await JournalScan.beginOf<AgentTypes>('agent', sourceOf(journal), source, journal.length);
   checkHeader(source, agentMachine, scan.header);
-  const fold = beginFold(scan.header, agentMachine);
+  const fold = beginFold(scan.header, agentMachine, source);
   for await (const records of scan.records()) {
     checkRecords(source, agentMachine, records);
     foldOn(fold, records, {});
@@ -110,6 +110,7 @@ const verify = async (source: string, { journal, sessionId }: Content): Promise<
   try {
     await checkEntries(source, journal);
   } catch (error) {
+    if (error instanceof JournalError && error.kind === 'newerVersion') throw error;
     const why =
       error instanceof JournalError ? error.why : error instanceof Error ? error.message : String(error);
     throw damaged(source, why);

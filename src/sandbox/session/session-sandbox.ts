@@ -53,6 +53,7 @@ const optionsOf = (
     sessionFolder: path.join(state, 'sandbox', name),
     cacheFolder: state,
     hidden: [state, configFolder(environment)],
+    sessionId,
     outlives: sessionId !== undefined,
   };
 };
@@ -107,8 +108,9 @@ class Sandboxes implements SessionSandbox {
   async guard(workspace: string): Promise<void> {
     if (this.#sandboxes.has(workspace)) return;
     const { hasInterruptedGuard } = await import('./find-interrupted-guards.js');
-    const { sessionFolder } = this.#placeOf(workspace);
-    if (!this.#isClosed && hasInterruptedGuard(sessionFolder, workspace)) await this.of(workspace);
+    const { sessionFolder: own, sessionId = null } = this.#placeOf(workspace);
+    const search = { own, workspace, sessionId };
+    if (!this.#isClosed && hasInterruptedGuard(search)) await this.of(workspace);
   }
 
   async settle(workspace: string): Promise<readonly string[]> {
