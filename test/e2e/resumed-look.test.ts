@@ -78,6 +78,7 @@ for (const columns of [70, 110]) {
     await leave(live);
 
     const again = await openReady(context, place, { words: ['--continue'], columns, rows: 40 });
+    await again.sees('This one is stopped.');
     assert.equal(await conversationIn(again), shown);
     await leave(again);
   });
