@@ -1,11 +1,20 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { ProtectedKind } from './protected-scan.js';
 
 /**
  * What protected paths there were before the commands that run now, in a file of the session.
  *
- * It exists only while fenced commands run that may write. If it is still there when nobody runs, Pawl was killed, and
+ * It is empty unless fenced commands run that may write. If it says something when nobody runs, Pawl was killed, and
  * the next session in the workspace judges what came since.
  */
 
@@ -38,6 +47,10 @@ export type InterruptedGuard = RecordedGuard & {
 
 export type GuardRecord = {
   write(guard: RecordedGuard): void;
+  /** No command runs. */
+  empty(): void;
+  /** What is written stays for the next session. */
+  close(): void;
   remove(): void;
   /** Keeps lines that nobody has read when the session ends: the next session in the workspace tells them. */
   leaveNotes(workspace: string, notes: readonly string[]): void;
@@ -55,23 +68,42 @@ const readJson = (file: string): unknown => {
   }
 };
 
-export const guardRecordIn = (sessionFolder: string): GuardRecord => ({
-  write(guard) {
-    try {
-      writeFileSync(fileIn(sessionFolder), JSON.stringify(guard), { mode: 0o600 });
-    } catch {
-      // The disk is full, or the session has no folder: the command itself will fail and say so.
-    }
-  },
-  remove: () => rmSync(fileIn(sessionFolder), { force: true }),
-  leaveNotes(workspace, notes) {
-    try {
-      writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), { mode: 0o600 });
-    } catch {
-      // The disk is full. The files have been moved all the same.
-    }
-  },
-});
+export const guardRecordIn = (sessionFolder: string): GuardRecord => {
+  /** Stays open, since making a file for each command costs a quarter of a millisecond. */
+  let descriptor: number | null = null;
+  const close = (): void => {
+    if (descriptor !== null) closeSync(descriptor);
+    descriptor = null;
+  };
+  return {
+    write(guard) {
+      try {
+        descriptor ??= openSync(fileIn(sessionFolder), constants.O_WRONLY | constants.O_CREAT, 0o600);
+        const bytes = Buffer.from(JSON.stringify(guard));
+        let written = 0;
+        while (written < bytes.length) written += writeSync(descriptor, bytes, written, undefined, written);
+        ftruncateSync(descriptor, bytes.length);
+      } catch {
+        // The disk is full, or the session has no folder: the command itself will fail and say so.
+      }
+    },
+    empty() {
+      if (descriptor !== null) ftruncateSync(descriptor, 0);
+    },
+    close,
+    remove() {
+      close();
+      rmSync(fileIn(sessionFolder), { force: true });
+    },
+    leaveNotes(workspace, notes) {
+      try {
+        writeFileSync(notesIn(sessionFolder), JSON.stringify({ workspace, notes }), { mode: 0o600 });
+      } catch {
+        // The disk is full. The files have been moved all the same.
+      }
+    },
+  };
+};
 
 const isRecorded = (value: unknown): value is RecordedGuard =>
   typeof value === 'object' &&

@@ -283,6 +283,8 @@ class ProtectedFilesKeeper implements ProtectedFiles {
     this.#running.clear();
     for (const { command } of this.#interrupted) this.#running.add(command);
     this.#writeRecord();
+    if (this.#running.size === 0) this.#record.remove();
+    else this.#record.close();
   }
 
   own(): readonly string[] {
@@ -595,7 +597,7 @@ class ProtectedFilesKeeper implements ProtectedFiles {
 
   #writeRecord(): void {
     if (this.#running.size === 0) {
-      this.#record.remove();
+      this.#record.empty();
       return;
     }
     const running = [...this.#running];
