@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Needs } from '../../src/agent/call.js';
+import type { JudgedCall, Needs } from '../../src/agent/call.js';
 import { type CommandLevel, levelOfCall } from '../../src/agent/policy/call-sandbox-level.js';
+import { decide } from '../../src/agent/policy/policy.js';
+import { presetRules } from '../../src/agent/policy/preset-rules.js';
 import type { Settings } from '../../src/agent/settings.js';
+import { edit } from './given.js';
 
 type Row = readonly [Settings['sandbox'], Needs | undefined, CommandLevel];
 
@@ -24,4 +27,28 @@ const rows: readonly Row[] = [
 test('A command runs at the level of the session, widened by what was granted to the call', () => {
   for (const [setting, needs, level] of rows)
     assert.equal(levelOfCall(setting, needs), level, `${setting} with ${needs}`);
+});
+
+test('a command that stays in the sandbox and changes git folders is not said to leave it', () => {
+  const bash = (needs: Needs): JudgedCall => ({
+    ...edit('1'),
+    tool: 'bash',
+    facts: {
+      argv: ['x'],
+      paths: ['/project'],
+      hosts: [],
+      shape: 'x',
+      needs,
+      shell: { commands: [{ words: ['x'], assignments: [], writes: [], program: null }], unclear: null },
+    },
+  });
+  const saysIn = (preset: 'careful' | 'auto' | 'ci', needs: Needs, onAsk: 'ask' | 'deny'): string => {
+    const settings = { preset, rules: presetRules[preset], workspace: '/project', onAsk } as const;
+    return decide({ ...settings, sandbox: 'workspace' }, [], bash(needs)).why;
+  };
+  assert.equal(saysIn('careful', 'repository', 'ask'), 'it changes git folders');
+  assert.equal(saysIn('careful', 'network', 'ask'), 'it leaves the sandbox');
+  assert.match(saysIn('auto', 'repository', 'deny'), /^the command changes git folders, and nobody is there/);
+  assert.match(saysIn('auto', 'network', 'deny'), /^the command leaves the sandbox, and nobody is there/);
+  assert.equal(saysIn('ci', 'repository', 'ask'), 'it changes git folders, and the preset ci never does');
 });

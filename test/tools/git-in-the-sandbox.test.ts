@@ -129,6 +129,11 @@ test('git in the sandbox: what fails in a read-only .git says so and names the w
   const refused = await place.run('bash', { command: python });
   assert.equal(refused.status, 'failed');
   assert.match(refused.text, /\[\.git is read-only for this command.* needs: "repository"\]/);
+  const swallowed = await place.run('bash', { command: python.replace(', check=True', '') });
+  assert.match(
+    swallowed.text,
+    /\[exit code 0.*\[\.git is read-only for this command.* needs: "repository"\]/s,
+  );
   const { status, text } = await place.run('bash', { command: python, needs: 'repository' });
   assert.equal(status, 'ok', text);
   assert.equal(git(place, 'log', '-1', '--format=%s'), 'x');

@@ -5,7 +5,13 @@ import { isDestructiveGit } from './commands/destructive-git.js';
 import { fileLossesIn, wipesWorkspace } from './commands/file-losses.js';
 import { type Grantable, grantCovers } from './grants.js';
 import { isPrivateHost, matchesHost } from './host-patterns.js';
-import type { CommandPlace, Decision, PolicyRule, WrittenRule } from './preset-rules.js';
+import {
+  type CommandPlace,
+  type Decision,
+  gitTexts,
+  type PolicyRule,
+  type WrittenRule,
+} from './preset-rules.js';
 import { decideByWrittenRules, describeRule, type WrittenDecision } from './user-rules.js';
 
 /**
@@ -169,8 +175,11 @@ const ofPreset = (settings: PolicySettings, call: JudgedCall, written: WrittenDe
   const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
   if (rule === undefined) return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
-  const { decision, unattended } = rule;
-  const why = reasonOfRule(rule, call);
+  const { decision } = rule;
+  const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
+  const texts = isAboutGit ? gitTexts(rule) : rule;
+  const { unattended } = texts;
+  const why = reasonOfRule({ ...rule, ...texts }, call);
   const isNamed = rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
   if (written.decision === 'allow' && isOpen) {

@@ -68,6 +68,14 @@ const NO_MCP = `an MCP server would do it outside the sandbox, ${NOBODY}. Do wit
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
 const LOSES = 'the preset careful asks before a command deletes or overwrites what git could not restore';
 const LEAVES = 'it leaves the sandbox';
+const CHANGES_GIT = 'it changes git folders';
+const STAY_OFF_GIT = `the command changes git folders, ${NOBODY}. Do without: run git itself, or end with what the user is to run.`;
+
+/** The texts of a rule about leaving the sandbox, for a call that stays inside and changes git folders. */
+export const gitTexts = ({ why, unattended }: PolicyRule): Pick<PolicyRule, 'why' | 'unattended'> => ({
+  why: why.replace(LEAVES, CHANGES_GIT),
+  ...(unattended === undefined ? {} : { unattended: unattended === STAY ? STAY_OFF_GIT : unattended }),
+});
 const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
 

@@ -26,6 +26,7 @@ type Hint = {
 
 const OUTSIDE = 'if that is what it needs, ask again with needs: "outside"';
 const REPOSITORY = 'if that is what it needs, ask again with needs: "repository"';
+const GIT_IS_READ_ONLY = `.git is read-only for this command, since its words run no git command that changes it: ${REPOSITORY}`;
 const NETWORK = 'if that is what it needs, ask again with needs: "network"';
 
 const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
@@ -54,7 +55,7 @@ const hints: readonly Hint[] = [
   {
     sign: /(?:\.git\/|index\.lock|\.lock'|objects\/|refs\/)[^\n]*(?:Read-only file system|EROFS|read-only file system)/,
     when: ({ level }) => !level.startsWith('read-only'),
-    text: `.git is read-only for this command, since its words run no git command that changes it: ${REPOSITORY}`,
+    text: GIT_IS_READ_ONLY,
   },
   {
     sign: /Read-only file system|\bEROFS\b|readonly database|read-only file system/,
@@ -118,11 +119,16 @@ const CONFIG_KEPT = new RegExp(`could not (?:write|lock) config file \\S*config:
 /** Programs say at the end of their output why they failed. */
 const LOOKED_AT = 8_192;
 
+const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
+
 /** Half a sentence about a command that ended well although git could not do all of it; null if there is none. */
-export const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null =>
-  level !== 'off' && CONFIG_KEPT.test(output.slice(-LOOKED_AT))
-    ? "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done"
-    : null;
+export const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null => {
+  if (level === 'off') return null;
+  const end = output.slice(-LOOKED_AT);
+  if (CONFIG_KEPT.test(end))
+    return "git's settings in .git/config are read-only in the sandbox, so git left them as they are; what else it reports was done";
+  return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
+};
 
 /** Half a sentence for the model, or null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {
