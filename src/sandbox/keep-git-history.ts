@@ -863,6 +863,10 @@ export type GitHistory = {
   close(): void;
 };
 
+/** Pause before a folder that was damaged is checked again, in ms, and how often that is done. */
+const QUIET_MS = 25;
+const QUIET_CHECKS_MAX = 40;
+
 class SessionHistory implements GitHistory {
   readonly #top: string;
   readonly #options: HistoryOptions;
@@ -890,7 +894,7 @@ class SessionHistory implements GitHistory {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder);
       if (count === undefined) continue;
-      this.#check(gitFolder, purpose);
+      if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
         this.#folderFor(gitFolder).keep();
@@ -913,8 +917,22 @@ class SessionHistory implements GitHistory {
     rmSync(runningFile(this.#top), { force: true });
   }
 
-  #check(gitFolder: string, purpose: HistoryPurpose): void {
-    this.#notes.push(...linesFor(this.#shown(gitFolder), this.#folderFor(gitFolder).putBack(purpose)));
+  /** Returns whether anything was put back. */
+  #check(gitFolder: string, purpose: HistoryPurpose): boolean {
+    const lines = linesFor(this.#shown(gitFolder), this.#folderFor(gitFolder).putBack(purpose));
+    this.#notes.push(...lines);
+    return lines.length > 0;
+  }
+
+  /**
+   * What a command leaves behind is killed with its sandbox, but on a busy machine a moment after the command has ended,
+   * and may delete until then. Blocks, since nothing else may use the folder meanwhile.
+   */
+  #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
+    for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, QUIET_MS);
+      if (linesFor(gitFolder, this.#folderFor(gitFolder).putBack(purpose)).length === 0) return;
+    }
   }
 
   #shown(gitFolder: string): string {

@@ -259,7 +259,12 @@ test('launcher: a command that is killed with everything around it counts as kil
   const place = makePlace(t);
   const command = `echo up; sleep 1000; : ${place.folder}; exit 0`;
   const running = place.run(command);
-  await until('it runs', () => processesWith(command).length > 0);
+  const pieces = (): string =>
+    readdirSync(place.folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\/(?:out|tail\.\d+)$/.test(name))
+      .map((name) => readFileSync(path.join(place.folder, name), 'utf8'))
+      .join('');
+  await until('its output is written', () => pieces().includes('up'));
   process.kill(-leaderOf(place.shells()), 'SIGKILL');
   const { how, output } = await running;
   assert.deepEqual([how, output], [{ kind: 'killed' }, 'up\n']);

@@ -9,6 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
+import { statusOf } from '../../files/entry-status.js';
 import type { ProtectedKind } from './protected-scan.js';
 
 /**
@@ -120,6 +121,11 @@ const isRecorded = (value: unknown): value is RecordedGuard =>
 export const readGuardRecord = (sessionFolder: string): RecordedGuard | null => {
   const value = readJson(fileIn(sessionFolder));
   return isRecorded(value) ? value : null;
+};
+
+/** Removes the record of a session whose commands have all been judged. */
+export const removeEmptyRecord = (sessionFolder: string): void => {
+  if (statusOf(fileIn(sessionFolder))?.size === 0) rmSync(fileIn(sessionFolder), { force: true });
 };
 
 /** The notes that a session has left for this workspace. They are gone afterwards. */

@@ -22,6 +22,7 @@ import { statusOf } from '../../files/entry-status.js';
 import type { HomeView } from '../host/home-folders.js';
 import { historyFolder } from '../keep-git-history.js';
 import { readSmall } from '../protected/git-folders.js';
+import { removeEmptyRecord } from '../protected/interrupted-guard.js';
 
 /**
  * The folders of one session: its home, its /tmp, and files that were set aside.
@@ -283,6 +284,7 @@ export const removeFolders = (top: string): void => {
   removePrivateFolders(top);
   for (const name of [commandsFolder(top), path.join(top, 'session'), path.join(top, 'sent')])
     removeTree(name);
+  removeEmptyRecord(top);
   try {
     rmdirSync(top);
   } catch {
