@@ -91,6 +91,8 @@ export type McpToolName = {
   readonly tool: string;
   /** The project names the server. Absent for one of the user. */
   readonly from?: 'project';
+  /** The session declares it otherwise than the session that last ran it. Absent: the same, or it never ran. */
+  readonly declaration?: 'changed';
 };
 
 export type CallVerdict =

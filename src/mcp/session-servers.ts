@@ -186,7 +186,7 @@ export const openServers = async ({ servers, ...options }: ServersOptions): Prom
   const byName = new Map(all.map(({ connection }) => [connection.server.name, connection]));
   const tools = declared.flatMap((tool) => {
     const connection = byName.get(tool.server);
-    return connection === undefined ? [] : [createMcpTool(tool, connection)];
+    return connection === undefined ? [] : [createMcpTool(tool, connection, options)];
   });
   return {
     tools,

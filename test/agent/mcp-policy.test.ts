@@ -77,6 +77,30 @@ test("a project's server has none of what the user allowed a server of the same 
   }
 });
 
+test('a tool whose declaration has changed is asked about once, whatever rule or grant allows it', () => {
+  const asked = call();
+  const mcp = { server: 'github', tool: 'get_issue', declaration: 'changed' } as const;
+  const changed = { ...asked, facts: { ...asked.facts, mcp } };
+  const grant = { scope: 'session', tool: asked.tool } as const;
+  for (const [preset, says, headless] of [
+    ['plan', 'deny', 'deny'],
+    ['careful', 'ask', 'deny'],
+    ['auto', 'ask', 'deny'],
+    ['ci', 'ask', 'deny'],
+  ] as const) {
+    const writtenRules = [written('allow', 'github')];
+    const settings = { preset, rules: presetRules[preset], writtenRules, workspace: '/project' };
+    const { decision, grantable } = decide(settings, [grant], changed);
+    assert.equal(decision, says, preset);
+    if (says === 'ask') assert.equal(grantable, 'once', preset);
+    const unattended = decide({ ...settings, onAsk: 'deny' }, [grant], changed);
+    assert.equal(unattended.decision, headless, preset);
+    if (says === 'ask') assert.match(unattended.why, /describes its tool get_issue otherwise.*in a terminal/);
+    const denied = [...writtenRules, written('deny', 'github')];
+    assert.equal(decide({ ...settings, writtenRules: denied }, [], changed).decision, 'deny', preset);
+  }
+});
+
 test('a grant for the tool turns the question into a yes, and for no other tool', () => {
   const settings = { preset: 'auto', rules: presetRules.auto, workspace: '/project' } as const;
   const grant = { scope: 'session', tool: 'mcp__github__get_issue' } as const;

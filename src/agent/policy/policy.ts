@@ -25,6 +25,7 @@ import { decideByWrittenRules, describeRule, type WrittenDecision } from './user
  * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its history ask in every
  *    preset. Only a grant for exactly this command covers them.
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
+ * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No rule or grant covers it.
  */
 
 export type PolicyDecision = {
@@ -209,6 +210,18 @@ const ofHooks = ({ hooks }: JudgedCall): readonly Opinion[] =>
       grantable: 'once',
     }));
 
+/** Rule 6. The runtime forgets the change when the call runs, so one yes is enough. */
+const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
+  mcp?.declaration !== 'changed'
+    ? []
+    : [
+        guard(
+          `the MCP server ${mcp.server} describes its tool ${mcp.tool} otherwise than when it last ran, so no rule covers this call`,
+          'once',
+          'Do without it. The user can allow one call in a terminal; from then on the rules hold again.',
+        ),
+      ];
+
 const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
 const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
 const rank = ({ decision, grantable }: Opinion): number => 3 * strictness[decision] + closeness[grantable];
@@ -231,6 +244,7 @@ export const decide = (
     ...ofWritten(written),
     ...ofHooks(call),
     ofPreset(settings, call, written),
+    ...declarationChanges(call),
   ];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
     rank(other) > rank(one) ? other : one,

@@ -45,7 +45,14 @@ export const factsShape: Shape<CallFacts> = object<CallFacts>({
   secret: optional(words),
   unrecoverable: optional(words),
   background: optional(oneOf({ yes: 1 })),
-  mcp: optional(object<McpToolName>({ server: text, tool: text, from: optional(oneOf({ project: 1 })) })),
+  mcp: optional(
+    object<McpToolName>({
+      server: text,
+      tool: text,
+      from: optional(oneOf({ project: 1 })),
+      declaration: optional(oneOf({ changed: 1 })),
+    }),
+  ),
 });
 
 /** Fields of the verdict on a call that can't start. */

@@ -4,6 +4,7 @@ import type { InterruptedCall, SentState, Tool, ToolContext, ToolOutcome } from 
 import { attempt } from '../../runtime/attempt.js';
 import type { Connection } from '../connection.js';
 import type { DeclaredTool } from './declare-to-model.js';
+import { compareDeclaration, type DeclarationState, storeDeclaration } from './tool-cache.js';
 import { outcomeOf } from './tool-result.js';
 
 /** A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing things. */
@@ -32,17 +33,49 @@ const interrupted = (server: string, sent: SentState | undefined): InterruptedCa
   return { kind: 'unknown', text: `${how}; look whether it took effect before you repeat it` };
 };
 
-export const createMcpTool = (declared: DeclaredTool, connection: Connection): Tool => {
+type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) => void };
+
+/**
+ * Notes the declaration when the tool runs: a tool whose declaration has changed runs only after the user's yes. Compared
+ * once, at the first call, so sessions that declare a tool differently don't ask in turns. A call that an earlier process
+ * judged, which runs before the first call here, notes nothing.
+ */
+const createDeclarationNote = (
+  declared: DeclaredTool,
+  { server }: Connection,
+  { stateFolder, warn }: ToolPlace,
+): { compare(): DeclarationState; store(): Promise<void> } => {
+  let state: DeclarationState | null = null;
+  return {
+    compare() {
+      state ??= compareDeclaration(stateFolder, server, declared);
+      return state;
+    },
+    async store() {
+      if (state === null || state === 'same') return;
+      state = 'same';
+      const stored = await attempt(() => storeDeclaration(stateFolder, server, declared));
+      if (stored.kind === 'fault')
+        warn(
+          `how the MCP server ${server.name} describes ${declared.name} can't be stored, so a change may be missed, or asked about again: ${stored.fault.message}`,
+        );
+    },
+  };
+};
+
+export const createMcpTool = (declared: DeclaredTool, connection: Connection, place: ToolPlace): Tool => {
   const { server, name, declaredName, description, inputSchema, isReadOnly = false } = declared;
   const mcp: McpToolName = {
     server,
     tool: name,
     ...(connection.server.project === undefined ? {} : { from: 'project' }),
   };
+  const note = createDeclarationNote(declared, connection, place);
   const run = async (
     input: JsonObject,
     { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
+    await note.store();
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
       connection.call(name, input, {
@@ -69,7 +102,13 @@ export const createMcpTool = (declared: DeclaredTool, connection: Connection): T
     judge: (input) => ({
       kind: 'ok',
       input,
-      facts: { argv: [], paths: [], hosts: [], shape: declaredName, mcp },
+      facts: {
+        argv: [],
+        paths: [],
+        hosts: [],
+        shape: declaredName,
+        mcp: note.compare() === 'changed' ? { ...mcp, declaration: 'changed' } : mcp,
+      },
       title: titleOf(declared, input),
     }),
     findInterrupted: async (_, context) => {

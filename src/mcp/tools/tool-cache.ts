@@ -13,7 +13,9 @@ import type { OfferedTool } from './declare-to-model.js';
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another entry. Values of variables
  *    are no part of it. A server of a project has an entry of its own in each project.
- * 2. A missing or faulty entry means that the tools are not known.
+ * 2. `mcp/declarations/NAME-HASH/TOOL` is a hash of how a tool was declared when it last ran, one file a tool, so that
+ *    sessions which run at the same time don't overwrite each other's.
+ * 3. A missing or faulty entry means that the tools are not known.
  */
 
 const BYTES_MAX = 8 * 1024 * 1024;
@@ -26,6 +28,15 @@ const hashOf = ({ enabled, required, timeoutMs, tools, project, ...server }: Mcp
 
 const placeOf = (stateFolder: string, server: McpServer, kind: 'tools' | 'offers' = 'tools'): string =>
   join(stateFolder, 'mcp', kind, `${server.name}-${hashOf(server)}.json`);
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const declarationPlace = (stateFolder: string, server: McpServer, { name }: OfferedTool): string =>
+  join(stateFolder, 'mcp', 'declarations', `${server.name}-${hashOf(server)}`, sha256(name));
+
+/** The hash of what the model reads about a tool. */
+const declarationHash = ({ name, description, inputSchema }: OfferedTool): string =>
+  sha256(JSON.stringify([name, description, inputSchema]));
 
 const isTool = (value: unknown): value is OfferedTool =>
   typeof value === 'object' &&
@@ -70,3 +81,22 @@ export const storeTools = async (
 ): Promise<void> => {
   await writePrivate(placeOf(stateFolder, server), JSON.stringify({ version: 1, tools }));
 };
+
+/** How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable file is a change. */
+export type DeclarationState = 'first' | 'same' | 'changed';
+
+export const compareDeclaration = (
+  stateFolder: string,
+  server: McpServer,
+  tool: OfferedTool,
+): DeclarationState => {
+  const loaded = readRegularSync(declarationPlace(stateFolder, server, tool), BYTES_MAX);
+  if (loaded.kind === 'absent') return 'first';
+  return loaded.kind === 'file' && loaded.bytes.toString('utf8') === declarationHash(tool)
+    ? 'same'
+    : 'changed';
+};
+
+/** Stores how a tool is declared, when it runs. */
+export const storeDeclaration = (stateFolder: string, server: McpServer, tool: OfferedTool): Promise<void> =>
+  writePrivate(declarationPlace(stateFolder, server, tool), declarationHash(tool));
