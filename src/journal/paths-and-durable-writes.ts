@@ -6,6 +6,7 @@ import { codeOf } from './journal-error.js';
  * Paths under the state folder.
  *
  * sessions/ID.jsonl         a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
+ * sessions/ID.jsonl.import  the journal while it is imported; its lock is held
  * sessions/ID.lock          the process that has it open; ID.lock.* its socket, and claims to the lock
  * sessions/ID.mark          the last entry that was acknowledged
  * sessions/ID.snapshot      states that were folded before; ID.snapshot.new while the first one is written
@@ -34,6 +35,9 @@ export const lockPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.lock`);
 export const ownerPath = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), `${sessionId}.owner`);
+/** A session that is being imported. */
+export const importPath = (folder: string, sessionId: string): string =>
+  join(sessionsFolder(folder), `${sessionId}${SUFFIX}.import`);
 export const pastedFolder = (folder: string, sessionId: string): string =>
   join(sessionsFolder(folder), sessionId);
 export const commitsPath = (folder: string, sessionId: string): string =>

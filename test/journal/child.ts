@@ -1,10 +1,12 @@
-import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { initialState } from '../../src/agent/machine.js';
 import type { State } from '../../src/agent/state.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { importSession } from '../../src/journal/transfer/import-session.js';
+import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
 import { acquireLock } from '../../src/journal/write/lock.js';
 import { headerOf, tell } from './story.js';
 
@@ -18,6 +20,8 @@ import { headerOf, tell } from './story.js';
  * fill FOLDER            the same until the disk refuses; then says what a journal says, and what a blob says
  * create FOLDER          makes a session
  * useReserve FOLDER      fills the disk beside an open session, and appends to it
+ * dieInImport FOLDER FILE  imports a session, and kills itself when the blobs are stored and the journal is not
+ * readAll FOLDER         reads session "a" in every way, opens it, and says whether that took little memory
  * snapshot FOLDER        lets a snapshot be written to a disk that has no room for it
  */
 const say = (line: string): void => {
@@ -163,6 +167,29 @@ const useReserve = async (folder: string): Promise<void> => {
   await opened.journal.close();
 };
 
+const dieInImport = async (folder: string, file: string): Promise<void> => {
+  const draft = join(folder, 'sessions', 'a.jsonl.import');
+  const imported = importSession(folder, file).then(() => say('imported'));
+  while (!existsSync(draft) || !existsSync(join(folder, 'blobs'))) await setImmediate();
+  process.kill(process.pid, 'SIGKILL');
+  await imported;
+};
+
+const readAll = async (folder: string): Promise<void> => {
+  const store = fileJournals({ folder });
+  const { fault, entries } = await verifyStored(join(folder, 'sessions', 'a.jsonl'));
+  say(`verified ${entries}, line ${fault?.line} ${fault?.why}`);
+  for await (const { sessionId, title } of store.list()) say(`listed ${sessionId} ${title}`);
+  const { records, tornBytes } = await store.inspect('a');
+  say(`inspected ${records.length} and ${tornBytes} torn`);
+  const replay = await store.replay('a');
+  say(`replayed ${replay.seq} and ${replay.tornBytes} torn`);
+  const { journal, tornTail } = await store.open('a');
+  say(`opened ${journal.seq} and cut ${tornTail?.bytes} off`);
+  await journal.close();
+  say(`memory ${process.resourceUsage().maxRSS < 250 * 1024 ? 'small' : process.resourceUsage().maxRSS}`);
+};
+
 const [, , task = '', where = '', platform = process.platform] = process.argv;
 const tasks: Readonly<Record<string, (where: string, platform: string) => Promise<void>>> = {
   hold,
@@ -171,6 +198,8 @@ const tasks: Readonly<Record<string, (where: string, platform: string) => Promis
   append: appendForEver,
   fill,
   create,
+  dieInImport,
+  readAll,
   useReserve,
   snapshot,
 };

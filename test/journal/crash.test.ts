@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { exportSession } from '../../src/journal/transfer/export-session.js';
+import { importSession } from '../../src/journal/transfer/import-session.js';
 import { startChild } from './start-child.js';
-import { collect, makeFolder, tell } from './story.js';
+import { collect, headerOf, makeFolder, tell } from './story.js';
 
 /** Killed after so many acknowledged entries. */
 for (const entries of [1, 40, 333]) {
@@ -31,3 +34,24 @@ for (const entries of [1, 40, 333]) {
     assert.equal((await collect(store.read('a'))).length, journal.seq);
   });
 }
+
+test('an import that was killed leaves nothing that the next one does not remove, or a new session', async (context) => {
+  const folder = await makeFolder(context);
+  const store = fileJournals({ folder });
+  const [instructions, tools] = [await store.blobs.put('You are an agent.'), await store.blobs.put('[]')];
+  await (await store.create({ ...headerOf('a'), instructions, tools })).close();
+  const file = join(folder, 'a.pawl');
+  await exportSession(folder, 'a', file);
+  for (const next of ['import', 'session']) {
+    const other = join(folder, next);
+    const names = async (): Promise<string[]> =>
+      (await readdir(join(other, 'sessions'))).filter((name) => name !== '.gitignore').sort();
+    const child = startChild(context, ['dieInImport', other, file]);
+    assert.equal(await child.nextLine(), undefined, 'it was killed before it had imported');
+    const left = (await names()).map((name) => name.replace(/[0-9a-f]{8}$/, '1'));
+    assert.deepEqual(left, ['a.jsonl.import', 'a.lock', 'a.lock.1'], child.complaints());
+    if (next === 'import') await importSession(other, file);
+    else await (await fileJournals({ folder: other }).create(headerOf('b'))).close();
+    assert.deepEqual(await names(), next === 'import' ? ['a.jsonl'] : ['b.jsonl', 'b.mark', 'b.owner']);
+  }
+});

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import fc from 'fast-check';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { JournalError } from '../../src/journal/journal-error.js';
 import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
+import { startChild } from './start-child.js';
 import {
   collect,
   eventsOf,
@@ -154,6 +155,44 @@ test('a second torn tail is kept beside the first', async (context) => {
   assert.equal(tornTail?.keptAs, `${path}.torn-2`);
   assert.equal(await readFile(`${path}.torn-1`, 'utf8'), 'older');
   await journal.close();
+});
+
+test('hundreds of megabytes of zeros at the end of a journal take little memory to read, and to cut off', async (context) => {
+  const folder = await makeFolder(context);
+  const { path, good } = await stage(folder);
+  const zeros = 300 * 1024 * 1024;
+  await truncate(path, good.length + zeros);
+  const child = startChild(context, ['readAll', folder]);
+  const lines: string[] = [];
+  for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine()) lines.push(line);
+  const why = `it is incomplete: the last ${zeros} bytes were never acknowledged`;
+  assert.deepEqual(
+    lines.map((line) => (line.startsWith('listed') ? 'listed' : line)),
+    [
+      `verified ${COUNT}, line ${COUNT + 2} ${why}`,
+      'listed',
+      `inspected ${COUNT} and ${zeros} torn`,
+      `replayed ${COUNT} and ${zeros} torn`,
+      `opened ${COUNT} and cut ${zeros} off`,
+      'memory small',
+    ],
+    child.complaints(),
+  );
+  assert.deepEqual(await readFile(path), good);
+  const copy = await stat(`${path}.torn-1`);
+  assert.equal(copy.size, zeros);
+  assert.ok(copy.blocks * 512 < 1024 * 1024, `the copy of the zeros takes ${copy.blocks} blocks`);
+});
+
+test('a torn tail is kept byte for byte, whatever blocks it is copied in', async (context) => {
+  const { store, path, good } = await stage(await makeFolder(context));
+  const megabyte = 1024 * 1024;
+  const tail = Buffer.concat([Buffer.alloc(2 * megabyte), Buffer.alloc(megabyte, 'x'), Buffer.alloc(10)]);
+  await writeFile(path, Buffer.concat([good, tail]));
+  const { journal, tornTail } = await store.open('a');
+  await journal.close();
+  assert.ok(tail.equals(await readFile(tornTail?.keptAs ?? '')));
+  assert.deepEqual(await readFile(path), good);
 });
 
 test('reading and inspecting a journal with a torn tail leaves it alone', async (context) => {

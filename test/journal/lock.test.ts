@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileJournals } from '../../src/journal/file-store.js';
@@ -173,6 +173,58 @@ test('a new session removes what killed processes left of theirs, and nothing el
     (await readdir(sessions)).sort(),
     [...kept, 'whole.jsonl', 'whole.lock', 'whole.mark', 'whole.owner'].sort(),
   );
+});
+
+test('what a killed import and killed takers of locks leave is removed once their processes are proved dead', async (context) => {
+  const folder = await makeFolder(context);
+  const sessions = join(folder, 'sessions');
+  const store = fileJournals({ folder });
+  await (await store.create(headerOf('whole'))).close();
+  const own = await describeSelf();
+  /** The lock and the socket of a process that was killed. */
+  const kill = async (id: string): Promise<string> => {
+    const child = startChild(context, ['hold', join(sessions, `${id}.lock`)]);
+    assert.equal(await child.nextLine(), 'held');
+    await child.kill();
+    return readFile(join(sessions, `${id}.lock`), 'utf8');
+  };
+  const dead = await kill('import');
+  const socket = /"socket":"([^"]+)"/.exec(dead)?.[1] ?? '';
+  await kill('socket');
+  await rm(join(sessions, 'socket.lock')); // killed between the lock file and the socket
+  await kill('claim');
+  await rename(join(sessions, 'claim.lock'), join(sessions, 'claim.lock.0123456789ab'));
+  await kill('unsure');
+  await rm(join(sessions, 'unsure.lock'));
+  await writeFile(
+    join(sessions, 'unsure.lock.0123456789ab'),
+    JSON.stringify({ ...own, host: 'there', bootId: 'x' }),
+  );
+  await writeFile(join(sessions, 'import.jsonl.import'), '{"ver');
+  await writeFile(join(sessions, 'whole.jsonl.import'), '{"ver'); // the journal stands, the draft is still there
+  const alive = await acquireLock(join(sessions, 'alive.lock'));
+  await writeFile(join(sessions, 'alive.jsonl.import'), '{"ver');
+  await kill('young');
+  await rm(join(sessions, 'young.lock'));
+  const before = await readdir(sessions);
+  for (const name of before)
+    if (/\.lock\.[0-9a-f]{8}$/.test(name) && !name.startsWith('young'))
+      await utimes(join(sessions, name), new Date(), new Date(own.since - 2 * 60 * 60 * 1_000));
+  assert.ok(before.includes(socket));
+  const unsure = before.filter((name) => /^(unsure|young)\.lock\./.test(name));
+  assert.equal(
+    unsure.length,
+    3,
+    'a claim of an unknown process, a socket that may be its own, and a new socket',
+  );
+  const living = before.filter((name) => name.startsWith('alive.lock'));
+  await (await store.create(headerOf('new'))).close();
+  const expected = [...unsure, ...living, 'alive.jsonl.import', 'new.jsonl', 'new.mark', 'new.owner'];
+  assert.deepEqual(
+    (await readdir(sessions)).sort(),
+    [...expected, 'whole.jsonl', 'whole.mark', 'whole.owner'].sort(),
+  );
+  await alive.release();
 });
 
 test('who took a lock over and died leaves its duty to renew the journal to the next, and that one to the next', async (context) => {

@@ -6,7 +6,13 @@ import fc from 'fast-check';
 import { crc32c } from '../../src/journal/format/crc32c.js';
 import { decodeRecords } from '../../src/journal/format/decode-batch.js';
 import { decodeRecord, encodeRecord, type Recorded } from '../../src/journal/format/line-codec.js';
-import { type Lines, piecesOf, readLines, splitFirst } from '../../src/journal/format/read-lines.js';
+import {
+  type Lines,
+  piecesOf,
+  readLines,
+  sourceOf,
+  splitFirst,
+} from '../../src/journal/format/read-lines.js';
 import { collect, makeFolder } from './story.js';
 
 const linesIn = ({ bytes, start, ends }: Lines): readonly string[] =>
@@ -50,6 +56,25 @@ test('a line that is much longer than a block is read in few pieces', async (con
   assert.equal((await collect(readLines(counting, (1 << 20) + 1, 16))).length, 1);
   await handle.close();
   assert.ok(reads < 20, `${reads} reads`);
+});
+
+test('of a line that cannot be good only the beginning is yielded, as the last one', async () => {
+  const long = 'x'.repeat(200);
+  const texts = [
+    // after the good lines,    yielded,  a line feed follows
+    [`${'\0'.repeat(200)}`, '\0', 'no'],
+    [`{"seq\0${long}`, '{"seq\0', 'no'],
+    [`${long.slice(0, 60)}\0${long}\nmore\n`, `${long.slice(0, 60)}\0`, 'yes'],
+    [long, '', 'no'],
+    [`${long}\nmore\n`, '', 'yes'],
+  ] as const;
+  for (const blockBytes of [1, 7, 16])
+    for (const [text, beginning, ended] of texts) {
+      const bytes = Buffer.from(`good\ngood\n${text}`);
+      const blocks = await collect(readLines(sourceOf(bytes), bytes.length, blockBytes, 0, 100));
+      assert.deepEqual(blocks.flatMap(linesIn), ['good', 'good', beginning], `${blockBytes} ${text}`);
+      assert.equal(blocks.at(-1)?.ended, ended);
+    }
 });
 
 test('the first line and the others', () => {

@@ -98,31 +98,33 @@ const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
 };
 
 const PRIMED = 'id: 7\nretry: 60000\ndata: \n\n';
+/** Without `retry`, the package waits a second before it resumes. */
+const SOON = PRIMED.replace('60000', '1');
 const GONE =
   /^Error: the MCP server web is gone: the connection ended before it had answered\. Whether the call/;
 
 const endings: Readonly<Record<string, Behaviour>> = {
   'a server that dies': {
-    onCall: ({ answer, die }) => void answer.write('id: 7\ndata: \n\n', () => setImmediate(die)),
+    onCall: ({ answer, die }) => void answer.write(SOON, () => setImmediate(die)),
   },
   'a server that has forgotten the stream': {
-    onCall: ({ answer }) => void answer.end('id: 7\ndata: \n\n'),
+    onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(404).end('no such stream'),
   },
   'a server that resumes nothing': {
-    onCall: ({ answer }) => void answer.end('id: 7\ndata: \n\n'),
+    onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(405).end(),
   },
   'a server that answers with a page': {
-    onCall: ({ answer }) => void answer.end('id: 7\ndata: \n\n'),
+    onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(200, { 'content-type': 'text/html' }).end('<p>Hello'),
   },
   'a server that fails twice': {
-    onCall: ({ answer }) => void answer.end('id: 7\ndata: \n\n'),
+    onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(503).end(),
   },
   'a resumed stream that ends without an answer': {
-    onCall: ({ answer }) => void answer.end('id: 7\ndata: \n\n'),
+    onCall: ({ answer }) => void answer.end(SOON),
     onResume: ({ answer }) => void answer.writeHead(200, EVENTS).end(': nothing\n\n'),
   },
 };
@@ -138,7 +140,7 @@ for (const [name, behaviour] of Object.entries(endings))
 test('a call is resumed as often as its server cuts it off, whatever the pieces of its stream', async (t) => {
   const { called, resumed } = await serve(t, {
     onCall({ answer }) {
-      answer.write('id: 6\ndata: \n\nid');
+      answer.write('id: 6\nretry: 1\ndata: \n\nid');
       // The last event is cut off: the package names the one before.
       setImmediate(() => answer.end(': 7\r\ndata: \n\nid: 8\ndata: {"half'));
     },

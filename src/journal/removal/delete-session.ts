@@ -50,7 +50,13 @@ const removeFiles = async (folder: string, sessionId: string): Promise<void> => 
     (end) => `${sessionId}.${end}`,
   );
   const paths = [...others, ...torn].map((name) => join(sessions, name));
-  for (const path of [...paths, `${journal}.new`, pastedFolder(folder, sessionId), journal])
+  for (const path of [
+    ...paths,
+    `${journal}.new`,
+    `${journal}.import`,
+    pastedFolder(folder, sessionId),
+    journal,
+  ])
     await rm(path, { recursive: true, force: true });
 };
 

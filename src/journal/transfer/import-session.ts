@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { constants, copyFile, link, open, rm } from 'node:fs/promises';
+import { constants, copyFile, link, lstat, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openRegular } from '../../files/regular-file.js';
 import type { Header } from '../../ports/journal.js';
@@ -10,8 +9,10 @@ import { cannotRead, cannotWrite, codeOf, JournalError } from '../journal-error.
 import { kindOf } from '../journaled-machine.js';
 import {
   FILE_MODE,
+  importPath,
   isSessionId,
   journalPath,
+  lockPath,
   makeFolder,
   sessionsFolder,
   syncFolder,
@@ -21,6 +22,7 @@ import { beginFold, foldOn } from '../read/fold.js';
 import { agentMachine } from '../read/journaled-agent-machine.js';
 import { JournalScan } from '../read/scan.js';
 import { removeLeftovers } from '../removal/remove-leftovers.js';
+import { acquireLock } from '../write/lock.js';
 import { type Part, readManifest } from './export-format.js';
 import { scanFile } from './find-first-fault.js';
 import { sha256Of } from './named-blobs.js';
@@ -129,6 +131,7 @@ const missingOf = async (
 };
 
 const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
+  await rm(draft, { force: true }); // of a killed import; it may be a second name of a journal, so it is not overwritten
   const handle = await open(draft, 'wx', FILE_MODE);
   try {
     await handle.appendFile(journal);
@@ -155,6 +158,32 @@ export const readSource = async (source: string): Promise<Buffer> => {
   }
 };
 
+const refuseExisting = async (path: string, sessionId: string): Promise<void> => {
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false, // if it can't be read, it can't be written either
+  );
+  if (isThere) throw alreadyThere(path, sessionId);
+};
+
+/** Writes blobs and journal while it holds the session's lock: so what a killed import leaves is known as such. */
+const place = async (folder: string, sessionId: string, { journal, blobs }: Content): Promise<void> => {
+  const path = journalPath(folder, sessionId);
+  const draft = importPath(folder, sessionId);
+  const store = fileBlobs(folder);
+  const lock = await acquireLock(lockPath(folder, sessionId));
+  try {
+    await writeDraft(draft, journal);
+    for (const bytes of blobs) await store.put(bytes.toString('utf8'));
+    await placeNew(draft, path).catch((error: unknown) => {
+      throw codeOf(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
+    });
+    await syncFolder(dirname(path));
+  } finally {
+    await rm(draft, { force: true }).finally(() => lock.release());
+  }
+};
+
 /**
  * Stores a session from an exported file, or from a journal. Verifies everything first, replaces nothing, and performs
  * nothing. A session that is here already, even an unreadable one, stays as it is.
@@ -164,21 +193,14 @@ export const importSession = async (folder: string, source: string): Promise<Imp
   const { header, entries } = await verify(source, content);
   const { sessionId } = header;
   const path = journalPath(folder, sessionId);
-  const draft = `${path}.${randomUUID()}`;
   const store = fileBlobs(folder);
   try {
     await makeFolder(sessionsFolder(folder));
     await removeLeftovers(folder); // those of a deleted session of this id
-    await writeDraft(draft, content.journal);
-    for (const bytes of content.blobs) await store.put(bytes.toString('utf8'));
-    await placeNew(draft, path).catch((error: unknown) => {
-      throw codeOf(error) === 'EEXIST' ? alreadyThere(path, sessionId) : error;
-    });
-    await syncFolder(dirname(path));
+    await refuseExisting(path, sessionId);
+    await place(folder, sessionId, content);
   } catch (error) {
     throw cannotWrite(path, error);
-  } finally {
-    await rm(draft, { force: true });
   }
   const { length } = content.blobs;
   return {

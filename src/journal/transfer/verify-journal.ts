@@ -1,12 +1,15 @@
 import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { openRegular } from '../../files/regular-file.js';
 import type { MachineTypes } from '../../ports/machine-types.js';
-import { readMark } from '../format/acknowledged-mark.js';
-import { sourceOf } from '../format/read-lines.js';
+import { type Mark, readMark } from '../format/acknowledged-mark.js';
+import { readLines, sourceOf, splitFirst } from '../format/read-lines.js';
+import { cannotRead } from '../journal-error.js';
 import { kindOf } from '../journaled-machine.js';
 import { blobPath } from '../paths-and-durable-writes.js';
-import { type JournalFault, scanFile } from './find-first-fault.js';
-import { readSource, takeApart } from './import-session.js';
+import { readManifest } from './export-format.js';
+import { type JournalFault, type ScannedFile, scanFile } from './find-first-fault.js';
+import { type Content, readSource, takeApart } from './import-session.js';
 import { namedBlobs } from './named-blobs.js';
 
 /**
@@ -39,12 +42,45 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
   seq,
 });
 
+const BLOCK_BYTES = 1 << 20;
+
+/** Scans a journal where it is, since a power loss can leave gigabytes of zeros at its end; null for an exported session. */
+const scanJournal = async (path: string, mark: Mark | null): Promise<ScannedFile | null> => {
+  const { file, status } = await openRegular(path).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
+  try {
+    const { value: lines } = await readLines(file, status.size, BLOCK_BYTES).next();
+    const first = lines === undefined ? '' : splitFirst(lines).first.toString();
+    return readManifest(first).kind === 'none' ? await scanFile(file, path, status.size, mark) : null;
+  } finally {
+    await file.close();
+  }
+};
+
+type Scanned = Omit<Content, 'journal'> & {
+  readonly scanned: ScannedFile;
+  /** All bytes of the journal, once it has proved good. */
+  readonly load: () => Promise<Buffer>;
+};
+
+const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => {
+  const scanned = await scanJournal(path, mark);
+  if (scanned !== null) return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
+  const { journal, ...content } = takeApart(path, await readSource(path));
+  return {
+    ...content,
+    scanned: await scanFile(sourceOf(journal), path, journal.length, mark),
+    load: async () => journal,
+  };
+};
+
 /** Verifies each line of a journal, or each part of an exported session, and the blobs that are there. Changes nothing. */
 export const verifyStored = async (path: string): Promise<Verification> => {
   const mark = await readMark(path); // before the content: a writer may be at work
-  const { journal, blobs, sessionId } = takeApart(path, await readSource(path));
+  const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
+  const { header, seq, fault } = scanned;
   const proof = mark === null ? 'nothing' : 'mark';
-  const { header, seq, fault } = await scanFile(sourceOf(journal), path, journal.length, mark);
   const found = {
     path,
     sessionId: header?.sessionId ?? null,
@@ -61,7 +97,7 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   if (missing !== undefined)
     return { ...found, blobs: 0, fault: blobFault(missing, 'this blob of the header is missing', seq) };
   let count = 0;
-  for await (const blob of namedBlobs(folder, journal)) {
+  for await (const blob of namedBlobs(folder, await load())) {
     if (blob.kind === 'changed')
       return {
         ...found,

@@ -14,6 +14,36 @@ const openNew = async (path: string): Promise<{ readonly handle: FileHandle; rea
   }
 };
 
+const BLOCK_BYTES = 1 << 20;
+const ZEROS = Buffer.alloc(BLOCK_BYTES);
+
+/** Copies the end of a file block by block. Blocks of zeros become holes: a power loss can leave gigabytes of them. */
+const copyTail = async (
+  journal: FileHandle,
+  size: number,
+  bytes: number,
+  copy: FileHandle,
+): Promise<void> => {
+  const block = Buffer.allocUnsafe(Math.min(bytes, BLOCK_BYTES));
+  let at = 0;
+  while (at < bytes) {
+    const { bytesRead } = await journal.read(block, 0, Math.min(block.length, bytes - at), size + at);
+    if (bytesRead === 0) break;
+    const piece = block.subarray(0, bytesRead);
+    if (!piece.equals(ZEROS.subarray(0, bytesRead))) await writeAll(copy, piece, at);
+    at += bytesRead;
+  }
+  await copy.truncate(at);
+};
+
+/** One call may write less than it was asked to. */
+const writeAll = async (file: FileHandle, bytes: Buffer, position: number): Promise<void> => {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+};
+
 /** Truncates a journal to `size` bytes, after it has saved the rest durably in another file. */
 export const cutTail = async (
   journal: FileHandle,
@@ -21,11 +51,9 @@ export const cutTail = async (
   size: number,
   bytes: number,
 ): Promise<{ readonly bytes: number; readonly keptAs: string }> => {
-  const tail = Buffer.alloc(bytes);
-  const { bytesRead } = await journal.read(tail, 0, bytes, size);
   const { handle, keptAs } = await openNew(path);
   try {
-    await handle.appendFile(tail.subarray(0, bytesRead));
+    await copyTail(journal, size, bytes, handle);
     await handle.sync();
   } finally {
     await handle.close();
