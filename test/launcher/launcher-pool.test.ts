@@ -154,11 +154,14 @@ test('launcher: while commands follow each other closely more than one waits, an
   const launchers = (): number => new Set(place.shells().map(groupOf)).size;
   await place.run(':');
   assert.equal(launchers(), 1);
-  for (const code of [1, 2, 3, 4, 5, 6]) {
+  // On a busy machine some of them do not follow closely enough.
+  let most = 1;
+  for (let code = 1; code <= 100 && (code <= 6 || most < 2); code++) {
     const { how, output } = await place.run(`echo ${code}; exit ${code}`);
     assert.deepEqual([how, output], [exited(code), `${code}\n`]);
+    most = Math.max(most, launchers());
   }
-  assert.ok(launchers() >= 2);
+  assert.ok(most >= 2);
   await until('one launcher stays', () => launchers() === 1);
   await until('files of commands are gone but for the last and the next', () => {
     const left = readdirSync(place.folder).length;
