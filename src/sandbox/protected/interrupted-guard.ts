@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { statusOf } from '../../files/entry-status.js';
-import type { ProtectedKind } from './protected-scan.js';
+import type { ProtectedPath } from './protected-scan.js';
 
 /**
  * What protected paths there were before the commands that run now, in a file of the session.
@@ -19,16 +19,8 @@ import type { ProtectedKind } from './protected-scan.js';
  * the next session in the workspace judges what came since.
  */
 
-export type RecordedPath = {
-  readonly path: string;
-  readonly kind: ProtectedKind;
-  readonly dev: number;
-  readonly ino: number;
-  readonly changedMs: number;
-  readonly size: number;
-  readonly links: number;
-  readonly inGit: boolean;
-  readonly namedBy: string | null;
+export type RecordedPath = ProtectedPath & {
+  /** The target of a symlink; null for anything else. */
   readonly target: string | null;
 };
 
