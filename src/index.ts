@@ -5,13 +5,13 @@ export { messagesOf } from './agent/conversation.js';
 export type { Event } from './agent/event.js';
 export type { Image, Message } from './agent/message.js';
 export { allowHosts, type Preset, presetRules } from './agent/policy/preset-rules.js';
+export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
+export type { State, WaitReason } from './agent/state.js';
 export {
   type FinishReason,
   finishReasonOf,
   toolsMode,
-} from './agent/projections/tools-mode-finish-reason.js';
-export { defaultSettings, type SandboxLevel, type Settings } from './agent/settings.js';
-export type { State, WaitReason } from './agent/state.js';
+} from './agent/tools-mode.js';
 export type { Usage } from './agent/values/usage.js';
 export type { ApprovalQuestion, ApprovalReply, OnApproval } from './api/approvals.js';
 export {

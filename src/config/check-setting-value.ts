@@ -1,3 +1,4 @@
+import { isHostPattern } from '../agent/policy/host-patterns.js';
 import type { Value, ValueKind } from './setting.js';
 
 /** Checks a setting's value. The message for a wrong value says what to write instead. */
@@ -19,13 +20,11 @@ const shown = (raw: unknown): string => {
 
 const list = (words: readonly string[]): string => words.map((word) => `"${word}"`).join(', ');
 
-const HOST = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
-
 /** Checks a list of hosts, or hosts separated by commas. */
 const checkHosts = (raw: unknown): CheckedValue => {
   const hosts = typeof raw === 'string' ? raw.split(',').map((host) => host.trim()) : raw;
   const isList = Array.isArray(hosts) && hosts.length > 0;
-  return isList && hosts.every((host) => typeof host === 'string' && HOST.test(host))
+  return isList && hosts.every((host) => typeof host === 'string' && isHostPattern(host))
     ? ok(hosts.join(',').toLowerCase())
     : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
 };

@@ -1,10 +1,10 @@
 import type { Needs } from '../agent/call.js';
+import { isHostPattern } from '../agent/policy/host-patterns.js';
 import { isMcpPattern } from '../agent/policy/mcp-tool-patterns.js';
 import { patternFault } from '../agent/policy/paths/path-patterns.js';
 import type { Decision, RuleSubject } from '../agent/policy/preset-rules.js';
 import { isTable, type ParsedTable } from '../base/is-parsed-table.js';
 import { closestTo } from '../base/nearest-word.js';
-import { checkValue } from './check-setting-value.js';
 
 /**
  * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a command, by path, by host
@@ -42,12 +42,10 @@ const path =
     return fault === null ? { subject: { kind: 'path', pattern: text, touches } } : { fault };
   };
 
-const host = (text: string): Made => {
-  const checked = checkValue({ type: 'hosts' }, [text]);
-  return checked.kind === 'ok'
-    ? { subject: { kind: 'host', pattern: String(checked.value) } }
+const host = (text: string): Made =>
+  isHostPattern(text)
+    ? { subject: { kind: 'host', pattern: text.toLowerCase() } }
     : { fault: 'is a host without scheme and path: "example.com" or "*.example.org"' };
-};
 
 const mcp = (text: string): Made =>
   isMcpPattern(text)

@@ -1,8 +1,8 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { toolsMode } from '../../src/agent/projections/tools-mode-finish-reason.js';
 import type { State, WaitReason } from '../../src/agent/state.js';
+import { toolsMode } from '../../src/agent/tools-mode.js';
 import { openSession, type SessionOptions } from '../../src/api/create-agent.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import { temporaryFolder } from '../temporary-folder.js';

@@ -99,3 +99,8 @@ export const matchesHost = (pattern: string, host: string): boolean => {
   if (wanted === '*' || wanted === named) return true;
   return wanted.startsWith('*.') && named.endsWith(wanted.slice(1));
 };
+
+const PATTERN = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{1,5})?$/i;
+
+/** Whether a text is a host pattern: without scheme, user and path. */
+export const isHostPattern = (text: string): boolean => PATTERN.test(text);

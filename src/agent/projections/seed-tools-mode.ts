@@ -2,8 +2,8 @@ import type { Edge, Step } from '../../machine-kit/kernel/step-types.js';
 import type { Action } from '../action.js';
 import type { Event } from '../event.js';
 import type { Dimension } from '../settings.js';
-import { noLimits } from '../settings.js';
 import type { State } from '../state.js';
+import { toolsMode } from '../tools-mode.js';
 import type { Projection, ProjectionCursor, ProjectionStep } from './projection.js';
 import { arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
 
@@ -152,14 +152,7 @@ export const tools: Projection = {
     Compacting: [INIT, EXECUTING, DONE],
     ShuttingDown: [INIT],
   },
-  settings: {
-    limits: { ...noLimits, rounds: 10, truncation: 2, repeats: 3, errors: 3, sameResults: 3 },
-    atLimit: 'finish',
-    autoRearm: 'off',
-    hooks: 'never',
-    formatter: 'off',
-    autoCommit: 'off',
-  },
+  settings: toolsMode,
   begin: { state: INIT },
   project,
 };

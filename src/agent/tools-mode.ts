@@ -1,13 +1,19 @@
-import type { Settings } from '../settings.js';
-import type { In } from '../state.js';
-import { tools } from './seed-tools-mode.js';
+import { noLimits, type Settings } from './settings.js';
+import type { In } from './state.js';
 
 /**
  * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping policies are limits
  * (rounds, dollars, tokens, time, the same calls again, errors in a row, the same results again) and the user's own.
  */
 
-export const toolsMode: Partial<Settings> = tools.settings;
+export const toolsMode: Partial<Settings> = {
+  limits: { ...noLimits, rounds: 10, truncation: 2, repeats: 3, errors: 3, sameResults: 3 },
+  atLimit: 'finish',
+  autoRearm: 'off',
+  hooks: 'never',
+  formatter: 'off',
+  autoCommit: 'off',
+};
 
 export type FinishReason = 'stop' | 'max_iterations' | 'policy_stop';
 
