@@ -147,7 +147,7 @@ export const openArena = async (): Promise<Arena> => {
   const peak = path.join(folder, 'peak.cjs');
   await Promise.all([bundleMinimal(minimal), writeFile(peak, PEAK)]);
   const pawl = [
-    path.resolve('bin/pawl.js'),
+    path.resolve('packages/pawl/bin/pawl.js'),
     '-p',
     'go',
     '--model',

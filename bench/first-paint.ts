@@ -72,7 +72,7 @@ export const benchFirstPaint = async (times = 15): Promise<string> => {
   try {
     const script = path.join(folder, 'model.json');
     await writeFile(script, JSON.stringify({ replies: [{ text: 'Hello.' }] }));
-    const bin = path.resolve('bin/pawl.js');
+    const bin = path.resolve('packages/pawl/bin/pawl.js');
     const words = [bin, '--model', `scripted/${script}`];
     // The first start ever keeps what it compiled.
     await paintMs(words, folder, /ready/);

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { createRedactor } from '../packages/agent/src/platform/secrets/redactor.js';
+import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
 import { inspectorPage } from '../scripts/inspector-page.js';
-import { startInspector } from '../src/inspector/server/inspector-server.js';
-import { createRedactor } from '../src/secrets/redactor.js';
 import { loaded, openPage, startBrowser, type Watched } from '../test/inspector/browser.js';
 import { StoredSession } from '../test/inspector/stored-session.js';
 import { median } from './figures.js';

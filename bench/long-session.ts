@@ -1,6 +1,6 @@
-import type { Event } from '../src/agent/event.js';
-import { initialState, step } from '../src/agent/machine.js';
-import type { State } from '../src/agent/state.js';
+import type { Event } from '../packages/agent/src/machine/event.js';
+import { initialState, step } from '../packages/agent/src/machine/machine.js';
+import type { State } from '../packages/agent/src/machine/state.js';
 import * as given from '../test/agent/given.js';
 import { settingsOf } from '../test/agent/settings.js';
 import { STARTED_AT } from '../test/inspector/stored-session.js';

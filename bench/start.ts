@@ -7,7 +7,7 @@ const run = promisify(execFile);
 
 /** `pawl --version` against `node -e 0`, in alternation. */
 export const benchStart = async (times = 25): Promise<string> => {
-  const bin = path.resolve('bin/pawl.js');
+  const bin = path.resolve('packages/pawl/bin/pawl.js');
   const timed = async (words: readonly string[]): Promise<number> => {
     const startedAt = performance.now();
     await run(process.execPath, words);

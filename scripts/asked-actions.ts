@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Action } from '../src/agent/action.js';
-import { type AgentTable, agentMachine } from '../src/agent/state-and-event-names.js';
-import { table } from '../src/agent/table.js';
-import type { Edge } from '../src/machine-kit/kernel/step-types.js';
+import type { Action } from '../packages/agent/src/machine/action.js';
+import { type AgentTable, agentMachine } from '../packages/agent/src/machine/state-and-event-names.js';
+import { table } from '../packages/agent/src/machine/table.js';
+import type { Edge } from '../packages/machine/src/kernel/step-types.js';
 import { play } from '../test/agent/trace-player.js';
 
 /**
@@ -10,7 +10,7 @@ import { play } from '../test/agent/trace-player.js';
  * rest that follows, as seen in the golden traces, which walk every arrow. `npm run update` writes it.
  */
 
-export const ASKED_ACTIONS = 'src/agent/asked-actions.ts';
+export const ASKED_ACTIONS = 'packages/agent/src/machine/asked-actions.ts';
 const LINE_MAX = 110;
 const TRACES = new URL('../test/traces/', import.meta.url);
 

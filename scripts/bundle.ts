@@ -1,5 +1,5 @@
 /**
- * Bundles the program into dist/: one file an entry, what they share and what is loaded late as chunks.
+ * Bundles the program into packages/pawl/dist/: one file an entry, what they share and what is loaded late as chunks.
  *
  * 1. Names of functions are kept: they are the labels of the diagram.
  * 2. dist/machine.js reaches nothing of Node, so that it runs in a browser.
@@ -17,14 +17,16 @@ import { buildProtocols, lateBuiltins, latePackages, packagesLateInside } from '
 import { mergeBuiltinImports } from './merge-builtin-imports.js';
 import { shellGrammar } from './shell-grammar.js';
 import { thirdParty } from './third-party.js';
+import { workspacePackages } from './workspace-packages.js';
 
 const ENTRIES: Readonly<Record<string, string>> = {
-  index: 'src/index.ts',
-  machine: 'src/machine.ts',
-  testing: 'src/testing/index.ts',
-  telemetry: 'src/telemetry.ts',
-  engine: 'src/engine.ts',
+  index: 'packages/pawl/src/index.ts',
+  machine: 'packages/pawl/src/machine.ts',
+  testing: 'packages/pawl/src/testing/index.ts',
+  telemetry: 'packages/pawl/src/telemetry.ts',
+  engine: 'packages/serve/src/engine.ts',
 };
+const DIST = 'packages/pawl/dist';
 /** Stays a dependency: it carries a binary for each platform. */
 const EXTERNAL = ['@vscode/ripgrep'];
 /** The library takes its user's own: it holds what the user's program registered there. */
@@ -91,7 +93,7 @@ const lateTables: Plugin = {
   },
 };
 
-const PROGRAM = 'src/cli/main.ts';
+const PROGRAM = 'packages/pawl/src/main.ts';
 /** Replacements for expensive globals of the platform. */
 const LEAN = ['scripts/lean-headers.ts', 'scripts/lean-streams.ts'];
 
@@ -110,7 +112,7 @@ const common = (root: string) =>
     lineLimit: 160,
     external: EXTERNAL,
     inject: LEAN.filter((file) => existsSync(path.join(root, file))),
-    plugins: [requireBuiltins, englishOnly, lateTables],
+    plugins: [workspacePackages(root), requireBuiltins, englishOnly, lateTables],
     metafile: true as const,
     write: false as const,
     logLevel: 'silent',
@@ -146,7 +148,7 @@ const buildProgram = async (root: string) => {
   const { outputFiles, metafile } = await build({
     ...joined,
     stdin: { contents: ownText, resolveDir: root, sourcefile: PROGRAM },
-    outfile: 'dist/cli.cjs',
+    outfile: `${DIST}/cli.cjs`,
     plugins: [lateBuiltins, latePackages(ownText), packagesLateInside(ownText), ...joined.plugins],
     banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
@@ -213,8 +215,8 @@ const removeAllStale = (folder: string, kept: ReadonlySet<string>): void => {
 };
 
 const assertPure = (metafile: Metafile): void => {
-  if (metafile.outputs['dist/machine.js'] === undefined) return;
-  for (const file of loadedAtOnce(metafile, 'dist/machine.js')) {
+  if (metafile.outputs[`${DIST}/machine.js`] === undefined) return;
+  for (const file of loadedAtOnce(metafile, `${DIST}/machine.js`)) {
     const outside = metafile.outputs[file]?.imports.find((entry) => entry.external);
     if (outside)
       throw new Error(`dist/machine.js must run in a browser, but ${file} imports ${outside.path}`);
@@ -223,7 +225,7 @@ const assertPure = (metafile: Metafile): void => {
 
 const account = (metafile: Metafile, entries: readonly string[]): readonly string[] => {
   const lines = Object.entries(ENTRIES).map(([name, source]) => {
-    const file = `dist/${name}.js`;
+    const file = `${DIST}/${name}.js`;
     if (!entries.includes(name)) return `${file}: not built, there is no ${source}`;
     const files = loadedAtOnce(metafile, file);
     return `${file}: loads ${kilobytes(sizeOf(metafile, files))} at once, ${files.length} files`;
@@ -242,7 +244,7 @@ export const buildLibrary = (root: string) =>
     ...common(root),
     external: [...EXTERNAL, ...OF_THE_USER],
     entryPoints: Object.fromEntries(presentEntries(root)),
-    outdir: 'dist',
+    outdir: DIST,
     chunkNames: 'chunks/[name]-[hash]',
     splitting: true,
     format: 'esm',
@@ -259,9 +261,9 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   const files = [...outputFiles, ...program, ...programs.files, ...grammar.files, ...page];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
-  removeStale(path.join(root, 'dist'), kept);
-  removeStale(path.join(root, 'dist', 'chunks'), kept);
-  for (const folder of ['environments', 'shell']) removeAllStale(path.join(root, 'dist', folder), kept);
+  removeStale(path.join(root, DIST), kept);
+  removeStale(path.join(root, DIST, 'chunks'), kept);
+  for (const folder of ['environments', 'shell']) removeAllStale(path.join(root, DIST, folder), kept);
   replaceFile(
     path.join(root, 'THIRD-PARTY.md'),
     thirdParty(root, [

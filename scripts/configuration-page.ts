@@ -1,6 +1,6 @@
-import { flagName } from '../src/config/flag-names.js';
-import type { ProjectMay, Setting } from '../src/config/setting.js';
-import { settings } from '../src/config/setting-table.js';
+import { flagName } from '../packages/pawl/src/settings/flag-names.js';
+import type { ProjectMay, Setting } from '../packages/pawl/src/settings/setting.js';
+import { settings } from '../packages/pawl/src/settings/setting-table.js';
 import { splice } from './diagram.js';
 
 /** The table of settings in docs/configuration.md. */

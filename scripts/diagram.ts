@@ -41,7 +41,7 @@ export const exampleOf = (text: string): string => `\`\`\`ts\n${text.trim()}\n\`
 export const emptyMachineDocument = [
   '# The machine',
   '',
-  'Drawn from `src/agent/table.ts` by `npm run update`; `pawl machine --mermaid` and `--table` print the same.',
+  'Drawn from `packages/agent/src/machine/table.ts` by `npm run update`; `pawl machine --mermaid` and `--table` print the same.',
   '',
   '## Diagram',
   '',

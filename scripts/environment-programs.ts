@@ -4,8 +4,8 @@ import { type BuildOptions, build, type Metafile } from 'esbuild';
 
 /** Programs that environments run in a separate process or thread: separate files in dist/environments/. */
 
-const SOURCES = 'src/ask/environments/sandboxed';
-const WORKER = 'src/ask/environments/quickjs/quickjs-worker.ts';
+const SOURCES = 'packages/ask/src/environments/sandboxed';
+const WORKER = 'packages/ask/src/environments/quickjs/quickjs-worker.ts';
 
 type Programs = {
   readonly files: readonly { readonly path: string; readonly contents: Uint8Array }[];
@@ -18,7 +18,7 @@ const copied = (root: string): Programs['files'] =>
     .filter((entry) => entry.isFile() && !entry.name.endsWith('.ts'))
     .map((entry) => path.join(entry.parentPath, entry.name))
     .map((file) => ({
-      path: path.join(root, 'dist/environments', path.relative(path.join(root, SOURCES), file)),
+      path: path.join(root, 'packages/pawl/dist/environments', path.relative(path.join(root, SOURCES), file)),
       contents: readFileSync(file),
     }));
 
@@ -31,7 +31,7 @@ export const environmentPrograms = async (
   const { outputFiles, metafile }: { outputFiles: Programs['files']; metafile: Metafile } = await build({
     ...common,
     entryPoints: [WORKER],
-    outfile: 'dist/environments/quickjs-worker.js',
+    outfile: 'packages/pawl/dist/environments/quickjs-worker.js',
     format: 'esm',
     keepNames: false,
     inject: [],

@@ -3,17 +3,17 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defaultBounds } from '../src/agent/exploration/configurations/configuration.js';
+import { agent } from '../packages/agent/src/machine/machine.js';
+import { textOf } from '../packages/pawl/src/commands/machine/check-report.js';
+import { exploreAll } from '../packages/pawl/src/commands/machine/explorer-threads.js';
+import { defaultBounds } from '../packages/verify/src/exploration/configurations/configuration.js';
 import {
   type CheckResult,
   combineResults,
   excusedArrows,
   isSound,
-} from '../src/agent/exploration/exploration-result.js';
-import { agent } from '../src/agent/machine.js';
-import { projections } from '../src/agent/projections/all-projections.js';
-import { textOf } from '../src/cli/machine/check-report.js';
-import { exploreAll } from '../src/cli/machine/explorer-threads.js';
+} from '../packages/verify/src/exploration/exploration-result.js';
+import { projections } from '../packages/verify/src/projections/all-projections.js';
 import { splice } from './diagram.js';
 
 const DOCUMENT = path.join(fileURLToPath(import.meta.url), '../../docs/exploration.md');

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { machineRules } from '../src/agent/documented-rules/documented-rules.js';
+import { machineRules } from '../packages/agent/src/machine/documented-rules/documented-rules.js';
+import { workspacePackages } from './workspace-packages.js';
 
 /** Builds the inspector's page: one file of HTML with its own script and style, which its policy names by their hashes. */
 
-const FOLDER = 'src/inspector/page';
-export const PAGE_FILE = 'dist/inspector.html';
+const FOLDER = 'packages/inspector/src/page';
+export const PAGE_FILE = 'packages/pawl/dist/inspector.html';
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
@@ -42,7 +43,7 @@ const bundled = async (root: string, entry: string): Promise<string> => {
     write: false,
     logLevel: 'silent',
     tsconfigRaw: {},
-    plugins: [rulesWithoutTests],
+    plugins: [workspacePackages(root), rulesWithoutTests],
   });
   // Nothing in a script may look like its end.
   return (outputFiles[0]?.text ?? '').trim().replaceAll('</', '<\\/');

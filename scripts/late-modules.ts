@@ -131,7 +131,7 @@ export const buildProtocols = async (own: string, options: BuildOptions & { read
         .join('\n'),
       sourcefile: PROTOCOLS,
     },
-    outfile: `dist/${PROTOCOLS}`,
+    outfile: `packages/pawl/dist/${PROTOCOLS}`,
     plugins: [usedPackages(own), ...(options.plugins ?? [])],
   });
   const [output] = outputFiles;

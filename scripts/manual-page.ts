@@ -1,12 +1,12 @@
-import { buildProgram } from '../src/cli/build-program.js';
-import { type DescribedFlag, describeProgram } from '../src/cli/describe-commands.js';
-import { exitCodes } from '../src/cli/exit-codes.js';
-import { settings } from '../src/config/setting-table.js';
-import { providers } from '../src/providers/provider-table.js';
+import { providers } from '../packages/agent/src/models/provider-table.js';
+import { buildProgram } from '../packages/pawl/src/build-program.js';
+import { type DescribedFlag, describeProgram } from '../packages/pawl/src/describe-commands.js';
+import { exitCodes } from '../packages/pawl/src/exit-codes.js';
+import { settings } from '../packages/pawl/src/settings/setting-table.js';
 
-/** man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
+/** packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
 
-export const manualPage = 'man/pawl.1';
+export const manualPage = 'packages/pawl/man/pawl.1';
 
 /** A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied. */
 const plain = (text: string): string =>

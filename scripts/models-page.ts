@@ -1,4 +1,4 @@
-import { type Provider, providers, serversWithOwnKey } from '../src/providers/provider-table.js';
+import { type Provider, providers, serversWithOwnKey } from '../packages/agent/src/models/provider-table.js';
 import { splice } from './diagram.js';
 
 /** The table of providers in docs/models.md. */

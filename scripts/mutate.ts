@@ -1,5 +1,5 @@
 /**
- * `npm run mutate [-- FILE…]`: tries every mutant of src/machine-kit/kernel and src/agent, or of the files given, and prints the
+ * `npm run mutate [-- FILE…]`: tries every mutant of packages/machine/src/kernel and packages/agent/src/machine, or of the files given, and prints the
  * score. A whole run writes docs/mutation.md. Fails under the score we promise, and where survivors and their reasons
  * (scripts/mutation/survivors.ts) do not agree. `-- --page` tries nothing: it writes the page of the last whole run again,
  * with the reasons as they are now, and with what was tried again since of some files.

@@ -2,22 +2,19 @@
  * The reference of the library: every export of the package's three faces with its comment and its declaration, read off
  * the declarations that users get. `npm run update` writes it.
  */
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseSync } from 'oxc-parser';
+import { emitDeclarations } from './declarations.js';
 import { isNode, type Node, nameOf } from './tidy/source.js';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
 
 type Face = { readonly name: string; readonly entry: string; readonly page: string };
 
 const faces: readonly Face[] = [
-  { name: 'pawl', entry: 'index.d.ts', page: 'docs/reference/pawl.md' },
-  { name: 'pawl/machine', entry: 'machine.d.ts', page: 'docs/reference/machine.md' },
-  { name: 'pawl/testing', entry: 'testing/index.d.ts', page: 'docs/reference/testing.md' },
+  { name: 'pawl', entry: 'pawl/src/index.d.ts', page: 'docs/reference/pawl.md' },
+  { name: 'pawl/machine', entry: 'pawl/src/machine.d.ts', page: 'docs/reference/machine.md' },
+  { name: 'pawl/testing', entry: 'pawl/src/testing/index.d.ts', page: 'docs/reference/testing.md' },
 ];
 
 type Declared = {
@@ -88,7 +85,7 @@ const findIn = (file: string, name: string): Declared | null => {
 
 const find = (file: string, name: string): Declared => {
   const found = findIn(file, name);
-  if (found === null) throw new Error(`${path.relative(root, file)} declares no ${name}`);
+  if (found === null) throw new Error(`${file} declares no ${name}`);
   return found;
 };
 
@@ -221,16 +218,11 @@ const pageOf = ({ name }: Face, declared: readonly Declared[], elsewhere: readon
 export const referencePages = (): ReadonlyMap<string, string> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-declarations-'));
   try {
-    const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const words = [compiler, '-p', path.join(root, 'tsconfig.types.json'), '--outDir', folder];
-    const { stdout } = spawnSync(process.execPath, words, { cwd: root, encoding: 'utf8' });
-    // type errors are reported by the type check and do not prevent declarations
-    if (!existsSync(path.join(folder, 'index.d.ts')))
-      throw new Error(`the declarations can't be emitted:\n${stdout}`);
-    const machine = exportsOf(folder, 'machine.d.ts');
+    emitDeclarations(folder);
+    const machine = exportsOf(folder, 'pawl/src/machine.d.ts');
     return new Map(
       faces.map((face) => {
-        const isMachine = face.entry === 'machine.d.ts';
+        const isMachine = face.entry === 'pawl/src/machine.d.ts';
         return [face.page, pageOf(face, exportsOf(folder, face.entry), isMachine ? [] : machine)];
       }),
     );

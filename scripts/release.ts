@@ -19,19 +19,25 @@ const run = (program: string, words: readonly string[]): string => {
 };
 
 const faults = releaseFaults({
-  manifest: readFileSync('package.json', 'utf8'),
+  manifest: readFileSync('packages/pawl/package.json', 'utf8'),
   changelog: readFileSync('CHANGELOG.md', 'utf8'),
   tag: values.tag ?? null,
   // An archive of the sources has no repository to look at.
   changes: existsSync('.git') ? run('git', ['status', '--porcelain']) : '',
 });
 
-console.log(describePackage(run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'])));
+console.log(
+  describePackage(run('npm', ['pack', '--workspace', 'pawl', '--dry-run', '--json', '--ignore-scripts'])),
+);
 for (const fault of faults) console.error(`✖ ${fault}`);
 if (faults.length > 0) process.exitCode = 1;
 else if (values.publish) {
-  const { status } = spawnSync('npm', ['publish', '--provenance', '--access', 'public'], {
-    stdio: 'inherit',
-  });
+  const { status } = spawnSync(
+    'npm',
+    ['publish', '--workspace', 'pawl', '--provenance', '--access', 'public'],
+    {
+      stdio: 'inherit',
+    },
+  );
   process.exitCode = status ?? 1;
 } else console.log('✔ it can be published: push the tag, the release workflow does the rest');

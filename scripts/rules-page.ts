@@ -1,5 +1,5 @@
-import { ruleSections } from '../src/agent/documented-rules/documented-rules.js';
-import type { MachineRule, RuleSection } from '../src/agent/documented-rules/rule.js';
+import { ruleSections } from '../packages/agent/src/machine/documented-rules/documented-rules.js';
+import type { MachineRule, RuleSection } from '../packages/agent/src/machine/documented-rules/rule.js';
 
 /** docs/rules.md, from the rules that stand beside the table. */
 
@@ -8,7 +8,7 @@ export const rulesPage = 'docs/rules.md';
 const introduction = [
   '# The rules of the machine',
   '',
-  'What the table in `src/agent/table.ts` promises, rule by rule. `npm run update` writes this page from `src/agent/documented-rules/`; the states, events and arrows themselves are in [machine.md](machine.md).',
+  'What the table in `packages/agent/src/machine/table.ts` promises, rule by rule. `npm run update` writes this page from `packages/agent/src/machine/documented-rules/`; the states, events and arrows themselves are in [machine.md](machine.md).',
   '',
   'Each rule has an anchor, under which comments cite it. Below its text stand the states and events that it is about, and the tests that keep it. A test holds that each state and each event is governed by some rule, that each named test exists, and that no citation leads nowhere.',
 ];

@@ -1,5 +1,5 @@
-import type { Projection } from '../src/agent/projections/projection.js';
-import { projectionDiagram, projectionTable } from '../src/agent/projections/projection-diagram.js';
+import type { Projection } from '../packages/verify/src/projections/projection.js';
+import { projectionDiagram, projectionTable } from '../packages/verify/src/projections/projection-diagram.js';
 import { fenced, splice } from './diagram.js';
 
 /** The page of each seed system: its chart, its words beside ours, its arrows. What is said about them is written by hand. */

@@ -16,10 +16,10 @@ export const shellGrammar = (
   readonly files: readonly { readonly path: string; readonly contents: Uint8Array }[];
   readonly inputs: readonly string[];
 } => {
-  if (!existsSync(path.join(root, 'src/shell'))) return { files: [], inputs: [] };
+  if (!existsSync(path.join(root, 'packages/agent/src/policy/shell'))) return { files: [], inputs: [] };
   const inputs = FILES.map((file) => path.join('node_modules', file));
   const files = inputs.map((input) => ({
-    path: path.join(root, 'dist/shell', path.basename(input)),
+    path: path.join(root, 'packages/pawl/dist/shell', path.basename(input)),
     contents: readFileSync(path.join(root, input)),
   }));
   return { files, inputs };

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { SimulationFailure, SimulationReport } from '../src/testing/simulation/report-types.js';
+import type { SimulationFailure, SimulationReport } from '../packages/verify/src/simulation/report-types.js';
 import { plantedFaults } from '../test/simulation/planted-faults.js';
 import { runWorkers } from './simulation/run-workers.js';
 

@@ -14,7 +14,7 @@ import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { keyVariables, providers } from '../src/providers/provider-table.js';
+import { keyVariables, providers } from '../packages/agent/src/models/provider-table.js';
 import { missingNeeds } from './needs.js';
 import { BUILDS, CHECKS, type Check, runCheck } from './test-runner/check.js';
 import { allTests, chooseTests } from './test-runner/choose.js';
@@ -174,7 +174,8 @@ const spentSince = (startedAtMs: number): { readonly durationMs: number; readonl
 const run = async (files: readonly string[], extent: Extent): Promise<boolean> => {
   const startedAtMs = performance.now();
   // A declaration of a file that is gone would go into the package.
-  if (extent !== 'fast') rmSync(path.join(root, 'dist', 'types'), { recursive: true, force: true });
+  if (extent !== 'fast')
+    rmSync(path.join(root, 'packages/pawl/dist/types'), { recursive: true, force: true });
   const [compiled, failedBuilds] = await Promise.all([
     compile(files),
     runChecks(planOf(extent, files, []).builds),

@@ -6,7 +6,6 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { floorFaults } from './tidy/floors.js';
 import { nameFaults, typeNameFaults } from './tidy/names.js';
 import { oneOfEachFaults } from './tidy/one-of-each.js';
 import { outputFaults } from './tidy/output.js';
@@ -16,6 +15,7 @@ import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
 import { codeInStringFaults, textFaults } from './tidy/texts.js';
 import { wallClockFaults } from './tidy/wall-clock.js';
+import { isPackageSource, readManifest, wallFaults } from './tidy/walls.js';
 
 /** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
 const filesOfGit = (root: string): readonly string[] | null => {
@@ -58,7 +58,7 @@ const filesOf = (root: string): readonly string[] =>
 const isBinary = (text: string): boolean => text.slice(0, 8000).includes('\0');
 
 /** Our own code. The demo's sample project is a stranger's: it is meant to be imperfect. */
-const isOurs = (file: string): boolean => /^(src|test|scripts|examples|bench)\/.*\.ts$/.test(file);
+const isOurs = (file: string): boolean => /^(packages|test|scripts|examples|bench)\/.*\.ts$/.test(file);
 
 /** The package of the engine: its sizes and its types are looked at. */
 const isOfEnginePackage = (file: string): boolean => /^restate\/(src|scripts)\/.*\.ts$/.test(file);
@@ -73,11 +73,17 @@ export const tidy = (root: string): readonly Fault[] => {
     .filter(({ file }) => isOfEnginePackage(file))
     .map(({ file, text }) => parse(file, text));
   const files = new Set(texts.map(({ file }) => file));
-  const inSrc = sources.filter(({ file }) => file.startsWith('src/'));
+  const inSrc = sources.filter(({ file }) => isPackageSource(file));
+  const manifests = new Map(
+    texts.flatMap(({ file, text }) => {
+      const folder = /^packages\/([^/]+)\/package\.json$/.exec(file)?.[1];
+      return folder === undefined ? [] : [[folder, readManifest(text)] as const];
+    }),
+  );
   const faults = [
     ...texts.flatMap(({ file, text }) => textFaults(file, text)),
     ...sources.flatMap(({ file, text }) => codeInStringFaults(file, text, (imported) => files.has(imported))),
-    ...floorFaults(inSrc),
+    ...wallFaults(inSrc, manifests),
     ...inSrc.flatMap(purityFaults),
     ...inSrc.flatMap(oneOfEachFaults),
     ...inSrc.flatMap(outputFaults),

@@ -1,7 +1,7 @@
 /**
  * `npm run update`: rewrites everything that is generated. The diff is the review.
  * The charts of the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
- * THIRD-PARTY.md, docs/json-stream.schema.json, docs/rules.md, the tables of docs/configuration.md and docs/models.md, man/pawl.1,
+ * THIRD-PARTY.md, docs/json-stream.schema.json, docs/rules.md, the tables of docs/configuration.md and docs/models.md, packages/pawl/man/pawl.1,
  * docs/reference;
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
@@ -9,11 +9,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { answersTable } from '../src/agent/answers.js';
-import { askedActions } from '../src/agent/asked-actions.js';
-import { agent } from '../src/agent/machine.js';
-import { projections } from '../src/agent/projections/all-projections.js';
-import { markdownTable, mermaid } from '../src/machine-kit/kernel/diagrams.js';
+import { answersTable } from '../packages/agent/src/machine/answers.js';
+import { askedActions } from '../packages/agent/src/machine/asked-actions.js';
+import { agent } from '../packages/agent/src/machine/machine.js';
+import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
+import { projections } from '../packages/verify/src/projections/all-projections.js';
 import { ASKED_ACTIONS, askedActionsText } from './asked-actions.js';
 import { bundle } from './bundle.js';
 import { codeModePage, fillCodeModePage } from './code-mode-page.js';
@@ -59,7 +59,7 @@ const updateDiagrams = (): void => {
 const updatePictures = async (): Promise<void> => {
   mkdirSync(inRoot('docs/pictures'), { recursive: true });
   const charts = await layOutAll(agent);
-  rewrite('src/inspector/charts/charts.json', chartsText(charts));
+  rewrite('packages/inspector/src/charts/charts.json', chartsText(charts));
   if (charts.resting === undefined) throw new Error('the chart of the resting states was not laid out');
   const pictures = machinePictures(agent, charts.resting);
   for (const theme of ['dark', 'light'] as const) {

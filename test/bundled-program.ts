@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { sourceAddress } from '../scripts/test-runner/compile.js';
+import { workspacePackages } from '../scripts/workspace-packages.js';
 import { type TestScope, temporaryFolder } from './temporary-folder.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -30,7 +31,7 @@ export const bundleProgram = async (scope: TestScope, source: ProgramSource): Pr
     platform: 'node',
     target: 'node20',
     define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
-    plugins: [sourceAddress(root)],
+    plugins: [workspacePackages(root), sourceAddress(root)],
     logLevel: 'silent',
   });
   return outfile;

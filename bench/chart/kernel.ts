@@ -1,6 +1,11 @@
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
-import { machine } from '../../src/machine-kit/kernel/make-machine.js';
-import { type EventOf, late, type MoveResult, type StateOf } from '../../src/machine-kit/kernel/table.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
+import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import {
+  type EventOf,
+  late,
+  type MoveResult,
+  type StateOf,
+} from '../../packages/machine/src/kernel/table.js';
 import { type ChartAction, type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
 
 /** The chart on our kernel: the table, with path and diagnostics in every step. */

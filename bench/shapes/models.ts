@@ -1,6 +1,6 @@
-import { textOf } from '../../src/models/scripted/script-rules.js';
-import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
-import type { Model, ModelRequest } from '../../src/ports/model.js';
+import { textOf } from '../../packages/agent/src/models/scripted/script-rules.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import type { Model, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { programsFor } from './programs.js';
 import type { TaskName } from './tasks.js';
 

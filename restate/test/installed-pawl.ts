@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 /** Pawl and the package of the engine, installed beside each other as `npm install -g` does. */
 
 export const restateFolder = fileURLToPath(new URL('..', import.meta.url));
-export const mainFolder = path.join(restateFolder, '..');
+export const mainFolder = path.join(restateFolder, '../packages/pawl');
 
 /** Puts the package into a folder of packages; its own packages are linked. */
 const installRestate = async (packages: string): Promise<void> => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'node:test';
-import { readS3Place } from '../../src/serve/blob-place.js';
+import { readS3Place } from '../../packages/serve/src/blob-place.js';
 import { checkBlobs, type S3BlobsOptions, s3Blobs } from '../src/blobs/s3-blobs.js';
 import { BlobStoreError } from '../src/blobs/s3-faults.js';
 import { BUCKET, credentials, startS3 } from './blobs/s3-server.js';

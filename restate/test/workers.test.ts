@@ -9,11 +9,11 @@ import {
   newSessionId,
   systemClock,
 } from 'pawl/engine';
-import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/job-registry.js';
+import { createJobs } from '../../packages/agent/src/command/job-registry.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
 import { storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
-import { localLive } from '../src/index.js';
+import { localLive } from '../packages/pawl/src/index.js';
 import { Workers } from '../src/node/workers.js';
 import type { Work } from '../src/session/session-records.js';
 import { SessionStates } from '../src/session/session-states.js';

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { workspacePackages } from '../workspace-packages.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const ROOMS = ['test/machine-kit', 'test/agent'];
@@ -62,6 +63,6 @@ await build({
   format: 'cjs',
   keepNames: true,
   outfile: path.join(root, 'test/suite.cjs'),
-  plugins: [ownPlaces, ownTest],
+  plugins: [workspacePackages(root), ownPlaces, ownTest],
   logLevel: 'error',
 });

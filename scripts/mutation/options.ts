@@ -2,7 +2,7 @@ import type { PartialStrykerOptions } from '@stryker-mutator/api/core';
 
 /** Options of Stryker: mutated files, test runner, output folder. */
 export const options: PartialStrykerOptions = {
-  mutate: ['src/machine-kit/**/*.ts', 'src/agent/**/*.ts'],
+  mutate: ['packages/machine/src/**/*.ts', 'packages/agent/src/machine/**/*.ts'],
   mutator: { excludedMutations: ['StringLiteral'] },
   plugins: ['./scripts/mutation/runner.ts', './scripts/mutation/ignorer.ts'],
   ignorers: ['never-reached'],
@@ -18,11 +18,11 @@ export const options: PartialStrykerOptions = {
   tempDirName: '.stryker/sandbox',
   ignorePatterns: [
     'bench',
-    'demo',
-    'dist',
+    'packages/pawl/demo',
+    'packages/pawl/dist',
     'docs',
     'examples',
-    'bin',
+    'packages/pawl/bin',
     '.ci',
     'reports',
     '/test/e2e',

@@ -16,7 +16,7 @@ export type Run = {
 
 const row = (score: Score): string => {
   const { file, caught, hung, alive } = score;
-  return `| ${file.replace('src/', '')} | ${caught + alive} | ${caught} | ${hung} | ${alive} | ${percent(score).toFixed(1)} |`;
+  return `| ${file.replace('packages/', '')} | ${caught + alive} | ${caught} | ${hung} | ${alive} | ${percent(score).toFixed(1)} |`;
 };
 
 /** The figures as they are printed and written: one row per file, the sum last. */
@@ -41,7 +41,7 @@ const reasons = (survivors: readonly Survivor[]): readonly string[] =>
       '|---|---|---|---:|',
       ...own.map(
         ({ file, was, becomes, count: times = 1 }) =>
-          `| ${file.replace('src/', '')} | ${code(was)} | ${code(becomes)} | ${times} |`,
+          `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} | ${times} |`,
       ),
       '',
     ];
@@ -50,7 +50,9 @@ const reasons = (survivors: readonly Survivor[]): readonly string[] =>
 const hanging = (mutations: readonly Mutation[]): readonly string[] =>
   mutations
     .filter(({ status }) => status === 'Timeout')
-    .map(({ file, was, becomes }) => `| ${file.replace('src/', '')} | ${code(was)} | ${code(becomes)} |`);
+    .map(
+      ({ file, was, becomes }) => `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} |`,
+    );
 
 export const page = ({ at, minutes, again, mutations, scores, survivors }: Run): string => {
   const [processor] = cpus();
@@ -61,12 +63,14 @@ export const page = ({ at, minutes, again, mutations, scores, survivors }: Run):
     '`npm run mutate` changes the machine in one place at a time (Stryker) and runs the tests of `test/machine-kit` and',
     '`test/agent` against each change: a change that no test notices is a promise that nobody checks. It fails under 90 %, on',
     'a survivor without a reason in `scripts/mutation/survivors.ts`, and on a reason whose mutant is caught meanwhile.',
-    '`npm run mutate -- src/agent/policy/policy.ts` tries some files.',
+    '`npm run mutate -- packages/agent/src/policy/policy.ts` tries some files.',
     '',
     `Run of ${at.toISOString().slice(0, 10)}, Node ${process.versions.node}, ${cpus().length} cores (${processor?.model ?? 'unknown'}), ${minutes} minutes.`,
     ...(again.length === 0
       ? []
-      : [`Tried again after tests were added: ${again.map((file) => file.replace('src/', '')).join(', ')}.`]),
+      : [
+          `Tried again after tests were added: ${again.map((file) => file.replace('packages/', '')).join(', ')}.`,
+        ]),
     `Left out: ${ignored} changes of text literals, and of cases that the compiler proves to be never reached.`,
     '',
     figures(scores),

@@ -1,11 +1,11 @@
-import { projections } from '../../src/agent/projections/all-projections.js';
-import type { Projection } from '../../src/agent/projections/projection.js';
-import type { Chart, ChartArrow, ChartName, LabelLine } from '../../src/inspector/charts/chart.js';
-import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
+import type { Chart, ChartArrow, ChartName, LabelLine } from '../../packages/inspector/src/charts/chart.js';
+import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
+import { projections } from '../../packages/verify/src/projections/all-projections.js';
+import type { Projection } from '../../packages/verify/src/projections/projection.js';
 import { type ChartPlan, layOut } from './layout.js';
 import { EARLY_ENDS, type RestingArrow, restingArrows, restingStates } from './resting.js';
 
-/** The charts of src/inspector/charts/charts.json: what each shows, taken from the tables and from nothing else. */
+/** The charts of packages/inspector/src/charts/charts.json: what each shows, taken from the tables and from nothing else. */
 
 const CAUSES_MAX = 2;
 

@@ -9,8 +9,8 @@ import {
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
   pathOf,
-} from '../../src/inspector/charts/chart.js';
-import type { MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
+} from '../../packages/inspector/src/charts/chart.js';
+import type { MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
 import { restingArrows } from './resting.js';
 import { escapeXml, type Theme } from './svg.js';
 

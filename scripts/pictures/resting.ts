@@ -1,5 +1,5 @@
-import type { ArrowKind } from '../../src/inspector/charts/chart.js';
-import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
+import type { ArrowKind } from '../../packages/inspector/src/charts/chart.js';
+import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
 
 /** Reduces the machine to the states in which it waits, and the ways between them through transient states. */
 

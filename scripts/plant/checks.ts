@@ -1,11 +1,11 @@
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import { configurationsOf } from '../../src/agent/exploration/configurations/all-configurations.js';
-import { defaultBounds } from '../../src/agent/exploration/configurations/configuration.js';
-import { exploreOne } from '../../src/agent/exploration/explore-one.js';
-import { agent } from '../../src/agent/machine.js';
-import { projections } from '../../src/agent/projections/all-projections.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import { configurationsOf } from '../../packages/verify/src/exploration/configurations/all-configurations.js';
+import { defaultBounds } from '../../packages/verify/src/exploration/configurations/configuration.js';
+import { exploreOne } from '../../packages/verify/src/exploration/explore-one.js';
+import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { forAll, roam } from '../../test/agent/random.js';
 
 /** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */

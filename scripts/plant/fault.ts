@@ -11,7 +11,7 @@ export type Catcher =
 export type Fault = {
   /** The wrong behaviour, as a sentence. */
   readonly name: string;
-  /** In src/agent. */
+  /** In packages/agent/src/machine. */
   readonly file: string;
   /** Exact texts, each of which stands in the file once. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];

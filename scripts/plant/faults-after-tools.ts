@@ -4,28 +4,28 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsAfterTools: readonly Fault[] = [
   {
     name: 'a request is not sent',
-    file: 'src/agent/table.ts',
+    file: 'packages/agent/src/machine/table.ts',
     edits: [{ from: '      rest: sendCall,\n', to: '' }],
     why: 'the turn waits for ever',
     caughtBy: walks,
   },
   {
     name: 'a hook that says stop is not heard',
-    file: 'src/agent/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
     edits: [{ from: 'boolean => !event.proceed;', to: "boolean => event.hookId === '';" }],
     why: 'the turn goes on against the rules of the project',
     caughtBy: explorer('hooks'),
   },
   {
     name: 'an old hook is taken for the current one',
-    file: 'src/agent/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
     edits: [{ from: '  event.hookId !== state.hookId;', to: "  event.hookId === '';" }],
     why: 'a turn goes on while its formatter still writes',
     caughtBy: walks,
   },
   {
     name: 'what a hook has to say is not told to the model',
-    file: 'src/agent/moves/after-tool-hooks.ts',
+    file: 'packages/agent/src/machine/moves/after-tool-hooks.ts',
     edits: [{ from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' }],
     why: 'the next edit fails on text that the formatter has changed',
     caughtBy: byCase(
@@ -35,7 +35,7 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a summary splits calls from their results',
-    file: 'src/agent/conversation.ts',
+    file: 'packages/agent/src/machine/conversation.ts',
     edits: [
       {
         from: 'conversation.closed.length - (holdsResults(conversation) ? 1 : 0)',
@@ -47,14 +47,14 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a summary swallows the question',
-    file: 'src/agent/conversation.ts',
+    file: 'packages/agent/src/machine/conversation.ts',
     edits: [{ from: 'parts: [first, ...openParts(conversation)]', to: 'parts: [first]' }],
     why: 'what was typed is gone',
     caughtBy: walks,
   },
   {
     name: 'summaries are made of summaries',
-    file: 'src/agent/moves/compaction.ts',
+    file: 'packages/agent/src/machine/moves/compaction.ts',
     edits: [{ from: "mayCompact: 'no', unaccounted", to: "mayCompact: 'yes', unaccounted" }],
     why: 'a conversation that does not fit is summarised for ever',
     caughtBy: byCase(
@@ -64,14 +64,14 @@ export const faultsAfterTools: readonly Fault[] = [
   },
   {
     name: 'a session that was opened since is opened again',
-    file: 'src/agent/moves/resume.ts',
+    file: 'packages/agent/src/machine/moves/resume.ts',
     edits: [{ from: 'event.epoch <= state.session.epoch', to: 'event.epoch < 0' }],
     why: 'everything in flight starts twice',
     caughtBy: explorer('everything'),
   },
   {
     name: 'after a crash half an answer stands before the whole one',
-    file: 'src/agent/moves/resume.ts',
+    file: 'packages/agent/src/machine/moves/resume.ts',
     edits: [{ from: "{ session, partial: '' }", to: '{ session }' }],
     why: 'a cancel keeps text that was never an answer',
     caughtBy: byCase(

@@ -4,14 +4,14 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInCalls: readonly Fault[] = [
   {
     name: 'one retry too many',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [{ from: 'attempt <= settings.maxRetries &&', to: 'attempt <= settings.maxRetries + 1 &&' }],
     why: 'a limit that was set is not kept',
     caughtBy: explorer('everything'),
   },
   {
     name: 'attempts are not counted',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
       {
         from: "state.error.kind === 'empty' ? 1 : state.attempt + 1",
@@ -26,28 +26,28 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'an old timer starts the next attempt',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [{ from: '  event.timerId === state.timerId;', to: "  event.timerId !== '';" }],
     why: 'the provider is asked again before the wait is over',
     caughtBy: walks,
   },
   {
     name: 'a late reply to an old request is taken',
-    file: 'src/agent/moves/reply.ts',
+    file: 'packages/agent/src/machine/moves/reply.ts',
     edits: [{ from: '  event.requestId !== state.requestId;', to: "  event.requestId === '';" }],
     why: 'the answer to something else is stored, and the current one is lost',
     caughtBy: walks,
   },
   {
     name: 'the wait that the provider asked for is not kept',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [{ from: ', error.retryAfterMs ?? 0);', to: ', 0);' }],
     why: 'the next attempt is refused as well',
     caughtBy: byCase('cases-errors', 'retry-schedule: a longer retry-after wins over the schedule'),
   },
   {
     name: 'what the provider refuses for good is tried again',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [{ from: '  !neverRetried.has(call.error.kind) &&\n', to: '' }],
     why: 'a wrong key is tried three times',
     caughtBy: byCase(
@@ -57,7 +57,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'an hour is waited for a retry',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
       {
         from: '  attempt <= settings.maxRetries &&\n  withinCap(settings, call);',
@@ -72,7 +72,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'half an answer that failed stays on the screen',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
       { from: '=> retractPartial(state.requestId, state.partial);', to: "=> retract(state.requestId, '');" },
     ],
@@ -81,7 +81,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a failed call costs nothing',
-    file: 'src/agent/moves/retry.ts',
+    file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
       {
         from: "nextId(countUsage(state.session, event.requestId, event.usage), 'timer')",
@@ -93,7 +93,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a bill that comes twice is paid twice',
-    file: 'src/agent/moves/common/count-usage.ts',
+    file: 'packages/agent/src/machine/moves/common/count-usage.ts',
     edits: [
       {
         from: 'if (usage === null || !session.unaccounted.includes(id)) return session;',
@@ -105,14 +105,14 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'a reply that names a call twice is taken',
-    file: 'src/agent/moves/reply.ts',
+    file: 'packages/agent/src/machine/moves/reply.ts',
     edits: [{ from: '.size !== reply.calls.length;', to: '.size > reply.calls.length;' }],
     why: 'one outcome ends two calls, and the provider refuses the conversation',
     caughtBy: walks,
   },
   {
     name: 'an empty reply is stored',
-    file: 'src/agent/moves/reply.ts',
+    file: 'packages/agent/src/machine/moves/reply.ts',
     edits: [
       {
         from: '(state: Processing): boolean => isEmpty(state.reply);',
@@ -124,14 +124,14 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'calls of a reply that was cut off are run',
-    file: 'src/agent/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
     edits: [{ from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n", to: '' }],
     why: 'a file is written with half of its text',
     caughtBy: byCase('cases-tools', 'cut-reply: no call of a reply that was cut off is executed'),
   },
   {
     name: 'calls of a reply that was cancelled are run',
-    file: 'src/agent/moves/stop-turn.ts',
+    file: 'packages/agent/src/machine/moves/stop-turn.ts',
     edits: [
       { from: 'return state.reply.draining;', to: "return state.reply.draining === 'time' ? 'time' : null;" },
     ],

@@ -4,7 +4,7 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInTools: readonly Fault[] = [
   {
     name: 'a call with bad arguments is run',
-    file: 'src/agent/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
     edits: [
       { from: "if (judged.verdict.kind === 'invalid') {", to: "if (judged.verdict.kind === 'noSuchTool') {" },
     ],
@@ -16,7 +16,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a no without a reason is a yes',
-    file: 'src/agent/moves/tools/batch-events.ts',
+    file: 'packages/agent/src/machine/moves/tools/batch-events.ts',
     edits: [
       {
         from: "if (event.answer.kind === 'deny')",
@@ -31,14 +31,14 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a yes to one question is a yes to all',
-    file: 'src/agent/policy/grants.ts',
+    file: 'packages/agent/src/policy/grants.ts',
     edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],
     why: 'commands run that nobody was asked about',
     caughtBy: byCase('rules-policy', 'answered-approval: allowing once does not cover the next call'),
   },
   {
     name: 'nobody to ask, and the turn goes on',
-    file: 'src/agent/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
     edits: [
       {
         from: "state.phase.mode === 'stopping';",
@@ -50,7 +50,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call that was cancelled is killed at once',
-    file: 'src/agent/moves/tools/cancel-tools.ts',
+    file: 'packages/agent/src/machine/moves/tools/cancel-tools.ts',
     edits: [
       {
         from: 'return go(stopped, ...cancelCalls(state, [call], false)',
@@ -62,7 +62,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'after a crash calls that had begun begin again',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: "if (call.status === 'starting')\n      calls",
@@ -77,7 +77,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a second outcome overwrites the first',
-    file: 'src/agent/moves/tools/batch-events.ts',
+    file: 'packages/agent/src/machine/moves/tools/batch-events.ts',
     edits: [
       {
         from: 'return call !== undefined && isRunning(call);',
@@ -97,7 +97,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'results stand in the order in which their calls ended',
-    file: 'src/agent/moves/tools/finish-batch.ts',
+    file: 'packages/agent/src/machine/moves/tools/finish-batch.ts',
     edits: [
       {
         from: 'const ended = calls.filter(isEnded);',
@@ -109,7 +109,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'what the user says stands before the results',
-    file: 'src/agent/conversation.ts',
+    file: 'packages/agent/src/machine/conversation.ts',
     edits: [
       {
         from: 'parts: [...openParts(conversation), ...parts]',
@@ -121,7 +121,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'one call more than may run at once',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'return running.length < session.settings.maxParallel;',
@@ -133,7 +133,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'reads start beside an edit',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
@@ -145,7 +145,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that has no room',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
@@ -157,7 +157,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that waits for an answer',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: 'if (isAsked(waiting)) break;',

@@ -4,14 +4,14 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInTurns: readonly Fault[] = [
   {
     name: 'a second question loses the queue',
-    file: 'src/agent/moves/turn.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [{ from: "state.next === 'sendQueue' ? [] : numbered.queue;", to: '[];' }],
     why: 'what was typed meanwhile is gone',
     caughtBy: walks,
   },
   {
     name: 'text typed while the machine works is dropped',
-    file: 'src/agent/moves/message-queue.ts',
+    file: 'packages/agent/src/machine/moves/message-queue.ts',
     edits: [
       {
         from: '  const session = enqueue(state.session, event);\n  const text',
@@ -23,7 +23,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'later messages go to the model in the middle of a turn',
-    file: 'src/agent/moves/compaction.ts',
+    file: 'packages/agent/src/machine/moves/compaction.ts',
     edits: [
       {
         from: "session.queue.filter((item) => item.mode === 'steer')",
@@ -39,7 +39,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'messages that steer are told and stay in the queue',
-    file: 'src/agent/moves/compaction.ts',
+    file: 'packages/agent/src/machine/moves/compaction.ts',
     edits: [
       {
         from: 'appendInputs(changeSession(session, { queue }), steers)',
@@ -54,7 +54,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'whatever stopped a turn is said to be the user',
-    file: 'src/agent/moves/stop-cleanup.ts',
+    file: 'packages/agent/src/machine/moves/stop-cleanup.ts',
     edits: [
       {
         from: "reason: { kind: 'cancelled', cause: state.cause }",
@@ -66,14 +66,14 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the budget is looked at after the tools only',
-    file: 'src/agent/moves/tools/admit-call.ts',
+    file: 'packages/agent/src/machine/moves/tools/admit-call.ts',
     edits: [{ from: 'if (sessionLimit(session) !== null) return skippedText;', to: '' }],
     why: 'a turn without money goes on changing files',
     caughtBy: walks,
   },
   {
     name: 'a limit that is just reached is not reached',
-    file: 'src/agent/values/limit-value.ts',
+    file: 'packages/agent/src/machine/values/limit-value.ts',
     edits: [{ from: 'spent >= limit;', to: 'spent > limit;' }],
     why: 'one more round than was allowed',
     caughtBy: byCase(
@@ -83,14 +83,14 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'rounds are not counted',
-    file: 'src/agent/moves/budget.ts',
+    file: 'packages/agent/src/machine/moves/budget.ts',
     edits: [{ from: 'rounds: session.turn.rounds + 1', to: 'rounds: session.turn.rounds' }],
     why: 'a turn goes on for ever',
     caughtBy: explorer('policies'),
   },
   {
     name: 'a turn begins although the session may not spend',
-    file: 'src/agent/moves/turn.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [
       {
         from: 'released(state) && sessionIsSpent(state)',
@@ -105,7 +105,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'a retry is sent although the session may not spend',
-    file: 'src/agent/table.ts',
+    file: 'packages/agent/src/machine/table.ts',
     edits: [
       {
         from: "      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],\n      rest: sendCall,",
@@ -117,7 +117,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'a summary is made although the session may not spend',
-    file: 'src/agent/table.ts',
+    file: 'packages/agent/src/machine/table.ts',
     edits: [
       {
         from: "      alwaysOnEntry: [{ when: budget.sessionIsSpent, to: 'BudgetExceeded', then: budget.stopBeforeCall }],\n      rest: compaction.startCompaction,",
@@ -129,7 +129,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'two calls are handed the same budget',
-    file: 'src/agent/moves/tools/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tools/start-calls.ts',
     edits: [
       {
         from: '  if (mustSpendAlone(session, next) && running.some(({ judged }) => isSpending(judged))) return false;\n',
@@ -141,7 +141,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'a queue that is released is not sent',
-    file: 'src/agent/moves/turn.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [
       { from: "queue.length > 0 ? 'sendQueue' : 'sendAgain'", to: "queue.length > 0 ? 'rest' : 'sendAgain'" },
     ],
@@ -150,7 +150,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'src/agent/moves/common/turn-time-limit.ts',
+    file: 'packages/agent/src/machine/moves/common/turn-time-limit.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',
@@ -162,7 +162,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'notes about an interruption are forgotten',
-    file: 'src/agent/moves/turn.ts',
+    file: 'packages/agent/src/machine/moves/turn.ts',
     edits: [
       {
         from: "appendTexts(state.session, 'note', state.session.notes)",
@@ -177,7 +177,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'an edited queue takes items that it never had',
-    file: 'src/agent/moves/message-queue.ts',
+    file: 'packages/agent/src/machine/moves/message-queue.ts',
     edits: [{ from: 'known.has(item.inputId) && isFirst', to: 'isFirst' }],
     why: 'text is sent that nobody typed',
     caughtBy: byCase('rules-budget', 'edit-queue: an edit cannot add items or blank texts'),

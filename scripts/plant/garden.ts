@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { context, type Plugin } from 'esbuild';
 import type { Test } from '../mutation/one-by-one.js';
+import { workspacePackages } from '../workspace-packages.js';
 import type * as checks from './checks.js';
 import type { Fault } from './fault.js';
 
@@ -50,7 +51,7 @@ export const openGarden = async (): Promise<Garden> => {
     name: 'sources',
     setup: ({ onLoad, onResolve }) => {
       onResolve({ filter: /^node:test$/ }, () => ({ path: standIn }));
-      onLoad({ filter: /[\\/]src[\\/]agent[\\/].*\.ts$/ }, ({ path: file }) => {
+      onLoad({ filter: /[\\/]packages[\\/]agent[\\/].*\.ts$/ }, ({ path: file }) => {
         const isTarget = fault !== null && path.join(root, fault.file) === file;
         if (fault === null || !isTarget) return undefined;
         return { contents: planted(readFileSync(file, 'utf8'), fault), loader: 'ts' };
@@ -76,7 +77,7 @@ export const openGarden = async (): Promise<Garden> => {
     format: 'cjs',
     packages: 'external',
     keepNames: true,
-    plugins: [sources],
+    plugins: [workspacePackages(root), sources],
     logLevel: 'silent',
   });
   return {

@@ -8,7 +8,7 @@ import type { Scene } from './scenes.js';
 import { type Output, openWindow, type Shot } from './window.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const bin = path.join(root, 'bin', 'pawl.js');
+const bin = path.join(root, 'packages/pawl/bin/pawl.js');
 
 /** COLORFGBG of a terminal: foreground and background among the sixteen colours. */
 const COLORFGBG: Readonly<Record<Theme, string>> = { dark: '15;0', light: '0;15' };

@@ -2,13 +2,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { workspacePackages } from '../workspace-packages.js';
 
 /** Builds the simulator, with the production code as it is or with a planted fault. The checkout is not touched. */
 
 export type PlantedFault = {
   /** The wrong behaviour, as a sentence. */
   readonly name: string;
-  /** In src. */
+  /** In packages/. */
   readonly file: string;
   /** Exact texts, each of which stands in the file once. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];
@@ -38,10 +39,11 @@ export const buildWorker = async (name: string, fault: PlantedFault | null): Pro
     packages: 'external',
     logLevel: 'silent',
     plugins: [
+      workspacePackages(root),
       {
         name: 'planted-fault',
         setup: ({ onLoad }) => {
-          onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path: file }) =>
+          onLoad({ filter: /[\\/]packages[\\/].*\.ts$/ }, ({ path: file }) =>
             fault !== null && path.join(root, fault.file) === file
               ? { contents: planted(readFileSync(file, 'utf8'), fault), loader: 'ts' }
               : undefined,

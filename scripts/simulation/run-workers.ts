@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import type { SimulationReport } from '../../src/testing/simulation/report-types.js';
+import type { SimulationReport } from '../../packages/verify/src/simulation/report-types.js';
 import { buildWorker, type PlantedFault } from './build.js';
 
 /** Sessions that a thread runs at once, and until it is replaced: what ended processes leave in memory goes with it. */

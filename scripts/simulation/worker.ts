@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { simulate } from '../../src/testing/simulation/simulate.js';
+import { simulate } from '../../packages/verify/src/simulation/simulate.js';
 
 /** Runs sessions in a thread of its own, since simulations share the files and clocks of their thread. */
 

@@ -10,7 +10,8 @@ const script = (file: string): readonly string[] => ['--import', 'tsx', `scripts
 /** The tests start what these build. */
 export const BUILDS: readonly Check[] = [
   { title: 'bundle', program: process.execPath, words: script('bundle.ts') },
-  { title: 'declarations', program: ownBin('tsc'), words: ['-p', 'tsconfig.types.json'] },
+  { title: 'declarations', program: process.execPath, words: script('declarations.ts') },
+  { title: 'papers', program: process.execPath, words: script('papers.ts') },
 ];
 
 /** Several checkers work out the same types; the other core has tests to run. */
@@ -22,7 +23,7 @@ export const CHECKS: readonly Check[] = [
   {
     title: 'types of the page',
     program: ownBin('tsc'),
-    words: ['-p', 'src/inspector/page/tsconfig.json', ...ONE_CHECKER],
+    words: ['-p', 'packages/inspector/src/page/tsconfig.json', ...ONE_CHECKER],
   },
   { title: 'format and lint', program: ownBin('biome'), words: ['check', '--error-on-warnings', '.'] },
   { title: 'house rules', program: process.execPath, words: script('tidy.ts') },

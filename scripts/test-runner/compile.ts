@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { workspacePackages } from '../workspace-packages.js';
 import { isUnitTest, unitProgram } from './tier.js';
 
 /**
@@ -10,7 +11,7 @@ import { isUnitTest, unitProgram } from './tier.js';
  *
  * 1. A compiled file believes that it lies where its source lies: `import.meta.url` and `import.meta.dirname` name the source.
  * 2. Code that several files share becomes a file of its own, so that a process loads each module once.
- * 3. Programs of src/ask/environments are those of dist, where the bundle has put them: from their sources each thread would
+ * 3. Programs of packages/ask/src/environments are those of dist, where the bundle has put them: from their sources each thread would
  *    begin with a compiler.
  * 4. Guards and moves keep their names, whichever files are compiled together.
  * 5. Packages stay outside: they are found through node_modules, in which the folder lies.
@@ -29,12 +30,12 @@ export type CompiledTests = {
 };
 
 const CACHE = 'node_modules/.cache/pawl-tests';
-/** Finds the programs of src/ask/environments beside itself, or below dist. */
-const PROGRAM_FILE = path.normalize('src/ask/environments/bundled-program-file.ts');
+/** Finds the programs of packages/ask/src/environments beside itself, or below dist. */
+const PROGRAM_FILE = path.normalize('packages/ask/src/environments/bundled-program-file.ts');
 const REPORTER = fileURLToPath(new URL('reporter.ts', import.meta.url));
 
 /** Guards and moves: traces, edges and fingerprints hold their names. */
-const NAMED = /\/src\/(agent|ask\/run)\/moves\//;
+const NAMED = /\/(agent\/src\/machine|ask\/src\/run)\/moves\//;
 const EXPORTED = /^export (?:const|function) (\w+)/gm;
 
 /**
@@ -59,7 +60,7 @@ export const sourceAddress = (root: string): Plugin => ({
       if (!text.includes('import.meta')) return { contents: withNames(file, text), loader: 'ts' };
       const isOfPrograms = file.endsWith(PROGRAM_FILE);
       const url = JSON.stringify(
-        pathToFileURL(isOfPrograms ? path.resolve(root, 'dist/index.js') : file).href,
+        pathToFileURL(isOfPrograms ? path.resolve(root, 'packages/pawl/dist/index.js') : file).href,
       );
       // On the first line, so that the others keep their numbers.
       const addresses = `const sourceUrl = ${url}, sourceFolder = ${JSON.stringify(path.dirname(file))};`;
@@ -127,7 +128,7 @@ export const compileTests = async (root: string, files: readonly string[]): Prom
       sourcesContent: false,
       metafile: true,
       define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
-      plugins: [reporterEntry, sourceAddress(root)],
+      plugins: [workspacePackages(root), reporterEntry, sourceAddress(root)],
       logLevel: 'silent',
     });
     return metafile;

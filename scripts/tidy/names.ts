@@ -80,7 +80,7 @@ const fileFault = (file: string): string | null => {
 /** Names that we declare are whole words of the house. Fields of a wire that others defined (models/, tests) are exempt. */
 export const nameFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
-  const withFields = file.startsWith('src/') && !file.startsWith('src/models/');
+  const withFields = file.startsWith('packages/') && !file.startsWith('packages/agent/src/models/');
   const faults: Fault[] = [];
   const badFile = fileFault(file);
   if (badFile !== null) faults.push({ file, line: 1, text: badFile });
@@ -95,7 +95,7 @@ export const nameFaults = (source: Source): readonly Fault[] => {
 
 const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration']);
 
-/** Each exported type has a name of its own, so that a reader who sees the name knows which is meant. For the files of src/. */
+/** Each exported type has a name of its own, so that a reader who sees the name knows which is meant. For the sources of packages. */
 export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => {
   const firstOf = new Map<string, string>();
   const faults: Fault[] = [];

@@ -41,14 +41,14 @@ const meansTool = (literal: Node, parent: Node | null, ancestors: readonly Node[
 
 const toolNameFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
-  if (file === 'src/tools/builtin-tools.ts') return [];
+  if (file === 'packages/agent/src/tools/builtin-tools.ts') return [];
   const faults: Fault[] = [];
   const ancestors: Node[] = [];
   const visit = (node: Node): void => {
     const name = stringOf(node) ?? '';
-    const elsewhere = TOOL_NAMES.has(name) && file !== `src/tools/${name}.ts`;
+    const elsewhere = TOOL_NAMES.has(name) && file !== `packages/agent/src/tools/${name}.ts`;
     if (elsewhere && meansTool(node, ancestors.at(-1) ?? null, ancestors)) {
-      const text = `the tool name '${name}' belongs into src/tools/${name}.ts and builtin.ts: ask for a trait`;
+      const text = `the tool name '${name}' belongs into packages/agent/src/tools/${name}.ts and builtin.ts: ask for a trait`;
       faults.push({ file, line: source.lineOf(node.start), text });
     }
     ancestors.push(node);
@@ -61,7 +61,7 @@ const toolNameFaults = (source: Source): readonly Fault[] => {
 
 /** `input.path`, `call.input.command`: of a call, wherever it is. */
 const inputFieldFault = (node: Node, file: string): string | null => {
-  if (node.type !== 'MemberExpression' || file.startsWith('src/tools/')) return null;
+  if (node.type !== 'MemberExpression' || file.startsWith('packages/agent/src/tools/')) return null;
   const field = nameOf(node.property) ?? '';
   if (lastName(node.object) !== 'input' || !INPUT_FIELDS.has(field)) return null;
   return `'input.${field}' is a field of a tool: ask the tool for a title, a summary, a preview or a fact`;
@@ -71,7 +71,7 @@ const retries = (name: string): boolean => /retr(y|ies)/i.test(name) && !/retryA
 
 /** The edges to the world, where trying again would be easy. The runtime performs the machine's retry, the cli shows it. */
 const isEdge = (file: string): boolean =>
-  /^src\/(models|tools|journal|prompt|sandbox|workspace)\//.test(file);
+  /^packages\/agent\/src\/(models|tools|journal|session\/prompt|command\/sandbox|workspace)\//.test(file);
 
 /** A function that tries again, or a library that is allowed to. */
 const retryFault = (node: Node, file: string): string | null => {
@@ -84,14 +84,19 @@ const retryFault = (node: Node, file: string): string | null => {
     : 'nobody retries but the machine: maxRetries is 0';
 };
 
-/** One place that knows a tool's name; one place that retries. For the files of src/. */
+/** One place that knows a tool's name; one place that retries. For the sources of packages. */
 export const oneOfEachFaults = (source: Source): readonly Fault[] => {
   const faults: Fault[] = [...toolNameFaults(source)];
   walk(source.program, (node) => {
     const text = inputFieldFault(node, source.file);
     if (text !== null) faults.push({ file: source.file, line: source.lineOf(node.start), text });
   });
-  if (/^src\/(agent|machine-kit|ask\/run|ask\/tree)\//.test(source.file)) return faults;
+  if (
+    /^packages\/(machine\/src|agent\/src\/(machine|policy(?!\/shell))|ask\/src\/(run|tree)|verify\/src\/(exploration|projections))\//.test(
+      source.file,
+    )
+  )
+    return faults;
   walk(source.program, (node) => {
     const text = retryFault(node, source.file);
     if (text !== null) faults.push({ file: source.file, line: source.lineOf(node.start), text });

@@ -1,13 +1,13 @@
 import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
 /** The only files that may write to the descriptors 1 and 2, and the only ones that may compose control sequences. */
-const WRITERS = new Set(['src/terminal/write.ts', 'src/terminal/stray-output.ts']);
+const WRITERS = new Set(['packages/terminal/src/write.ts', 'packages/terminal/src/stray-output.ts']);
 const COMPOSERS = new Set([
-  'src/terminal/escapes.ts',
-  'src/terminal/safe-text.ts',
-  'src/terminal/input/key-reader.ts', // what comes from the keyboard
+  'packages/terminal/src/escapes.ts',
+  'packages/terminal/src/safe-text.ts',
+  'packages/terminal/src/input/key-reader.ts', // what comes from the keyboard
 ]);
-const ADVICE = 'everything that is printed goes through src/terminal/write.ts';
+const ADVICE = 'everything that is printed goes through packages/terminal/src/write.ts';
 
 /** Members of a stream of the process that don't write to it. */
 const LOOKED_AT = new Set(['isTTY', 'columns', 'rows', 'on', 'off', 'once']);
@@ -92,13 +92,13 @@ const textIn = (node: Node): string => {
 /** Looking for an escape is no sequence; something has to follow it. */
 const sequenceFault = (node: Node): string | null =>
   /\u001b[\s\S]|\u009b[\d?]|[\u0090\u009d]\d/.test(textIn(node))
-    ? 'a control sequence: those that are sent stand in src/terminal/escapes.ts'
+    ? 'a control sequence: those that are sent stand in packages/terminal/src/escapes.ts'
     : null;
 
 const consoleFault = (node: Node, parent: Node | null, field: string): string | null =>
   nameOf(node) === 'console' && parent !== null && field !== 'property' && field !== 'key' ? 'console' : null;
 
-/** Nothing writes to a terminal but the one module that makes it safe. For the files of src/. */
+/** Nothing writes to a terminal but the one module that makes it safe. For the sources of packages. */
 export const outputFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   const faults: Fault[] = [];

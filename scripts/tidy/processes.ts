@@ -1,16 +1,16 @@
 import { type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
 /** The one file that starts processes, and the folder that judges programs. */
-const STARTER = 'src/programs/start-program.ts';
-const JUDGE = 'src/programs/';
+const STARTER = 'packages/agent/src/platform/programs/start-program.ts';
+const JUDGE = 'packages/agent/src/platform/programs/';
 const MODULE = /^(node:)?child_process$/;
 const JUDGED = 'ProgramPath';
 /** They start what the sandbox for commands has prepared: bubblewrap, or a program that they have found themselves. */
 const PASSING_ON = new Set([
-  'src/mcp/prepare-server.ts',
-  'src/user-hooks/hook-program.ts',
-  'src/tools/shell/command-process.ts',
-  'src/workspace/formatters/run-formatter.ts',
+  'packages/agent/src/extensions/mcp/prepare-server.ts',
+  'packages/agent/src/extensions/user-hooks/hook-program.ts',
+  'packages/agent/src/command/shell/command-process.ts',
+  'packages/agent/src/workspace/formatters/run-formatter.ts',
 ]);
 
 /** `import type …`, or an import in which every name is a type. */
@@ -32,7 +32,7 @@ const processFault = (node: Node, file: string): string | null => {
     : null;
 };
 
-/** Programs are named by paths that src/programs/ has judged. For the files of src/. */
+/** Programs are named by paths that packages/agent/src/platform/programs/ has judged. For the sources of packages. */
 export const processFaults = (source: Source): readonly Fault[] => {
   const faults: Fault[] = [];
   walk(source.program, (node) => {

@@ -7,12 +7,15 @@ const IMPURE = new Set([
 ]);
 /** The parts of the machine kit that drive a machine, and may await and throw. */
 const DRIVERS = new Set([
-  'src/machine-kit/builder/drive-machine.ts',
-  'src/machine-kit/builder/build-machine.ts',
+  'packages/machine/src/builder/drive-machine.ts',
+  'packages/machine/src/builder/build-machine.ts',
 ]);
 const DRIVING = new Set(['Promise', 'async', 'await', 'throw']);
 
-const isPure = (file: string): boolean => /^src\/(agent|machine-kit|ask\/run|ask\/tree)\//.test(file);
+const isPure = (file: string): boolean =>
+  /^packages\/(machine\/src|agent\/src\/(machine|policy(?!\/shell))|ask\/src\/(run|tree)|verify\/src\/(exploration|projections))\//.test(
+    file,
+  );
 
 /** A name that stands for a value or a type here, and not for a field of something. */
 const isReference = (parent: Node | null, field: string): boolean => {
@@ -38,7 +41,7 @@ const impureWord = (node: Node, parent: Node | null, field: string): string | nu
   return name !== undefined && IMPURE.has(name) && isReference(parent, field) ? name : null;
 };
 
-/** agent/, ask/run/, ask/tree/ and machine-kit/ but for its drivers know no time, no chance, no world, and throw nothing. */
+/** The machines, the policy and the projections know no time, no chance, no world, and throw nothing. */
 export const purityFaults = (source: Source): readonly Fault[] => {
   if (!isPure(source.file)) return [];
   const faults: Fault[] = [];

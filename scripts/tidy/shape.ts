@@ -8,7 +8,7 @@ const FUNCTION_LINES_MAX = 70;
 /** The most lines a file may have; null: no limit, a file is a subject. */
 const linesMaxOf = (file: string): number | null => {
   if (file.startsWith('examples/')) return EXAMPLE_LINES_MAX;
-  return file === 'src/agent/table.ts' ? TABLE_LINES_MAX : null;
+  return file === 'packages/agent/src/machine/table.ts' ? TABLE_LINES_MAX : null;
 };
 
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression']);
@@ -84,5 +84,5 @@ export const shapeFaults = (source: Source): readonly Fault[] => {
     if (word !== undefined)
       faults.push({ file, line: source.lineOf(start), text: `${word}: do it, or file an issue` });
   }
-  return file.startsWith('src/') ? [...faults, ...castFaults(source)] : faults;
+  return file.startsWith('packages/') ? [...faults, ...castFaults(source)] : faults;
 };

@@ -36,7 +36,7 @@ export const textFaults = (file: string, text: string): readonly Fault[] => {
 };
 
 /** The import of a program in a string, which a test bundles with the root as its folder. */
-const IMPORT_FROM_ROOT = /from '\.\/(src\/[\w./-]+\.ts)'/g;
+const IMPORT_FROM_ROOT = /from '\.\/(packages\/[\w./-]+\.ts)'/g;
 
 /** Code in strings is checked by no compiler: what it imports must exist. */
 export const codeInStringFaults = (

@@ -2,28 +2,28 @@ import { type Fault, isNode, type Node, nameOf, type Source, walk } from './sour
 
 /** The files that may ask for the time of day. None of them measures a wait or a deadline with it. */
 const ALLOWED: ReadonlySet<string> = new Set([
-  'src/runtime/clock.ts', // the clock of sessions, which is steady while a timer runs
-  'src/testing/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
+  'packages/agent/src/session/clock.ts', // the clock of sessions, which is steady while a timer runs
+  'packages/verify/src/simulation/replace-global-clocks.ts', // replaces the clock of simulated processes
 
   // compare it with the times of files, which are times of day
-  'src/sandbox/keep-git-history.ts', // also dates the entries of a reflog
-  'src/sandbox/protected/keep-protected-files.ts',
-  'src/sandbox/protected/read-folder.ts',
-  'src/sandbox/session/remove-stale-folders.ts',
-  'src/workspace/git/repository-cache.ts',
-  'src/workspace/git/refs.ts',
-  'src/workspace/git/scratch-folder.ts',
-  'src/workspace/formatters/snapshot-need.ts',
+  'packages/agent/src/command/sandbox/keep-git-history.ts', // also dates the entries of a reflog
+  'packages/agent/src/command/sandbox/protected/keep-protected-files.ts',
+  'packages/agent/src/command/sandbox/protected/read-folder.ts',
+  'packages/agent/src/command/sandbox/session/remove-stale-folders.ts',
+  'packages/agent/src/workspace/git/repository-cache.ts',
+  'packages/agent/src/workspace/git/refs.ts',
+  'packages/agent/src/workspace/git/scratch-folder.ts',
+  'packages/agent/src/workspace/formatters/snapshot-need.ts',
 
-  'src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
-  'src/models/providers/sdk-model.ts', // a server may say until which time of day to wait
-  'src/models/catalogue.ts', // prices have a date
-  'src/cli/doctor/doctor.ts', // shows whether the clock is right
+  'packages/agent/src/journal/write/lock-owner.ts', // when the lock was taken, and whether that was before the computer started
+  'packages/agent/src/models/providers/sdk-model.ts', // a server may say until which time of day to wait
+  'packages/agent/src/models/catalogue.ts', // prices have a date
+  'packages/pawl/src/commands/doctor/doctor.ts', // shows whether the clock is right
 
   // note when something happened
-  'src/cli/slash/change-session.ts',
-  'src/cli/sessions/fork-session.ts',
-  'src/trust/trust-store.ts',
+  'packages/pawl/src/slash/change-session.ts',
+  'packages/pawl/src/sessions/fork-session.ts',
+  'packages/agent/src/extensions/trust/trust-store.ts',
 ]);
 
 /** `Date` in `new Date(time)`, `Date.parse(text)`, `Date.UTC(…)` and `value instanceof Date` asks no clock. */
@@ -51,7 +51,7 @@ const isClock = (node: Node, parent: Node | null, field: string): boolean => {
 
 /**
  * The clock of the wall is set while sessions run, so nothing waits or ends by it: waits are counted by
- * `performance.now()` or the session's clock. For the files of src/.
+ * `performance.now()` or the session's clock. For the sources of packages.
  */
 export const wallClockFaults = (source: Source): readonly Fault[] => {
   if (ALLOWED.has(source.file)) return [];

@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { type AcpConnection, serveClient } from '../../src/acp/acp-agent.js';
-import { createHost } from '../../src/cli/acp/create-acp-host.js';
-import type { RunFlags } from '../../src/cli/flags.js';
+import { type AcpConnection, serveClient } from '../../packages/pawl/src/editor/acp-agent.js';
+import { createHost } from '../../packages/pawl/src/editor/create-acp-host.js';
+import type { RunFlags } from '../../packages/pawl/src/flags.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { splitLines } from './split-lines.js';
 import { StrictClient } from './strict-client.js';

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { agent } from '../../src/agent/machine.js';
-import { openFromFlags } from '../../src/cli/sessions/open-session.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
 import { makeStage } from './acp-stage.js';
 
 const warn = (): void => undefined;

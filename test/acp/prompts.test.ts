@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { readPrompt } from '../../src/acp/prompt-blocks.js';
+import { readPrompt } from '../../packages/pawl/src/editor/prompt-blocks.js';
 import { makePng } from '../servers/sample-pictures.js';
 import { makeStage } from './acp-stage.js';
 

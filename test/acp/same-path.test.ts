@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { createAgent } from '../../src/api/create-agent.js';
-import { openFromFlags } from '../../src/cli/sessions/open-session.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { loadScript } from '../../src/models/scripted/load-script.js';
+import { createAgent } from '../../packages/agent/src/api/create-agent.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { loadScript } from '../../packages/agent/src/models/scripted/load-script.js';
+import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
 import { expectCode, makePlace, runPawl } from '../e2e/pawl.js';
 import { makeStage } from './acp-stage.js';
 

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { ListSessionsResponse, SessionUpdate } from '@agentclientprotocol/sdk';
-import { messagesOf } from '../../src/agent/conversation.js';
-import { openFromFlags } from '../../src/cli/sessions/open-session.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
 import { makeStage } from './acp-stage.js';
 import { type StrictClient, select } from './strict-client.js';
 

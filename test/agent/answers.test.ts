@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Action } from '../../src/agent/action.js';
-import { answersTo } from '../../src/agent/answers.js';
-import type { Event } from '../../src/agent/event.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import { answersTo } from '../../packages/agent/src/machine/answers.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
 import { play } from './trace-player.js';
 
 /** The table of answers, seen in the golden traces, which walk every arrow of the machine. */

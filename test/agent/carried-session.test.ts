@@ -1,12 +1,12 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { carrySession, stateFrom } from '../../src/agent/carried-session.js';
-import { messagesOf } from '../../src/agent/conversation.js';
-import type { CarriedSession, Event } from '../../src/agent/event.js';
-import { step } from '../../src/agent/machine.js';
-import type { Message } from '../../src/agent/message.js';
-import type { State } from '../../src/agent/state.js';
+import { carrySession, stateFrom } from '../../packages/agent/src/machine/carried-session.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { CarriedSession, Event } from '../../packages/agent/src/machine/event.js';
+import { step } from '../../packages/agent/src/machine/machine.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 import { faultsOf } from './walker.js';

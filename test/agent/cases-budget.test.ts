@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';

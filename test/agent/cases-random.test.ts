@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { step } from '../../src/agent/machine.js';
-import type { State } from '../../src/agent/state.js';
+import { step } from '../../packages/agent/src/machine/machine.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 import { begun, forAll, roam } from './random.js';
 
 // Any sequence of events.

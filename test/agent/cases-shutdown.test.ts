@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { messagesOf } from '../../src/agent/conversation.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';
 import { check } from './rows.js';

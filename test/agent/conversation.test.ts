@@ -12,8 +12,8 @@ import {
   messagesOf,
   replaceBySummary,
   takeBackInput,
-} from '../../src/agent/conversation.js';
-import type { AssistantMessage, ResultPart } from '../../src/agent/message.js';
+} from '../../packages/agent/src/machine/conversation.js';
+import type { AssistantMessage, ResultPart } from '../../packages/agent/src/machine/message.js';
 
 // The conversation by itself: what its functions promise to moves that use them otherwise, too.
 

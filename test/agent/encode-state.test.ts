@@ -1,11 +1,11 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeState, encodeState } from '../../src/agent/encode-state.js';
-import { agent, step } from '../../src/agent/machine.js';
-import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
-import type { State } from '../../src/agent/state.js';
-import { createStateCheck } from '../../src/journal/read/hash-state.js';
+import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
+import { decodeState, encodeState } from '../../packages/agent/src/machine/encode-state.js';
+import { agent, step } from '../../packages/agent/src/machine/machine.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 

@@ -1,4 +1,4 @@
-import type { State } from '../../src/agent/state.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 
 /** Ids of what is in flight, for events that answer it. */
 

@@ -1,9 +1,9 @@
-import type { CallOutcome, JudgedCall } from '../../src/agent/call.js';
-import type { Event, ModelError, On, StopReason } from '../../src/agent/event.js';
-import type { AssistantMessage, AssistantPart } from '../../src/agent/message.js';
-import type { Dimension, Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/values/usage.js';
+import type { CallOutcome, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event, ModelError, On, StopReason } from '../../packages/agent/src/machine/event.js';
+import type { AssistantMessage, AssistantPart } from '../../packages/agent/src/machine/message.js';
+import type { Dimension, Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 
 /** The clock of all tests stands still here. */

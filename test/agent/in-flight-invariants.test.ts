@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Action } from '../../src/agent/action.js';
-import type { Call } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { endedBy, flightFaults, inFlight } from '../../src/agent/invariants/in-flight-invariants.js';
-import type { In, SessionData, State } from '../../src/agent/state.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import type { Call } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import {
+  endedBy,
+  flightFaults,
+  inFlight,
+} from '../../packages/agent/src/machine/invariants/in-flight-invariants.js';
+import type { In, SessionData, State } from '../../packages/agent/src/machine/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
 

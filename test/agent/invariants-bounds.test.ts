@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { emptyConversation } from '../../src/agent/conversation.js';
-import type { Event } from '../../src/agent/event.js';
-import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
-import type { In, SessionData, State } from '../../src/agent/state.js';
+import { emptyConversation } from '../../packages/agent/src/machine/conversation.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
+import type { In, SessionData, State } from '../../packages/agent/src/machine/state.js';
 import {
   asked,
   batch,

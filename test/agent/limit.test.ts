@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import { readLimits } from '../../src/agent/settings.js';
-import { isLimited, isReached, readLimit, remainingOf } from '../../src/agent/values/limit-value.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { readLimits } from '../../packages/agent/src/machine/settings.js';
+import {
+  isLimited,
+  isReached,
+  readLimit,
+  remainingOf,
+} from '../../packages/agent/src/machine/values/limit-value.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { walk } from './walker.js';

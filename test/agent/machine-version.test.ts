@@ -2,12 +2,12 @@ import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { agent, initialState } from '../../src/agent/machine.js';
-import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import { eventShape } from '../../src/agent/shapes/event-shapes.js';
-import { codeMode } from '../../src/ask/run/machine.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { agent, initialState } from '../../packages/agent/src/machine/machine.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import { eventShape } from '../../packages/agent/src/machine/shapes/event-shapes.js';
+import { codeMode } from '../../packages/ask/src/run/machine.js';
 
 /**
  * Nobody changes the machine without a decision about its version. A changed machine fails here: raise MACHINE_VERSION

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { agent, step } from '../../src/agent/machine.js';
-import { eventFields } from '../../src/agent/shapes/event-shapes.js';
-import type { State } from '../../src/agent/state.js';
-import { createStateCheck } from '../../src/journal/read/hash-state.js';
+import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { agent, step } from '../../packages/agent/src/machine/machine.js';
+import { eventFields } from '../../packages/agent/src/machine/shapes/event-shapes.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 import * as g from './given.js';
 import { mutate, pick, randomFrom, rubbish } from './mutations.js';
 import { labels } from './pairs.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../src/agent/call.js';
-import { decide } from '../../src/agent/policy/policy.js';
-import { type Preset, presetRules, type WrittenRule } from '../../src/agent/policy/preset-rules.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import { decide } from '../../packages/agent/src/policy/policy.js';
+import { type Preset, presetRules, type WrittenRule } from '../../packages/agent/src/policy/preset-rules.js';
 import { edit } from './given.js';
 
 // What the policy says about tools of MCP servers: they leave the sandbox.

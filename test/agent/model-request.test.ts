@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addReply, addTexts, emptyConversation } from '../../src/agent/conversation.js';
-import type { AssistantMessage } from '../../src/agent/message.js';
-import { requestMessages } from '../../src/agent/values/request-messages.js';
+import { addReply, addTexts, emptyConversation } from '../../packages/agent/src/machine/conversation.js';
+import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
+import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
 
 // docs/rules.md#reasoning: what the model is sent of a conversation that other models took part in.
 

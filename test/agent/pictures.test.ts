@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { estimateTokens, messagesOf } from '../../src/agent/conversation.js';
-import type { On } from '../../src/agent/event.js';
-import { initialState } from '../../src/agent/machine.js';
-import type { Image, Message } from '../../src/agent/message.js';
+import { estimateTokens, messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { On } from '../../packages/agent/src/machine/event.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import type { Image, Message } from '../../packages/agent/src/machine/message.js';
 import * as g from './given.js';
 import { settingsOf } from './settings.js';
 import { type Walker, walk } from './walker.js';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Action } from '../../src/agent/action.js';
-import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
-import type { Event, On } from '../../src/agent/event.js';
-import { step } from '../../src/agent/machine.js';
-import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/values/usage.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import { type Conversation, messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { Event, On } from '../../packages/agent/src/machine/event.js';
+import { step } from '../../packages/agent/src/machine/machine.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
 import * as g from './given.js';
 import { begun, forAll, roam } from './random.js';
 import { bring, PLACES, type Step } from './walker.js';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { protectionInWorkspace } from '../../src/agent/policy/paths/mark-sensitive-paths.js';
+import { protectionInWorkspace } from '../../packages/agent/src/policy/paths/mark-sensitive-paths.js';
 import {
   mayBeProtected,
   PROTECTED_PATHS,
   protectionOf,
-} from '../../src/agent/policy/paths/protected-paths.js';
+} from '../../packages/agent/src/policy/paths/protected-paths.js';
 
 const ORDINARY = [
-  'src/index.ts',
+  'packages/pawl/src/index.ts',
   'README.md',
   'package.json',
   'Makefile',

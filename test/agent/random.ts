@@ -1,9 +1,9 @@
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import type { Event } from '../../src/agent/event.js';
-import { initialState } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import type { State } from '../../src/agent/state.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
 import * as g from './given.js';
 import { labels } from './pairs.js';
 import { type SettingsPatch, settingsOf } from './settings.js';

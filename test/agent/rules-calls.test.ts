@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { messagesOf } from '../../src/agent/conversation.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
 import * as g from './given.js';
 import { check, spentBy } from './rows.js';
 import { a, assertTalk, bad, good, note, summary, think, u, use } from './shown.js';

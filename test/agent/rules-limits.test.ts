@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import type { State } from '../../src/agent/state.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { SettingsPatch } from './settings.js';

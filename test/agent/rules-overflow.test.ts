@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { openParts } from '../../src/agent/conversation.js';
+import { openParts } from '../../packages/agent/src/machine/conversation.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import { a, good, summary, u, use } from './shown.js';

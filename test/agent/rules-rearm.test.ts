@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Limits } from '../../src/agent/settings.js';
+import type { Limits } from '../../packages/agent/src/machine/settings.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';

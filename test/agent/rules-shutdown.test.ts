@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { CallOutcome } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings } from '../../src/agent/settings.js';
+import type { CallOutcome } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
 import * as g from './given.js';
 import { check, type Row, spentBy } from './rows.js';
 import type { SettingsPatch } from './settings.js';

@@ -1,4 +1,9 @@
-import { defaultSettings, type Limits, readLimits, type Settings } from '../../src/agent/settings.js';
+import {
+  defaultSettings,
+  type Limits,
+  readLimits,
+  type Settings,
+} from '../../packages/agent/src/machine/settings.js';
 
 export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import type { Action } from '../../src/agent/action.js';
-import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
-import type { AssistantPart, Message, UserMessage } from '../../src/agent/message.js';
-import type { State, WaitReason } from '../../src/agent/state.js';
-import type { Edge } from '../../src/machine-kit/kernel/step-types.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import { type Conversation, messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { AssistantPart, Message, UserMessage } from '../../packages/agent/src/machine/message.js';
+import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
+import type { Edge } from '../../packages/machine/src/kernel/step-types.js';
 import { NOW } from './given.js';
 
 // ---- States by their short names ----

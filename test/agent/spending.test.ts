@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import type { State } from '../../src/agent/state.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
 import * as g from './given.js';
 import { type SettingsPatch, settingsOf } from './settings.js';
 import { type Dimension, SpendingChecker } from './spending-checker.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
-import type { SessionData, State } from '../../src/agent/state.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { stepFaults } from '../../packages/agent/src/machine/invariants/step-invariants.js';
+import type { SessionData, State } from '../../packages/agent/src/machine/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
 import { checkSteps, LATE, NOTICE } from './step-rows.js';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Action } from '../../src/agent/action.js';
-import { stepFaults } from '../../src/agent/invariants/step-invariants.js';
-import type { In, State, WaitReason } from '../../src/agent/state.js';
-import type { Diagnostic, Edge } from '../../src/machine-kit/kernel/step-types.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import { stepFaults } from '../../packages/agent/src/machine/invariants/step-invariants.js';
+import type { In, State, WaitReason } from '../../packages/agent/src/machine/state.js';
+import type { Diagnostic, Edge } from '../../packages/machine/src/kernel/step-types.js';
 import { event as cancels, PROMPT, waiting } from './by-hand.js';
 import * as g from './given.js';
 

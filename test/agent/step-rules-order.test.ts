@@ -1,6 +1,6 @@
-import type { Action } from '../../src/agent/action.js';
-import type { Call } from '../../src/agent/call.js';
-import type { In, SessionData } from '../../src/agent/state.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import type { Call } from '../../packages/agent/src/machine/call.js';
+import type { In, SessionData } from '../../packages/agent/src/machine/state.js';
 import * as hand from './by-hand.js';
 import * as g from './given.js';
 import { checkSteps, LATE, NOTICE, path, type StepRow, stopped, W } from './step-rows.js';

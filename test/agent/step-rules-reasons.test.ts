@@ -1,7 +1,7 @@
-import type { Action } from '../../src/agent/action.js';
-import type { StopReason } from '../../src/agent/event.js';
-import type { AssistantMessage } from '../../src/agent/message.js';
-import type { State, WaitReason } from '../../src/agent/state.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import type { StopReason } from '../../packages/agent/src/machine/event.js';
+import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
+import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
 import { batch, llm, PROMPT, queued, session } from './by-hand.js';
 import * as g from './given.js';
 import { checkRests, NOTICE, path, rests, stopped, W, wrong } from './step-rows.js';

@@ -1,5 +1,5 @@
-import type { Action } from '../../src/agent/action.js';
-import type { State, WaitReason } from '../../src/agent/state.js';
+import type { Action } from '../../packages/agent/src/machine/action.js';
+import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
 import { llm, PROMPT, session, waiting } from './by-hand.js';
 import * as g from './given.js';
 import { checkRests, NOTICE, path, rests, stopped, W, wrong } from './step-rows.js';

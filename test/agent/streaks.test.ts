@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Json } from '../../src/agent/message.js';
-import { countStreaks } from '../../src/agent/moves/tools/count-streaks.js';
-import type { EndedCall } from '../../src/agent/moves/tools/result-texts.js';
-import type { SessionData } from '../../src/agent/state.js';
+import type { Json } from '../../packages/agent/src/machine/message.js';
+import { countStreaks } from '../../packages/agent/src/machine/moves/tools/count-streaks.js';
+import type { EndedCall } from '../../packages/agent/src/machine/moves/tools/result-texts.js';
+import type { SessionData } from '../../packages/agent/src/machine/state.js';
 import { session } from './by-hand.js';
 import * as g from './given.js';
 import type { SettingsPatch } from './settings.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { agent, initialState } from '../../src/agent/machine.js';
-import { table } from '../../src/agent/table.js';
-import { mermaid } from '../../src/machine-kit/kernel/diagrams.js';
+import { agent, initialState } from '../../packages/agent/src/machine/machine.js';
+import { table } from '../../packages/agent/src/machine/table.js';
+import { mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { settingsOf } from './settings.js';
 
 // What the compiler does not see in rows that are made by spreading groups of cells (docs/decisions/0001).

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { lengthOf } from '../../src/agent/conversation.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings, type Limits, type Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
+import { lengthOf } from '../../packages/agent/src/machine/conversation.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings, type Limits, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
 import { eventFrom } from './trace-events.js';
 import { actionLine, edgeLine, stateLine, talkLines } from './trace-shown.js';
 import { type Step, take } from './walker.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
-import { agent } from '../../src/agent/machine.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
 import { play } from './trace-player.js';
 
 /** Golden traces. `UPDATE=1` writes the machine's lines anew; the diff is the review. */

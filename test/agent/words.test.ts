@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { durationText, resetText } from '../../src/agent/moves/common/failure-and-stop-texts.js';
-import { cutMiddle, utf8Bytes } from '../../src/agent/moves/common/truncate-text.js';
-import { invalidText, outcomeText, refusedText } from '../../src/agent/moves/tools/result-texts.js';
+import {
+  durationText,
+  resetText,
+} from '../../packages/agent/src/machine/moves/common/failure-and-stop-texts.js';
+import { cutMiddle, utf8Bytes } from '../../packages/agent/src/machine/moves/common/truncate-text.js';
+import {
+  invalidText,
+  outcomeText,
+  refusedText,
+} from '../../packages/agent/src/machine/moves/tools/result-texts.js';
 import * as g from './given.js';
 import { check } from './rows.js';
 import type { Walker } from './walker.js';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as v from 'valibot';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import {
   createAgent,
   createAsker,
@@ -9,8 +10,7 @@ import {
   openSession,
   type SessionOptions,
   type Watcher,
-} from '../../src/index.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
+} from '../../packages/pawl/src/index.js';
 import { command, say, testModel } from '../runtime/stage.js';
 import { bad, CALL, goesOn, odd, uncaught } from './handed-in-stage.js';
 import { openHere } from './stage.js';

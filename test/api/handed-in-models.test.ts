@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Model, type ModelPiece, openSession } from '../../src/index.js';
+import { type Model, type ModelPiece, openSession } from '../../packages/pawl/src/index.js';
 import { command, completed, ok, pieces, say, testModel, tool } from '../runtime/stage.js';
 import { bad, CALL, goesOn, shown, uncaught } from './handed-in-stage.js';
 import { openHere } from './stage.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
-import type { Session, Tool } from '../../src/index.js';
+import type { Session, Tool } from '../../packages/pawl/src/index.js';
 import { callTools, command, ok, rawCall, tool } from '../runtime/stage.js';
 
 /** What the tests of malformed things have in common. */

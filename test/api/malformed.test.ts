@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import {
   fileJournals,
   type Input,
@@ -9,8 +10,7 @@ import {
   openSession,
   type Session,
   type ToolOutcome,
-} from '../../src/index.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
+} from '../../packages/pawl/src/index.js';
 import { mutate, pick, type Random, randomFrom, rubbish } from '../agent/mutations.js';
 import { samples } from '../agent/samples.js';
 import {

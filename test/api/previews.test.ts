@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { Tool } from '../../src/ports/tool.js';
-import { editTool } from '../../src/tools/edit.js';
-import { readTool } from '../../src/tools/read.js';
-import { writeTool } from '../../src/tools/write.js';
+import type { Tool } from '../../packages/agent/src/ports/tool.js';
+import { editTool } from '../../packages/agent/src/tools/edit.js';
+import { readTool } from '../../packages/agent/src/tools/read.js';
+import { writeTool } from '../../packages/agent/src/tools/write.js';
 import { callTools, command, ok, rawCall, resultsOf, say, testModel, tool } from '../runtime/stage.js';
 import { openHere } from './stage.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inFlight, stepTree } from '../../src/ask/tree/step-tree.js';
+import { inFlight, stepTree } from '../../packages/ask/src/tree/step-tree.js';
 import * as g from './given.js';
 import { forRolls } from './random.js';
 import { begin, lastOf, outcome, running, state, type Walker, walk } from './walker.js';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import type { ModelError, StopReason } from '../../src/agent/event.js';
-import type { Usage } from '../../src/agent/values/usage.js';
-import type { CellReport, SubcallKind } from '../../src/ask/run/cell-types.js';
-import type { RunEventOf, TreeEvent } from '../../src/ask/run/event.js';
+import type { ModelError, StopReason } from '../../packages/agent/src/machine/event.js';
+import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import { seedParity } from '../../packages/ask/src/eager-ask-values.js';
+import type { CellReport, SubcallKind } from '../../packages/ask/src/run/cell-types.js';
+import type { RunEventOf, TreeEvent } from '../../packages/ask/src/run/event.js';
 import {
   type CodeSettings,
   defaultCodeSettings,
@@ -11,11 +12,10 @@ import {
   type Reserve,
   type RunLimits,
   readRunLimits,
-} from '../../src/ask/run/settings.js';
-import type { CodeState } from '../../src/ask/run/state.js';
-import type { StopVerdict } from '../../src/ask/run/stop-policies.js';
-import type { Tree } from '../../src/ask/tree/tree-state.js';
-import { seedParity } from '../../src/eager-ask-values.js';
+} from '../../packages/ask/src/run/settings.js';
+import type { CodeState } from '../../packages/ask/src/run/state.js';
+import type { StopVerdict } from '../../packages/ask/src/run/stop-policies.js';
+import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 
 /** The clock of all tests stands still here. */
 export const NOW = 1_700_000_000_000;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import { codeMode } from '../../src/ask/run/machine.js';
-import { stepTree } from '../../src/ask/tree/step-tree.js';
-import { initialTree, type Tree } from '../../src/ask/tree/tree-state.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
+import { codeMode } from '../../packages/ask/src/run/machine.js';
+import { stepTree } from '../../packages/ask/src/tree/step-tree.js';
+import { initialTree, type Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { mutate, pick, randomFrom, rubbish } from '../agent/mutations.js';
 import * as g from './given.js';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { messagesOf } from '../../src/agent/conversation.js';
-import { requestMessages } from '../../src/agent/values/request-messages.js';
-import type { Usage } from '../../src/agent/values/usage.js';
-import type { TreeAction } from '../../src/ask/run/action.js';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import { projectEdges, type SeedCursor } from '../../src/ask/run/seed-projection.js';
-import type { Tree, TreeStep } from '../../src/ask/tree/tree-state.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
+import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import type { TreeAction } from '../../packages/ask/src/run/action.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
+import { projectEdges, type SeedCursor } from '../../packages/ask/src/run/seed-projection.js';
+import type { Tree, TreeStep } from '../../packages/ask/src/tree/tree-state.js';
 import { faultsOf } from '../agent/walker.js';
 import { treeFaults } from './tree-faults.js';
 

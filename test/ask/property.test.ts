@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { seedEdges } from '../../src/ask/run/seed-projection.js';
+import { seedEdges } from '../../packages/ask/src/run/seed-projection.js';
 import * as g from './given.js';
 import { forAll, roam } from './random.js';
 import { outcome, seedTraces, type Walker } from './walker.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ChangedLimits, TreeEvent } from '../../src/ask/run/event.js';
-import { canGoOn } from '../../src/ask/tree/raise-limits.js';
+import type { ChangedLimits, TreeEvent } from '../../packages/ask/src/run/event.js';
+import { canGoOn } from '../../packages/ask/src/tree/raise-limits.js';
 import * as g from './given.js';
 import { begin, lastOf, lastTold, outcome, running, state, type Walker } from './walker.js';
 

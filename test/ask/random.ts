@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import type { CodeState } from '../../src/ask/run/state.js';
-import type { Tree } from '../../src/ask/tree/tree-state.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
+import type { CodeState } from '../../packages/ask/src/run/state.js';
+import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import * as g from './given.js';
 import { type Walker, walk } from './walker.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countRepeat, judge, noRepeat, type StopFacts } from '../../src/ask/run/stop-policies.js';
+import { countRepeat, judge, noRepeat, type StopFacts } from '../../packages/ask/src/run/stop-policies.js';
 import * as g from './given.js';
 import { begin, lastOf, lastTold, outcome, state, type Walker } from './walker.js';
 

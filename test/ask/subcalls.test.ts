@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stepTree } from '../../src/ask/tree/step-tree.js';
+import { stepTree } from '../../packages/ask/src/tree/step-tree.js';
 import * as g from './given.js';
 import { lastOf, lastTold, outcome, running, state, talk, type Walker } from './walker.js';
 

@@ -1,7 +1,7 @@
-import { messagesOf } from '../../src/agent/conversation.js';
-import type { CodeState } from '../../src/ask/run/state.js';
-import { parentOf } from '../../src/ask/tree/run-ids.js';
-import type { Tree } from '../../src/ask/tree/tree-state.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { CodeState } from '../../packages/ask/src/run/state.js';
+import { parentOf } from '../../packages/ask/src/tree/run-ids.js';
+import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import { faultsOf } from '../agent/walker.js';
 
 /** What is wrong with a tree, whatever led to it; empty for nothing. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { type Conversation, messagesOf } from '../../src/agent/conversation.js';
-import type { TreeAction } from '../../src/ask/run/action.js';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import { projectEdges } from '../../src/ask/run/seed-projection.js';
-import type { CodeSettings } from '../../src/ask/run/settings.js';
-import type { CodeState, Outcome } from '../../src/ask/run/state.js';
-import { stepTree } from '../../src/ask/tree/step-tree.js';
-import { initialTree, outcomeOf, type Tree, type TreeStep } from '../../src/ask/tree/tree-state.js';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { type Conversation, messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { TreeAction } from '../../packages/ask/src/run/action.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
+import { projectEdges } from '../../packages/ask/src/run/seed-projection.js';
+import type { CodeSettings } from '../../packages/ask/src/run/settings.js';
+import type { CodeState, Outcome } from '../../packages/ask/src/run/state.js';
+import { stepTree } from '../../packages/ask/src/tree/step-tree.js';
+import { initialTree, outcomeOf, type Tree, type TreeStep } from '../../packages/ask/src/tree/tree-state.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import * as g from './given.js';
 import { Promises } from './promises.js';
 

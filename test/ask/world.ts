@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { messagesOf } from '../../src/agent/conversation.js';
-import type { TreeAction } from '../../src/ask/run/action.js';
-import type { CellReport, PastCell } from '../../src/ask/run/cell-types.js';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import { digestOf } from '../../src/ask/run/text/text-hash.js';
-import type { Tree } from '../../src/ask/tree/tree-state.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { TreeAction } from '../../packages/ask/src/run/action.js';
+import type { CellReport, PastCell } from '../../packages/ask/src/run/cell-types.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
+import { digestOf } from '../../packages/ask/src/run/text/text-hash.js';
+import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
 import * as g from './given.js';
 
 /**

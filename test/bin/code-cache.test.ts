@@ -24,7 +24,7 @@ describe('bin/code-cache.js', () => {
   const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-cache-'));
   const program = path.join(scratch, 'program.cjs');
   const caches = path.join(scratch, 'caches', 'pawl');
-  cpSync(path.join(root, 'bin'), path.join(scratch, 'bin'), { recursive: true });
+  cpSync(path.join(root, 'packages/pawl/bin'), path.join(scratch, 'bin'), { recursive: true });
   after(() => removeFolderSync(scratch));
   beforeEach(() => rmSync(path.dirname(caches), { recursive: true, force: true }));
 

@@ -12,7 +12,7 @@ const root = path.join(fileURLToPath(import.meta.url), '../../..');
 describe('bin/pawl.js, before the program is loaded', () => {
   const scratch = mkdtempSync(path.join(tmpdir(), 'pawl-bin-'));
   const start = path.join(scratch, 'bin', 'pawl.js');
-  cpSync(path.join(root, 'bin'), path.join(scratch, 'bin'), { recursive: true });
+  cpSync(path.join(root, 'packages/pawl/bin'), path.join(scratch, 'bin'), { recursive: true });
   cpSync(path.join(root, 'package.json'), path.join(scratch, 'package.json'));
   after(() => removeFolderSync(scratch));
 

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'valibot';
-import type { JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { recordSchema } from '../../src/cli/headless/record-schema.js';
-import { recordsOf } from '../../src/cli/headless/records.js';
-import { createStepPrinter } from '../../src/cli/interactive/progress-lines.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { statusRow } from '../../src/terminal/status-row.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
+import { recordsOf } from '../../packages/pawl/src/headless/records.js';
+import { createStepPrinter } from '../../packages/pawl/src/interactive/progress-lines.js';
+import { statusRow } from '../../packages/terminal/src/status-row.js';
 
 /** What happens after tools, as the JSON stream, the status line and a reader have it. */
 

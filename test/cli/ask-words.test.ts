@@ -1,12 +1,12 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Outcome } from '../../src/ask/run/state.js';
-import type { PolicyReason } from '../../src/ask/run/stop-policies.js';
-import { noPieces, piecesOf } from '../../src/ask/tree/count-answered-pieces.js';
-import { answerOf, endingOfOutcome } from '../../src/cli/ask/ask-exit-codes.js';
-import { askFlags, frozenFlags } from '../../src/cli/ask/ask-flags.js';
-import { readAsked } from '../../src/cli/ask/open-ask.js';
+import type { Outcome } from '../../packages/ask/src/run/state.js';
+import type { PolicyReason } from '../../packages/ask/src/run/stop-policies.js';
+import { noPieces, piecesOf } from '../../packages/ask/src/tree/count-answered-pieces.js';
+import { answerOf, endingOfOutcome } from '../../packages/pawl/src/commands/ask/ask-exit-codes.js';
+import { askFlags, frozenFlags } from '../../packages/pawl/src/commands/ask/ask-flags.js';
+import { readAsked } from '../../packages/pawl/src/commands/ask/open-ask.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 

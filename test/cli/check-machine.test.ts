@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { defaultBounds } from '../../src/agent/exploration/configurations/configuration.js';
-import type { CheckResult, Coverage } from '../../src/agent/exploration/exploration-result.js';
-import { exitCodes } from '../../src/cli/exit-codes.js';
-import { exitOf, leaveTrace, readBounds } from '../../src/cli/machine/check-machine.js';
-import { textOf } from '../../src/cli/machine/check-report.js';
+import { exitOf, leaveTrace, readBounds } from '../../packages/pawl/src/commands/machine/check-machine.js';
+import { textOf } from '../../packages/pawl/src/commands/machine/check-report.js';
+import { exitCodes } from '../../packages/pawl/src/exit-codes.js';
+import { defaultBounds } from '../../packages/verify/src/exploration/configurations/configuration.js';
+import type { CheckResult, Coverage } from '../../packages/verify/src/exploration/exploration-result.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const reach: Coverage = { reached: 3, all: 3, explained: [], missing: [], mistaken: [] };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import type { Dimension } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { budgetEvent, readBudget } from '../../src/cli/slash/cost-and-budget.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import type { Dimension } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { budgetEvent, readBudget } from '../../packages/pawl/src/slash/cost-and-budget.js';
 import { settingsOf } from '../agent/settings.js';
 
 const words: readonly (readonly [string, string | null])[] = [

@@ -1,12 +1,15 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { compareSessions, type SessionSource } from '../../src/cli/diff/compare-sessions.js';
-import { diffText } from '../../src/cli/diff/diff-command.js';
-import { damaged } from '../../src/journal/journal-error.js';
-import type { Header } from '../../src/ports/journal.js';
-import { columnsOf } from '../../src/terminal/width.js';
+import { damaged } from '../../packages/agent/src/journal/journal-error.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import type { Header } from '../../packages/agent/src/ports/journal.js';
+import {
+  compareSessions,
+  type SessionSource,
+} from '../../packages/pawl/src/commands/diff/compare-sessions.js';
+import { diffText } from '../../packages/pawl/src/commands/diff/diff-command.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 
 /** Sessions that are written as traces, and changed as another run of the same prompt would change them. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State, WaitReason } from '../../src/agent/state.js';
-import { endingOf, endingOfError, Stop } from '../../src/cli/exit-codes.js';
-import { JournalError, type JournalErrorKind } from '../../src/journal/journal-error.js';
+import { JournalError, type JournalErrorKind } from '../../packages/agent/src/journal/journal-error.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State, WaitReason } from '../../packages/agent/src/machine/state.js';
+import { endingOf, endingOfError, Stop } from '../../packages/pawl/src/exit-codes.js';
 
 const { session } = initialState({ ...defaultSettings, model: 'scripted/x', workspace: '/w' });
 const waiting = (reason: WaitReason): State => ({

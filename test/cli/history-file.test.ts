@@ -4,7 +4,7 @@ import { appendFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openHistory } from '../../src/cli/interactive/input/history-file.js';
+import { openHistory } from '../../packages/pawl/src/interactive/input/history-file.js';
 import { bundleProgram } from '../bundled-program.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -52,7 +52,9 @@ test('it does not grow for ever, and the newest stay', (context) => {
 
 test('several programs may write at once', async (context) => {
   const folder = folderOf(context);
-  const source = fileURLToPath(new URL('../../src/cli/interactive/input/history-file.ts', import.meta.url));
+  const source = fileURLToPath(
+    new URL('../../packages/pawl/src/interactive/input/history-file.ts', import.meta.url),
+  );
   const code = `import { openHistory } from ${JSON.stringify(source)};
      const history = openHistory(${JSON.stringify(folder)}, '/work');
      for (let count = 0; count < 50; count += 1) history.add(process.argv[2] + '-' + count);`;

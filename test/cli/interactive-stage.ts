@@ -1,15 +1,15 @@
-import type { JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { InteractiveView } from '../../src/cli/interactive/interactive-view.js';
-import type { ScopedAnswer } from '../../src/cli/interactive/read-approval-answer.js';
-import type { ViewHandlers } from '../../src/cli/interactive/view-handler-types.js';
-import { Composer } from '../../src/terminal/input/composer.js';
-import type { LiveArea } from '../../src/terminal/live-area.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { InteractiveView } from '../../packages/pawl/src/interactive/interactive-view.js';
+import type { ScopedAnswer } from '../../packages/pawl/src/interactive/read-approval-answer.js';
+import type { ViewHandlers } from '../../packages/pawl/src/interactive/view-handler-types.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { Composer } from '../../packages/terminal/src/input/composer.js';
+import type { LiveArea } from '../../packages/terminal/src/live-area.js';
 import { keyOf } from '../terminal/typing.js';
 
 /** The interactive view with a clock that stands still; the machine behind it is the real one. */

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { keepPictures, picturesNamed } from '../../src/cli/interactive/input/mentioned-pictures.js';
+import { keepPictures, picturesNamed } from '../../packages/pawl/src/interactive/input/mentioned-pictures.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const texts: readonly (readonly [string, readonly string[]])[] = [

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'valibot';
-import type { JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import type { AssistantMessage } from '../../src/agent/message.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import type { Usage } from '../../src/agent/values/usage.js';
-import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
-import { recordsOf, resultRecord } from '../../src/cli/headless/records.js';
-import { costOf } from '../../src/figures/known-cost.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { statusRow } from '../../src/terminal/status-row.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { costOf } from '../../packages/agent/src/machine/known-cost.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Usage } from '../../packages/agent/src/machine/values/usage.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { type JsonRecord, recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
+import { recordsOf, resultRecord } from '../../packages/pawl/src/headless/records.js';
+import { statusRow } from '../../packages/terminal/src/status-row.js';
 
 /** What a story through the real machine looks like in the JSON stream and in the status line. */
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openFromFlags } from '../../src/cli/sessions/open-session.js';
-import { storedJournals } from '../../src/cli/sessions/stored-sessions.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { openFromFlags } from '../../packages/pawl/src/sessions/open-session.js';
+import { storedJournals } from '../../packages/pawl/src/sessions/stored-sessions.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Resuming a session steps the machine once over its journal: for its settings, its state and the turns shown again. */

@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildProgram } from '../../src/cli/build-program.js';
-import { allFlags, describeProgram } from '../../src/cli/describe-commands.js';
-import { completionScript } from '../../src/cli/shell-completion.js';
+import { buildProgram } from '../../packages/pawl/src/build-program.js';
+import { allFlags, describeProgram } from '../../packages/pawl/src/describe-commands.js';
+import { completionScript } from '../../packages/pawl/src/shell-completion.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const program = describeProgram(buildProgram(() => undefined));

@@ -1,10 +1,10 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { timeText } from '../../src/cli/figures/show-time.js';
-import { figuresOf } from '../../src/figures/collect-figures.js';
-import type { SessionFigures } from '../../src/figures/session-figures.js';
-import { columnsOf } from '../../src/terminal/width.js';
+import { figuresOf } from '../../packages/inspector/src/figures/collect-figures.js';
+import type { SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
+import { timeText } from '../../packages/pawl/src/commands/figures/show-time.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 import { play } from '../agent/trace-player.js';
 import { headerOf } from '../journal/story.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countStates, moved, pathLine, statesOf } from '../../src/cli/sessions/show/step-path.js';
-import type { Edge } from '../../src/machine-kit/kernel/step-types.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Edge } from '../../packages/machine/src/kernel/step-types.js';
+import { countStates, moved, pathLine, statesOf } from '../../packages/pawl/src/sessions/show/step-path.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
   id: `${from}/x/0`,

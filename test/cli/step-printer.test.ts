@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EndedStatus, JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import { createStepPrinter, withDetail } from '../../src/cli/interactive/progress-lines.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
+import type { EndedStatus, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { createStepPrinter, withDetail } from '../../packages/pawl/src/interactive/progress-lines.js';
 
 /** What a reader sees of calls that did not end well. */
 

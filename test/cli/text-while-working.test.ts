@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
 
 import { question, stageView } from './interactive-stage.js';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { closestTo } from '../../src/base/nearest-word.js';
-import { stateFolder } from '../../src/base/user-folders.js';
-import { afterToolsOf, limitsOf, presetOf } from '../../src/cli/flags.js';
-import { readAnswer } from '../../src/cli/interactive/read-approval-answer.js';
-import { readTypedInput } from '../../src/cli/slash/command-table-and-parser.js';
+import { closestTo } from '../../packages/agent/src/platform/base/nearest-word.js';
+import { stateFolder } from '../../packages/agent/src/platform/base/user-folders.js';
+import { afterToolsOf, limitsOf, presetOf } from '../../packages/pawl/src/flags.js';
+import { readAnswer } from '../../packages/pawl/src/interactive/read-approval-answer.js';
+import { readTypedInput } from '../../packages/pawl/src/slash/command-table-and-parser.js';
 import {
   formatCost,
   formatSeconds,
@@ -13,9 +13,9 @@ import {
   lookOf,
   oneLine,
   paintDiff,
-} from '../../src/terminal/paint-text.js';
-import { keepStyles } from '../../src/terminal/safe-text.js';
-import { wrapText } from '../../src/terminal/width.js';
+} from '../../packages/terminal/src/paint-text.js';
+import { keepStyles } from '../../packages/terminal/src/safe-text.js';
+import { wrapText } from '../../packages/terminal/src/width.js';
 
 const answers: readonly (readonly [string, string | null])[] = [
   ['y', 'once'],

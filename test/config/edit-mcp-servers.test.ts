@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, stringify } from 'smol-toml';
-import { addServer, type EditedConfig, removeServer } from '../../src/config/edit-mcp-servers.js';
+import {
+  addServer,
+  type EditedConfig,
+  removeServer,
+} from '../../packages/agent/src/extensions/edit-mcp-servers.js';
 
 // Servers are added to and removed from a config.toml that people write: everything else stays as it is.
 

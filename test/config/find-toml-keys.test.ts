@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parse } from 'smol-toml';
-import { findLines } from '../../src/config/find-toml-keys.js';
-import { parseConfig } from '../../src/config/parse.js';
+import { findLines } from '../../packages/agent/src/extensions/find-toml-keys.js';
+import { parseConfig } from '../../packages/pawl/src/settings/parse.js';
 
 type Table = Readonly<Record<string, unknown>>;
 type Parse = (text: string) => Table;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Given, type Layers, refusedOf, resolve } from '../../src/config/resolve.js';
-import type { Value } from '../../src/config/setting.js';
-import { settingOf, settings } from '../../src/config/setting-table.js';
+import { type Given, type Layers, refusedOf, resolve } from '../../packages/pawl/src/settings/resolve.js';
+import type { Value } from '../../packages/pawl/src/settings/setting.js';
+import { settingOf, settings } from '../../packages/pawl/src/settings/setting-table.js';
 
 const BUILT_IN_MODEL = 'anthropic/built-in';
 const none: Layers = { user: [], project: [], environment: [], flags: [] };

@@ -1,6 +1,6 @@
-import type { CallTraits } from '../../src/agent/call.js';
-import type { Hooks } from '../../src/ports/after-tool-hooks.js';
-import type { Tool, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import type { CallTraits } from '../../packages/agent/src/machine/call.js';
+import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { Tool, ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 
 /** Small tools and hooks of the contract's stories. They touch nothing outside of the process. */
 

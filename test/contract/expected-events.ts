@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Event } from '../../src/agent/event.js';
-import type { Entry } from '../../src/ports/journal.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import type { Entry } from '../../packages/agent/src/ports/journal.js';
 
 /** The events that every runtime must journal for each story, as a file to read. `UPDATE=1` rewrites it. */
 

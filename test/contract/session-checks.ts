@@ -5,11 +5,11 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
-import type { Entry, SessionInfo } from '../../src/ports/journal.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import type { Runtime } from '../../src/ports/session-runtime.js';
-import { traceRuntimeSession } from '../../src/telemetry.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import type { Entry, SessionInfo } from '../../packages/agent/src/ports/journal.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import type { Runtime } from '../../packages/agent/src/ports/session-runtime.js';
+import { traceRuntimeSession } from '../../packages/pawl/src/telemetry.js';
 import { contractTools } from './contract-tools.js';
 import { attend, entriesOf, MODEL_ID, storySettings } from './play-story.js';
 import type { MakeRuntime } from './runtime-under-test.js';

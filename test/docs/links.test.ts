@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../src/cli/build-program.js';
-import { exitCodes } from '../../src/cli/exit-codes.js';
+import { buildProgram } from '../../packages/pawl/src/build-program.js';
+import { exitCodes } from '../../packages/pawl/src/exit-codes.js';
 
 /** What the documents name is there: files, headings, commands, flags, exit codes. */
 
@@ -52,7 +52,7 @@ const linkFaults = (document: string, text: string): readonly string[] =>
     .map((target) => linkFault(document, target))
     .filter((fault) => fault !== null);
 
-/** Paths such as `src/agent/table.ts`, not those in blocks of code: they may be of somebody's project. Patterns with a star are left out. */
+/** Paths such as `packages/agent/src/machine/table.ts`, not those in blocks of code: they may be of somebody's project. Patterns with a star are left out. */
 const pathFaults = (document: string, text: string): readonly string[] =>
   [
     ...text
@@ -137,7 +137,7 @@ describe('the check of documents', () => {
   const rows = [
     { text: 'See [it](nowhere.md).', fault: /nowhere\.md leads nowhere/ },
     { text: 'See [it](docs/journal.md#nothing).', fault: /no heading #nothing/ },
-    { text: 'In `src/agent/tabel.ts` it is.', fault: /no src\/agent\/tabel\.ts/ },
+    { text: 'In `packages/agent/tabel.ts` it is.', fault: /no packages\/agent\/tabel\.ts/ },
     { text: '```sh\npawl sesions\n```\n', fault: /no command 'pawl sesions'/ },
     { text: '```sh\ngit diff | pawl -p - --pre plan\n```\n', fault: /no flag --pre$/ },
     { text: 'Say `pawl replay ID --request`.', fault: /no flag --request$/ },

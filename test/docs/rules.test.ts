@@ -3,10 +3,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import {
+  machineRules,
+  ruleSections,
+} from '../../packages/agent/src/machine/documented-rules/documented-rules.js';
+import type { MachineRule } from '../../packages/agent/src/machine/documented-rules/rule.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
 import { rulesPage, rulesText } from '../../scripts/rules-page.js';
-import { machineRules, ruleSections } from '../../src/agent/documented-rules/documented-rules.js';
-import type { MachineRule } from '../../src/agent/documented-rules/rule.js';
-import { agent } from '../../src/agent/machine.js';
 
 /** docs/rules.md: written from its source, complete, kept by tests that exist, and cited only where it has the rule. */
 
@@ -110,9 +113,9 @@ test('docs/rules.md is what the rules give', () => {
 const CITING = /\.(?:ts|js|py|md|trace|toml|yml)$/;
 const citingFiles = [
   ...['README.md', 'AGENTS.md', 'CHANGELOG.md'],
-  ...['src', 'test', 'scripts', 'bench', 'docs', 'examples', 'demo'].flatMap((folder) =>
+  ...['packages', 'test', 'scripts', 'bench', 'docs', 'examples'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => CITING.test(file) && !file.includes('node_modules'))
+      .filter((file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file))
       .map((file) => path.join(folder, file)),
   ),
 ].filter((file) => existsSync(path.join(root, file)));

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { TreeEvent } from '../../src/ask/run/event.js';
-import type { Script } from '../../src/models/scripted/script.js';
+import type { Script } from '../../packages/agent/src/models/scripted/script.js';
+import type { TreeEvent } from '../../packages/ask/src/run/event.js';
 import { runInProcess } from './in-process.js';
 import {
   type Ended,

@@ -108,7 +108,9 @@ test('a terminal that reports no size gets the usual one', async (context) => {
 });
 
 test('the manual page is a list in package.json: newer npm installs no other', () => {
-  const { man, scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const { man, scripts } = JSON.parse(
+    readFileSync(new URL('../../packages/pawl/package.json', import.meta.url), 'utf8'),
+  );
   assert.deepEqual(man, ['man/pawl.1']);
   assert.ok(!('prepare' in scripts), 'npm warns of it where the package is installed');
 });

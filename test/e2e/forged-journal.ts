@@ -1,19 +1,19 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { CallFacts, CallTraits, JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import type { JsonObject } from '../../src/agent/message.js';
-import type { PolicyRule } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { fileBlobs } from '../../src/journal/blobs.js';
-import { encodeHeader, encodeRecord } from '../../src/journal/format/line-codec.js';
-import { journalPath } from '../../src/journal/paths-and-durable-writes.js';
-import { createStateCheck } from '../../src/journal/read/hash-state.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import { makeOwn } from '../../src/journal/session-owner.js';
-import type { Header } from '../../src/ports/journal.js';
+import { fileBlobs } from '../../packages/agent/src/journal/blobs.js';
+import { encodeHeader, encodeRecord } from '../../packages/agent/src/journal/format/line-codec.js';
+import { journalPath } from '../../packages/agent/src/journal/paths-and-durable-writes.js';
+import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { makeOwn } from '../../packages/agent/src/journal/session-owner.js';
+import type { CallFacts, CallTraits, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { PolicyRule } from '../../packages/agent/src/policy/preset-rules.js';
+import type { Header } from '../../packages/agent/src/ports/journal.js';
 
 /** Writes journals as an attacker would: with valid checksums and state checks, and with whatever rights and calls he likes. */
 

@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { McpServer } from '../../src/config/mcp-servers.js';
-import { createConnection } from '../../src/mcp/connection.js';
+import { createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
 import { settingsOf } from '../mcp/test-servers.js';
 import { type Account, makeAccounts } from '../sandbox/fence.js';
 import { atEnd, removeFolderSync } from '../temporary-folder.js';

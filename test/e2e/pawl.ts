@@ -6,14 +6,14 @@ import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'valibot';
-import { type JsonRecord, recordSchema } from '../../src/cli/headless/record-schema.js';
+import { type JsonRecord, recordSchema } from '../../packages/pawl/src/headless/record-schema.js';
 import { type AnthropicServer, type Replies, startAnthropicServer } from '../servers/anthropic.js';
 import { type TestScope, temporaryFolder } from '../temporary-folder.js';
 
 /** Starts the program as a user does: the built bin, in a folder and a home of its own. */
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-export const bin = join(root, 'bin', 'pawl.js');
+export const bin = join(root, 'packages/pawl/bin/pawl.js');
 
 const LIMIT_MS = 60_000;
 
@@ -30,7 +30,7 @@ export type Place = {
 
 /** An empty workspace and home, gone after the test. */
 export const makePlace = (context: TestScope, more: NodeJS.ProcessEnv = {}): Place => {
-  assert.ok(existsSync(join(root, 'dist', 'cli.cjs')), 'dist/cli.cjs is missing: npm run build');
+  assert.ok(existsSync(join(root, 'packages/pawl/dist/cli.cjs')), 'dist/cli.cjs is missing: npm run build');
   const folder = temporaryFolder(context, 'e2e');
   const [workspace, home, state] = ['work', 'home', 'state'].map((name) => join(folder, name)) as [
     string,

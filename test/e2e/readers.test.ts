@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { requestAt } from '../../src/inspector/model/sent-request.js';
-import { SessionHistory } from '../../src/inspector/model/session-history.js';
+import { requestAt } from '../../packages/inspector/src/model/sent-request.js';
+import { SessionHistory } from '../../packages/inspector/src/model/session-history.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, STORY, StoredSession } from '../inspector/stored-session.js';
 import { runInProcess } from './in-process.js';
@@ -197,7 +197,7 @@ test('machine draws itself: Mermaid, table, JSON', async (context) => {
 
 test('version and help go to stdout', async (context) => {
   const place = makePlace(context);
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const { version } = JSON.parse(readFileSync(join(root, 'packages/pawl/package.json'), 'utf8'));
   for (const words of [['--version'], ['-V'], ['--json', '--version']]) {
     const ended = await runPawl(place, words);
     expectCode(ended, 0);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSession } from '../../src/api/create-agent.js';
-import { whyNoWorkspace } from '../../src/api/refuse-workspace.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
+import { openSession } from '../../packages/agent/src/api/create-agent.js';
+import { whyNoWorkspace } from '../../packages/agent/src/api/refuse-workspace.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
 import { runInProcess } from './in-process.js';
 import { expectCode, makePlace, type Place } from './pawl.js';
 

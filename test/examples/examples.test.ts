@@ -43,7 +43,7 @@ before(async () => {
   });
   mkdirSync(path.join(project, 'node_modules'));
   for (const [name, to] of [
-    ['pawl', '.'],
+    ['pawl', 'packages/pawl'],
     ['zod', 'node_modules/zod'],
   ] as const)
     symlinkSync(path.join(root, to), path.join(project, 'node_modules', name));

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { addUsage } from '../../src/agent/moves/common/count-usage.js';
-import type { UsageTotals } from '../../src/agent/state.js';
-import { FigureCollector, type FigureStep, figuresOf } from '../../src/figures/collect-figures.js';
-import { cacheShareOf, type SessionFigures } from '../../src/figures/session-figures.js';
-import { NO_USAGE } from '../../src/figures/tool-log.js';
+import { addUsage } from '../../packages/agent/src/machine/moves/common/count-usage.js';
+import type { UsageTotals } from '../../packages/agent/src/machine/state.js';
+import {
+  FigureCollector,
+  type FigureStep,
+  figuresOf,
+} from '../../packages/inspector/src/figures/collect-figures.js';
+import { cacheShareOf, type SessionFigures } from '../../packages/inspector/src/figures/session-figures.js';
+import { NO_USAGE } from '../../packages/inspector/src/figures/tool-log.js';
 import { forAll, roam } from '../agent/random.js';
 import { play } from '../agent/trace-player.js';
 

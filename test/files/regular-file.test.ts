@@ -4,7 +4,12 @@ import { mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openRegular, readRegular, readRegularSync, readUpTo } from '../../src/files/regular-file.js';
+import {
+  openRegular,
+  readRegular,
+  readRegularSync,
+  readUpTo,
+} from '../../packages/agent/src/platform/files/regular-file.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** Only files are opened, and never more of them is read than allowed. */

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { loadConfig } from '../../src/config/load.js';
-import { repositoryFolders } from '../../src/files/repository-folders.js';
-import { loadAgentsFiles } from '../../src/prompt/agents-files.js';
-import { FormatterChoice } from '../../src/workspace/formatters/formatter-choice.js';
-import { useRepository } from '../../src/workspace/git/git.js';
+import { repositoryFolders } from '../../packages/agent/src/platform/files/repository-folders.js';
+import { loadAgentsFiles } from '../../packages/agent/src/session/prompt/agents-files.js';
+import { FormatterChoice } from '../../packages/agent/src/workspace/formatters/formatter-choice.js';
+import { useRepository } from '../../packages/agent/src/workspace/git/git.js';
+import { loadConfig } from '../../packages/pawl/src/settings/load.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /**

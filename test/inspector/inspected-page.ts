@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
+import { type Inspector, startInspector } from '../../packages/inspector/src/server/inspector-server.js';
 import { inspectorPage } from '../../scripts/inspector-page.js';
-import { type Inspector, startInspector } from '../../src/inspector/server/inspector-server.js';
-import { createRedactor } from '../../src/secrets/redactor.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 import { loaded, openPage, startBrowser, type Watched, waitUntil } from './browser.js';
 

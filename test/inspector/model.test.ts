@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { agent } from '../../src/agent/machine.js';
-import { projections } from '../../src/agent/projections/all-projections.js';
-import { ChartTrace } from '../../src/inspector/model/chart-trace.js';
-import { explainArrow, explainState } from '../../src/inspector/model/explain-state-and-arrow.js';
-import { findEntries } from '../../src/inspector/model/find-entries.js';
-import { nextMarker } from '../../src/inspector/model/jump-markers.js';
-import { requestAt, sharedPrefix } from '../../src/inspector/model/sent-request.js';
-import { SessionHistory } from '../../src/inspector/model/session-history.js';
-import { timeAxis } from '../../src/inspector/model/time-axis.js';
-import { valueDifferences } from '../../src/inspector/model/value-differences.js';
-import type { Header } from '../../src/ports/journal.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import type { Header } from '../../packages/agent/src/ports/journal.js';
+import { ChartTrace } from '../../packages/inspector/src/model/chart-trace.js';
+import { explainArrow, explainState } from '../../packages/inspector/src/model/explain-state-and-arrow.js';
+import { findEntries } from '../../packages/inspector/src/model/find-entries.js';
+import { nextMarker } from '../../packages/inspector/src/model/jump-markers.js';
+import { requestAt, sharedPrefix } from '../../packages/inspector/src/model/sent-request.js';
+import { SessionHistory } from '../../packages/inspector/src/model/session-history.js';
+import { timeAxis } from '../../packages/inspector/src/model/time-axis.js';
+import { valueDifferences } from '../../packages/inspector/src/model/value-differences.js';
+import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { settingsFrom } from '../agent/trace-player.js';
 import { eventsOf, STORY } from './stored-session.js';
 

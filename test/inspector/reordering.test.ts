@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExportedSession } from '../../src/inspector/page-data-types.js';
-import { pageWith } from '../../src/inspector/server/page-html.js';
+import type { ExportedSession } from '../../packages/inspector/src/page-data-types.js';
+import { pageWith } from '../../packages/inspector/src/server/page-html.js';
 
 test('the exported page holds no character that reorders the text around it', () => {
   const page = `<meta content="connect-src 'self'"><script type="application/json" id="exported">null</script>`;

@@ -1,10 +1,10 @@
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import type { Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import type { Header, Journal } from '../../src/ports/journal.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import type { Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Header, Journal } from '../../packages/agent/src/ports/journal.js';
 import { play, settingsFrom } from '../agent/trace-player.js';
 
 /** Sessions on disk as the runtime writes them, from events that a test chooses. */

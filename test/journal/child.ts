@@ -2,12 +2,12 @@ import { closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { initialState } from '../../src/agent/machine.js';
-import type { State } from '../../src/agent/state.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { importSession } from '../../src/journal/transfer/import-session.js';
-import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
-import { acquireLock } from '../../src/journal/write/lock.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
+import { acquireLock } from '../../packages/agent/src/journal/write/lock.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
 import { headerOf, tell } from './story.js';
 
 /**

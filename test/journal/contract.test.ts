@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { initialState, step } from '../../src/agent/machine.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { InspectableStore } from '../../src/journal/read/read-without-lock.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import type { InspectableStore } from '../../packages/agent/src/journal/read/read-without-lock.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
 import { collect, eventsOf, headerOf, makeFolder, plain, readEvents, tell, tellFrom } from './story.js';
 
 /** The promises of any store, kept on disk and in memory alike. */

@@ -3,9 +3,9 @@ import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import fc from 'fast-check';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { JournalError } from '../../src/journal/journal-error.js';
-import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { JournalError } from '../../packages/agent/src/journal/journal-error.js';
+import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
 import { startChild } from './start-child.js';
 import {
   collect,

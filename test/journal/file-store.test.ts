@@ -4,8 +4,8 @@ import promises, { chmod, readdir, readFile, rename, stat, writeFile } from 'nod
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { step } from '../../src/agent/machine.js';
-import { fileJournals } from '../../src/journal/file-store.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { step } from '../../packages/agent/src/machine/machine.js';
 import { collect, eventsOf, headerOf, linesOf, makeFolder, readEvents, tellFrom } from './story.js';
 
 const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);

@@ -18,8 +18,8 @@ import {
 
 import { basename, dirname, join } from 'node:path';
 import test from 'node:test';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { JournalError } from '../../src/journal/journal-error.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { JournalError } from '../../packages/agent/src/journal/journal-error.js';
 import { collect, eventsOf, headerOf, makeFolder, tell, tellFrom } from './story.js';
 
 /** What others do to the file of a running session, and what the session does then. */

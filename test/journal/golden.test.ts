@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { object, parse, string } from 'valibot';
-import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { createStateCheck } from '../../src/journal/read/hash-state.js';
-import { exportSession } from '../../src/journal/transfer/export-session.js';
-import { importSession } from '../../src/journal/transfer/import-session.js';
-import { sha256Of } from '../../src/journal/transfer/named-blobs.js';
-import type { Journal } from '../../src/ports/journal.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { createStateCheck } from '../../packages/agent/src/journal/read/hash-state.js';
+import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
+import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { sha256Of } from '../../packages/agent/src/journal/transfer/named-blobs.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import type { Journal } from '../../packages/agent/src/ports/journal.js';
 import { makeFolder, readEvents } from './story.js';
 
 /**

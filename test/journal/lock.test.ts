@@ -2,10 +2,15 @@ import assert from 'node:assert/strict';
 import { access, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { acquireLock } from '../../src/journal/write/lock.js';
-import { claimOf, createFile, readLockText, replaceFile } from '../../src/journal/write/lock-file.js';
-import { checkHolder, describeSelf, type Holder } from '../../src/journal/write/lock-owner.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { acquireLock } from '../../packages/agent/src/journal/write/lock.js';
+import {
+  claimOf,
+  createFile,
+  readLockText,
+  replaceFile,
+} from '../../packages/agent/src/journal/write/lock-file.js';
+import { checkHolder, describeSelf, type Holder } from '../../packages/agent/src/journal/write/lock-owner.js';
 import { startChild } from './start-child.js';
 import { headerOf, makeFolder } from './story.js';
 

@@ -1,11 +1,15 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { decodeMarks } from '../../src/journal/format/acknowledged-mark.js';
-import { Disk, type FileNode } from '../../src/testing/simulation/disk/disk.js';
-import { mountDisk, simulateFiles, unmountDisks } from '../../src/testing/simulation/disk/node-files.js';
-import { closeSockets } from '../../src/testing/simulation/disk/sockets.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { decodeMarks } from '../../packages/agent/src/journal/format/acknowledged-mark.js';
+import { Disk, type FileNode } from '../../packages/verify/src/simulation/disk/disk.js';
+import {
+  mountDisk,
+  simulateFiles,
+  unmountDisks,
+} from '../../packages/verify/src/simulation/disk/node-files.js';
+import { closeSockets } from '../../packages/verify/src/simulation/disk/sockets.js';
 import { headerOf, tell, tellFrom } from './story.js';
 
 /** On a disk that knows what is durable. */

@@ -3,17 +3,18 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
-import type { openSession } from '../../src/api/create-agent.js';
-import type { fileJournals } from '../../src/journal/file-store.js';
-import type { exportSession } from '../../src/journal/transfer/export-session.js';
-import type { importSession } from '../../src/journal/transfer/import-session.js';
-import type { verifyStored } from '../../src/journal/transfer/verify-journal.js';
-import type { scriptedModel } from '../../src/models/scripted/scripted-model.js';
+import type { openSession } from '../../packages/agent/src/api/create-agent.js';
+import type { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import type { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
+import type { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import type { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import type { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { workspacePackages } from '../../scripts/workspace-packages.js';
 
 /** Another version of Pawl: this one with edits in its machine, compiled and loaded beside it. */
 
-/** `file` is below src/. `from` stands in it once. */
+/** `file` is below packages/. `from` stands in it once. */
 export type Edit = { readonly file: string; readonly from: string; readonly to: string };
 
 /** The parts of a Pawl that keep and resume sessions. */
@@ -30,7 +31,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const edited = (file: string, edits: readonly Edit[]): string =>
   edits
-    .filter((edit) => path.join(root, 'src', edit.file) === file)
+    .filter((edit) => path.join(root, 'packages', edit.file) === file)
     .reduce(
       (text, { from, to }) => {
         if (text.split(from).length !== 2) throw new Error(`does not stand in ${file} once: ${from}`);
@@ -42,7 +43,7 @@ const edited = (file: string, edits: readonly Edit[]): string =>
 const plant = (edits: readonly Edit[]): Plugin => ({
   name: 'plant',
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, ({ path: file }) => {
+    onLoad({ filter: /[\\/]packages[\\/].*\.ts$/ }, ({ path: file }) => {
       const url = JSON.stringify(pathToFileURL(file).href);
       const text = edited(file, edits);
       const address = text.includes('import.meta')
@@ -56,7 +57,7 @@ const plant = (edits: readonly Edit[]): Plugin => ({
 /** Compiles the Pawl with these edits. `version`: how many versions its machine is ahead of this one. */
 export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<Pawl> => {
   const raise: Edit = {
-    file: 'agent/machine-version.ts',
+    file: 'agent/src/machine/machine-version.ts',
     from: `MACHINE_VERSION = ${MACHINE_VERSION}`,
     to: `MACHINE_VERSION = ${MACHINE_VERSION + ahead}`,
   };
@@ -64,12 +65,12 @@ export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<
     absWorkingDir: root,
     stdin: {
       contents: `
-        export { openSession } from './src/api/create-agent.ts';
-        export { fileJournals } from './src/journal/file-store.ts';
-        export { exportSession } from './src/journal/transfer/export-session.ts';
-        export { importSession } from './src/journal/transfer/import-session.ts';
-        export { verifyStored } from './src/journal/transfer/verify-journal.ts';
-        export { scriptedModel } from './src/models/scripted/scripted-model.ts';
+        export { openSession } from './packages/agent/src/api/create-agent.ts';
+        export { fileJournals } from './packages/agent/src/journal/file-store.ts';
+        export { exportSession } from './packages/agent/src/journal/transfer/export-session.ts';
+        export { importSession } from './packages/agent/src/journal/transfer/import-session.ts';
+        export { verifyStored } from './packages/agent/src/journal/transfer/verify-journal.ts';
+        export { scriptedModel } from './packages/agent/src/models/scripted/scripted-model.ts';
       `,
       resolveDir: root,
     },
@@ -81,7 +82,7 @@ export const otherPawl = async (ahead: number, edits: readonly Edit[]): Promise<
     packages: 'external',
     keepNames: true,
     define: { 'import.meta.url': 'sourceUrl', 'import.meta.dirname': 'sourceFolder' },
-    plugins: [plant([raise, ...edits])],
+    plugins: [workspacePackages(root), plant([raise, ...edits])],
     logLevel: 'silent',
   });
   const module = { exports: {} };

@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFile, open, readFile, rm, writeFile } from 'node:fs/promises';
 import test from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import { loadSnapshot } from '../../src/journal/snapshot/load-snapshot.js';
-import { decodeSnapshots, encodeSnapshot } from '../../src/journal/snapshot/snapshot-format.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { loadSnapshot } from '../../packages/agent/src/journal/snapshot/load-snapshot.js';
+import {
+  decodeSnapshots,
+  encodeSnapshot,
+} from '../../packages/agent/src/journal/snapshot/snapshot-format.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
 import { foldsAll, pathsIn, stage, storeOf, texts, write } from './snapshot-stage.js';
 import { headerOf, linesOf, makeFolder, plain, tell, tellFrom } from './story.js';
 

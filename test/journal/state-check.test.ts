@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import type { AssistantPart, Message } from '../../src/agent/message.js';
-import type { State } from '../../src/agent/state.js';
-import { checkOf } from '../../src/journal/read/fold.js';
-import { createStateCheck, sha256 } from '../../src/journal/read/hash-state.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { checkOf } from '../../packages/agent/src/journal/read/fold.js';
+import { createStateCheck, sha256 } from '../../packages/agent/src/journal/read/hash-state.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import { headerOf, tellFrom } from './story.js';
 
 const drafts = tellFrom(headerOf('a'), 30);

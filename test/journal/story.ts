@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { TestContext } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import type { Entry, EntryDraft, Header, Journal } from '../../src/ports/journal.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Entry, EntryDraft, Header, Journal } from '../../packages/agent/src/ports/journal.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** A folder of the test's own, removed when it ends. */

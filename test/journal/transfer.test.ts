@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { exportSession } from '../../src/journal/transfer/export-session.js';
-import { importSession } from '../../src/journal/transfer/import-session.js';
-import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
+import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
 import { collect, eventsOf, headerOf, makeFolder, tellFrom } from './story.js';
 
 const COUNT = 6;

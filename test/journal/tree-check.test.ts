@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { createTreeCheck } from '../../src/ask/journal/hash-tree-state.js';
-import type { Tree } from '../../src/ask/tree/tree-state.js';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { createTreeCheck } from '../../packages/ask/src/journal/hash-tree-state.js';
+import type { Tree } from '../../packages/ask/src/tree/tree-state.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 
 /** The check looks at no field by name: any plain value with logs in it stands for a tree here. */
 const treeOf = (value: unknown): Tree => value as Tree; // see above

@@ -3,16 +3,16 @@ import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { messagesOf } from '../../src/agent/conversation.js';
-import { MACHINE_VERSION } from '../../src/agent/machine-version.js';
-import type { Message } from '../../src/agent/message.js';
-import type { State } from '../../src/agent/state.js';
-import { openSession } from '../../src/api/create-agent.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { exportSession } from '../../src/journal/transfer/export-session.js';
-import { importSession } from '../../src/journal/transfer/import-session.js';
-import { verifyStored } from '../../src/journal/transfer/verify-journal.js';
-import type { Tool } from '../../src/ports/tool.js';
+import { openSession } from '../../packages/agent/src/api/create-agent.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { exportSession } from '../../packages/agent/src/journal/transfer/export-session.js';
+import { importSession } from '../../packages/agent/src/journal/transfer/import-session.js';
+import { verifyStored } from '../../packages/agent/src/journal/transfer/verify-journal.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import { MACHINE_VERSION } from '../../packages/agent/src/machine/machine-version.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Tool } from '../../packages/agent/src/ports/tool.js';
 import { faultsOf } from '../agent/walker.js';
 import { moveSecret } from '../move-secret.js';
 import { callTools, command, hang, ok, rawCall, say, testModel, tool } from '../runtime/stage.js';
@@ -24,39 +24,39 @@ import { collect, makeFolder } from './story.js';
 const present: Pick<Pawl, 'openSession' | 'fileJournals'> = { openSession, fileJournals };
 
 const fieldAdded: readonly Edit[] = [
-  { file: 'agent/machine.ts', from: '  epoch: 0,\n});', to: '  epoch: 0,\n  planted: 0,\n});' },
+  { file: 'agent/src/machine/machine.ts', from: '  epoch: 0,\n});', to: '  epoch: 0,\n  planted: 0,\n});' },
   {
-    file: 'agent/change-state.ts',
+    file: 'agent/src/machine/change-state.ts',
     from: '  epoch: or(parts.epoch, session.epoch),\n',
     to: '  epoch: or(parts.epoch, session.epoch),\n  planted: 0,\n',
   },
 ];
 const idsOtherwise: readonly Edit[] = [
   {
-    file: 'agent/moves/common/next-id.ts',
+    file: 'agent/src/machine/moves/common/next-id.ts',
     from: "  request: 'req',\n  batch: 'batch',\n",
     to: "  request: 'asking',\n  batch: 'calls',\n",
   },
 ];
-const table = readFileSync(new URL('../../src/agent/table.ts', import.meta.url), 'utf8');
+const table = readFileSync(new URL('../../packages/agent/src/machine/table.ts', import.meta.url), 'utf8');
 const hookRow = table.slice(
   table.indexOf('    PostToolsHook: {\n'),
   table.indexOf('    CheckingBudget: {\n'),
 );
 const stateRemoved: readonly Edit[] = [
-  { file: 'agent/table.ts', from: hookRow, to: '' },
+  { file: 'agent/src/machine/table.ts', from: hookRow, to: '' },
   {
-    file: 'agent/table.ts',
+    file: 'agent/src/machine/table.ts',
     from: "to: 'PostToolsHook', as: 'CheckingGitCommits', then: settle.settle }",
     to: "to: 'CheckingBudget', then: settle.settle }",
   },
   {
-    file: 'agent/state-and-event-names.ts',
+    file: 'agent/src/machine/state-and-event-names.ts',
     from: "    PostToolsHook: 'commits are looked for, formatters run, changes are committed',\n",
     to: '',
   },
   {
-    file: 'agent/moves/tools/finish-batch.ts',
+    file: 'agent/src/machine/moves/tools/finish-batch.ts',
     from: "    name: 'PostToolsHook',\n",
     to: "    name: 'CheckingBudget',\n",
   },

@@ -1,14 +1,17 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ShellCommand } from '../../src/launcher/command-shell-scripts.js';
-import type { LaunchedEnd } from '../../src/launcher/follow-command.js';
-import { createLauncher, type Launcher } from '../../src/launcher/launcher-pool.js';
-import type { CommandFence, LauncherOptions } from '../../src/launcher/launcher-process.js';
-import type { OutputReceiver } from '../../src/launcher/spool-reader.js';
-import { ownPrograms, type ProgramPath } from '../../src/programs/find-program.js';
-import { systemBash } from '../../src/programs/start-program.js';
-import { closingOthers } from '../../src/sandbox/close-inherited-descriptors.js';
+import type { ShellCommand } from '../../packages/agent/src/command/launcher/command-shell-scripts.js';
+import type { LaunchedEnd } from '../../packages/agent/src/command/launcher/follow-command.js';
+import { createLauncher, type Launcher } from '../../packages/agent/src/command/launcher/launcher-pool.js';
+import type {
+  CommandFence,
+  LauncherOptions,
+} from '../../packages/agent/src/command/launcher/launcher-process.js';
+import type { OutputReceiver } from '../../packages/agent/src/command/launcher/spool-reader.js';
+import { closingOthers } from '../../packages/agent/src/command/sandbox/close-inherited-descriptors.js';
+import { ownPrograms, type ProgramPath } from '../../packages/agent/src/platform/programs/find-program.js';
+import { systemBash } from '../../packages/agent/src/platform/programs/start-program.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { processesWith, until } from '../tools/processes.js';
 

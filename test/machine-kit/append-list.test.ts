@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import fc from 'fast-check';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 
 /** A log is a value: whatever is appended to whichever view, all views stay what they were. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { stateMachine } from '../../src/machine-kit/builder/build-machine.js';
-import { markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
+import { stateMachine } from '../../packages/machine/src/builder/build-machine.js';
+import { markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { door, type Notes, type Push } from './door.js';
 
 /** What is known of a built machine without running it. */

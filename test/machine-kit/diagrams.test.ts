@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { agent } from '../../src/agent/machine.js';
-import { edgesJson, markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import { edgesJson, markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { lamp } from './lamp.js';
 
 /** The pictures of a machine tell what its table says, no more and no less. */

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BadSetting, CallbackFailed, UnmatchedEvents } from '../../src/machine-kit/builder/builder-errors.js';
-import type { BuiltMachine } from '../../src/machine-kit/builder/builder-types.js';
-import type { RunOptions } from '../../src/machine-kit/builder/drive-machine.js';
-import { run, runAsync } from '../../src/machine-kit/builder/drive-machine.js';
+import {
+  BadSetting,
+  CallbackFailed,
+  UnmatchedEvents,
+} from '../../packages/machine/src/builder/builder-errors.js';
+import type { BuiltMachine } from '../../packages/machine/src/builder/builder-types.js';
+import type { RunOptions } from '../../packages/machine/src/builder/drive-machine.js';
+import { run, runAsync } from '../../packages/machine/src/builder/drive-machine.js';
 import {
   door,
   kick,

@@ -1,6 +1,6 @@
-import { machine } from '../../src/machine-kit/kernel/make-machine.js';
-import type { EventOf, MoveResult, StateOf } from '../../src/machine-kit/kernel/table.js';
-import { fault, late } from '../../src/machine-kit/kernel/table.js';
+import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import type { EventOf, MoveResult, StateOf } from '../../packages/machine/src/kernel/table.js';
+import { fault, late } from '../../packages/machine/src/kernel/table.js';
 
 /** A small machine with everything that a table can have: a lamp that counts how often it was lit, and wears out. */
 

@@ -5,9 +5,9 @@ import {
   CallbackFailed,
   IllegalTransition,
   MachineBusy,
-} from '../../src/machine-kit/builder/builder-errors.js';
-import type { HistoryEntry } from '../../src/machine-kit/builder/drive-machine.js';
-import { startMachine } from '../../src/machine-kit/builder/drive-machine.js';
+} from '../../packages/machine/src/builder/builder-errors.js';
+import type { HistoryEntry } from '../../packages/machine/src/builder/drive-machine.js';
+import { startMachine } from '../../packages/machine/src/builder/drive-machine.js';
 import { door, kick, mutableDoor, notes, type Place, pull, push, say, turn } from './door.js';
 
 /** A machine with its state, its history and those who listen. */

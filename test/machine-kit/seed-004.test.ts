@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { tools } from '../../src/agent/projections/seed-tools-mode.js';
-import { seedEdges } from '../../src/ask/run/seed-projection.js';
-import { run, runAsync } from '../../src/machine-kit/builder/drive-machine.js';
+import { seedEdges } from '../../packages/ask/src/run/seed-projection.js';
+import { run, runAsync } from '../../packages/machine/src/builder/drive-machine.js';
+import { tools } from '../../packages/verify/src/projections/seed-tools-mode.js';
 import {
   type CodeContext,
   type CodeState,

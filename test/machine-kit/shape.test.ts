@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { stateMachine } from '../../src/machine-kit/builder/build-machine.js';
-import { startMachine } from '../../src/machine-kit/builder/drive-machine.js';
-import { jsonObject } from '../../src/machine-kit/kernel/json-shape.js';
+import { stateMachine } from '../../packages/machine/src/builder/build-machine.js';
+import { startMachine } from '../../packages/machine/src/builder/drive-machine.js';
+import { jsonObject } from '../../packages/machine/src/kernel/json-shape.js';
 import {
   count,
   faultIn,
@@ -15,7 +15,7 @@ import {
   type Shape,
   text,
   variant,
-} from '../../src/machine-kit/kernel/shape.js';
+} from '../../packages/machine/src/kernel/shape.js';
 import { door, notes, push } from './door.js';
 import { type Lamp, lamp } from './lamp.js';
 

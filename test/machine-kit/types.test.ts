@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { machine } from '../../src/machine-kit/kernel/make-machine.js';
-import { late, type MoveResult } from '../../src/machine-kit/kernel/table.js';
+import { machine } from '../../packages/machine/src/kernel/make-machine.js';
+import { late, type MoveResult } from '../../packages/machine/src/kernel/table.js';
 
 /**
  * What does not compile. Each line marked `@ts-expect-error` has to be an error of its own: `npm run types` complains

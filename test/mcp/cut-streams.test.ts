@@ -4,8 +4,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import * as v from 'valibot';
-import type { HttpServer } from '../../src/config/mcp-servers.js';
-import { createConnection } from '../../src/mcp/connection.js';
+import { createConnection } from '../../packages/agent/src/extensions/mcp/connection.js';
+import type { HttpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 import { settingsOf } from './test-servers.js';
 

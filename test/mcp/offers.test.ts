@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withServerPrompts } from '../../src/cli/mcp/expand-server-mentions.js';
-import { NO_PROMPTS, type SessionPrompts } from '../../src/cli/skills/session-prompts.js';
-import type { McpServer } from '../../src/config/mcp-servers.js';
-import { offeredPrompts, offeredResources } from '../../src/mcp/offers/offered-prompts-and-resources.js';
-import { argumentsFor } from '../../src/mcp/offers/prompt-arguments.js';
-import { readOffers } from '../../src/mcp/tools/tool-cache.js';
+import {
+  offeredPrompts,
+  offeredResources,
+} from '../../packages/agent/src/extensions/mcp/offers/offered-prompts-and-resources.js';
+import { argumentsFor } from '../../packages/agent/src/extensions/mcp/offers/prompt-arguments.js';
+import { readOffers } from '../../packages/agent/src/extensions/mcp/tools/tool-cache.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
+import { withServerPrompts } from '../../packages/pawl/src/commands/mcp/expand-server-mentions.js';
+import { NO_PROMPTS, type SessionPrompts } from '../../packages/pawl/src/skills/session-prompts.js';
 import type { TestScope } from '../temporary-folder.js';
 import { until } from '../tools/processes.js';
 import { type Opened, openSession, placeIn, run } from './open-servers.js';

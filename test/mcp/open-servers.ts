@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
-import type { McpServer } from '../../src/config/mcp-servers.js';
-import { secretsOfServer } from '../../src/mcp/server-secrets.js';
-import { openServers, type ServersOptions, type SessionServers } from '../../src/mcp/session-servers.js';
-import { storeTools } from '../../src/mcp/tools/tool-cache.js';
-import type { Tool, ToolOutcome } from '../../src/ports/tool.js';
-import { createRedactor } from '../../src/secrets/redactor.js';
+import { secretsOfServer } from '../../packages/agent/src/extensions/mcp/server-secrets.js';
+import {
+  openServers,
+  type ServersOptions,
+  type SessionServers,
+} from '../../packages/agent/src/extensions/mcp/session-servers.js';
+import { storeTools } from '../../packages/agent/src/extensions/mcp/tools/tool-cache.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
+import { createRedactor } from '../../packages/agent/src/platform/secrets/redactor.js';
+import type { Tool, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 import { type TestContext, testContext } from './tool-context.js';
 

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { McpServer } from '../../src/config/mcp-servers.js';
-import { secretsByName, secretsOfServer, shownStart } from '../../src/mcp/server-secrets.js';
+import {
+  secretsByName,
+  secretsOfServer,
+  shownStart,
+} from '../../packages/agent/src/extensions/mcp/server-secrets.js';
+import type { McpServer } from '../../packages/agent/src/extensions/mcp-servers.js';
 import { openSession, placeIn } from './open-servers.js';
 import { plainScript, settingsOf, stdioServer } from './test-servers.js';
 

@@ -3,7 +3,11 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
-import { type HttpServer, readServers, type StdioServer } from '../../src/config/mcp-servers.js';
+import {
+  type HttpServer,
+  readServers,
+  type StdioServer,
+} from '../../packages/agent/src/extensions/mcp-servers.js';
 import { atEnd, type TestScope, temporaryFolder } from '../temporary-folder.js';
 
 /** Real MCP servers for tests, made with the official package: programs on stdio, and HTTP servers in this process. */

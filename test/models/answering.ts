@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import { openAiModel } from '../../src/models/providers/openai.js';
-import { compatibleModel } from '../../src/models/providers/openai-compatible.js';
-import type { ModelFacts, ModelPiece } from '../../src/ports/model.js';
+import { openAiModel } from '../../packages/agent/src/models/providers/openai.js';
+import { compatibleModel } from '../../packages/agent/src/models/providers/openai-compatible.js';
+import type { ModelFacts, ModelPiece } from '../../packages/agent/src/ports/model.js';
 import { adapterOptions } from './adapter-options.js';
 import { ask, collect, endingOf, userSays } from './conversing.js';
 

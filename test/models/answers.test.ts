@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
-import { VERSION } from '../../src/base/version.js';
+import { VERSION } from '../../packages/agent/src/platform/base/version.js';
 import { chatModel, delta, events, hello, OK, openAi, serve, streamed, textOf } from './answering.js';
 
 /** Answers that providers, gateways and what stands between really give; each beside one that is in order. */
@@ -17,7 +17,9 @@ test('a request says who asks, and asks for an answer that is not compressed', a
 });
 
 test('our version is that of the package', () => {
-  const described = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const described = JSON.parse(
+    readFileSync(new URL('../../packages/pawl/package.json', import.meta.url), 'utf8'),
+  );
   assert.equal(VERSION, described.version);
 });
 

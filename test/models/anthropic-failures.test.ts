@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ModelPiece } from '../../src/ports/model.js';
+import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
 import { type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import {
   ask,

@@ -1,10 +1,10 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AssistantPart, Message } from '../../src/agent/message.js';
-import { factsOf } from '../../src/models/catalogue.js';
-import { anthropicModel } from '../../src/models/providers/anthropic.js';
-import type { ModelRequest } from '../../src/ports/model.js';
+import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
+import { factsOf } from '../../packages/agent/src/models/catalogue.js';
+import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
+import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { type SeenRequest, startAnthropicServer } from '../servers/anthropic.js';
 import { adapterOptions } from './adapter-options.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { factsOf, knownModels, thinksByItself } from '../../src/models/catalogue.js';
-import { DEFAULT_MODEL } from '../../src/providers/provider-table.js';
+import { factsOf, knownModels, thinksByItself } from '../../packages/agent/src/models/catalogue.js';
+import { DEFAULT_MODEL } from '../../packages/agent/src/models/provider-table.js';
 
 const names = [
   'claude-fable-5-1',

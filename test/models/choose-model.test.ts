@@ -4,9 +4,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import type { ProcessEnvironment } from '../../src/base/process-environment-type.js';
-import { chooseModel } from '../../src/models/choose-model.js';
-import type { ModelRequest } from '../../src/ports/model.js';
+import { chooseModel } from '../../packages/agent/src/models/choose-model.js';
+import type { ProcessEnvironment } from '../../packages/agent/src/platform/base/process-environment-type.js';
+import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { startAnthropicServer } from '../servers/anthropic.js';
 import { startChatServer } from '../servers/chat.js';
 import { startGoogleServer } from '../servers/google.js';
@@ -189,7 +189,7 @@ test('a server that speaks like OpenAI never gets the key of OpenAI', async (con
 
 test('choosing a model loads no provider package and no schemas', async () => {
   const { metafile } = await build({
-    entryPoints: [fileURLToPath(new URL('../../src/models/choose-model.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL('../../packages/agent/src/models/choose-model.ts', import.meta.url))],
     bundle: true,
     splitting: true,
     platform: 'node',

@@ -1,7 +1,7 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ImageType, Message } from '../../src/agent/message.js';
+import type { ImageType, Message } from '../../packages/agent/src/machine/message.js';
 import { GIF, makePng } from '../servers/sample-pictures.js';
 import { ask, collect, userSays } from './conversing.js';
 import { wires } from './wires.js';

@@ -4,7 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LeanReadable, LeanTextDecoder, LeanTransform } from '../../src/models/http/lean-streams.js';
+import {
+  LeanReadable,
+  LeanTextDecoder,
+  LeanTransform,
+} from '../../packages/agent/src/models/http/lean-streams.js';
 
 const made = { transforms: 0, decoders: 0, readables: 0 };
 

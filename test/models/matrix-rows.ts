@@ -1,5 +1,5 @@
-import type { ModelErrorKind, StopReason } from '../../src/agent/event.js';
-import type { TokenUsage } from '../../src/ports/model.js';
+import type { ModelErrorKind, StopReason } from '../../packages/agent/src/machine/event.js';
+import type { TokenUsage } from '../../packages/agent/src/ports/model.js';
 import type { WirePart, WireReply } from '../servers/reply.js';
 import type { WireName } from './wires.js';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { emptyConversation } from '../../src/agent/conversation.js';
-import type { Message } from '../../src/agent/message.js';
-import { requestMessages } from '../../src/agent/values/request-messages.js';
-import { AppendList } from '../../src/machine-kit/kernel/append-list.js';
-import type { ModelPiece } from '../../src/ports/model.js';
+import { emptyConversation } from '../../packages/agent/src/machine/conversation.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import { requestMessages } from '../../packages/agent/src/machine/values/request-messages.js';
+import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
+import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import type { WireReply } from '../servers/reply.js';
 import { ask, type Completed, collect, endingOf, type Failed, userSays } from './conversing.js';
 import { type Outcome, type Row, rows } from './matrix-rows.js';

@@ -1,9 +1,9 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { anthropicModel } from '../../src/models/providers/anthropic.js';
-import { googleModel } from '../../src/models/providers/google.js';
-import type { Model, ModelPiece } from '../../src/ports/model.js';
+import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
+import { googleModel } from '../../packages/agent/src/models/providers/google.js';
+import type { Model, ModelPiece } from '../../packages/agent/src/ports/model.js';
 import { adapterOptions } from './adapter-options.js';
 import {
   chatModel,

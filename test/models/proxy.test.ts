@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { createFetch } from '../../src/models/http/node-fetch.js';
-import { proxyFor } from '../../src/net/proxy.js';
+import { createFetch } from '../../packages/agent/src/models/http/node-fetch.js';
+import { proxyFor } from '../../packages/agent/src/platform/net/proxy.js';
 
 const listen = async (server: net.Server, context: TestContext): Promise<number> => {
   server.listen(0, '127.0.0.1');

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AssistantPart, Message, UserMessage } from '../../src/agent/message.js';
-import type { Script, ScriptedReply } from '../../src/models/scripted/script.js';
-import { scriptedModel } from '../../src/models/scripted/scripted-model.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import type { AssistantPart, Message, UserMessage } from '../../packages/agent/src/machine/message.js';
+import type { Script, ScriptedReply } from '../../packages/agent/src/models/scripted/script.js';
+import { scriptedModel } from '../../packages/agent/src/models/scripted/scripted-model.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
 import { ask, called, collect, endingOf, results, said, user, wordFor } from './scripting.js';
 
 const hi = user('hi');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { AssistantMessage, Message, UserMessage } from '../../src/agent/message.js';
-import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
+import type { AssistantMessage, Message, UserMessage } from '../../packages/agent/src/machine/message.js';
+import type { Model, ModelPiece, ModelRequest } from '../../packages/agent/src/ports/model.js';
 
 /** Conversations in a few words, and what a scripted model answers to them. */
 

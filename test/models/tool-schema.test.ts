@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { declaredName, declareTools } from '../../src/mcp/tools/declare-to-model.js';
-import { offeredTools } from '../../src/mcp/tools/sanitize-declarations.js';
-import { safeSchema, withoutDefinitions } from '../../src/models/tool-schema.js';
+import {
+  declaredName,
+  declareTools,
+} from '../../packages/agent/src/extensions/mcp/tools/declare-to-model.js';
+import { offeredTools } from '../../packages/agent/src/extensions/mcp/tools/sanitize-declarations.js';
+import { safeSchema, withoutDefinitions } from '../../packages/agent/src/models/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.
 

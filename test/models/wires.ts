@@ -1,9 +1,9 @@
-import type { LeanFetch } from '../../src/models/http/node-fetch.js';
-import { anthropicModel } from '../../src/models/providers/anthropic.js';
-import { googleModel } from '../../src/models/providers/google.js';
-import { openAiModel } from '../../src/models/providers/openai.js';
-import { compatibleModel } from '../../src/models/providers/openai-compatible.js';
-import type { Model, ModelFacts } from '../../src/ports/model.js';
+import type { LeanFetch } from '../../packages/agent/src/models/http/node-fetch.js';
+import { anthropicModel } from '../../packages/agent/src/models/providers/anthropic.js';
+import { googleModel } from '../../packages/agent/src/models/providers/google.js';
+import { openAiModel } from '../../packages/agent/src/models/providers/openai.js';
+import { compatibleModel } from '../../packages/agent/src/models/providers/openai-compatible.js';
+import type { Model, ModelFacts } from '../../packages/agent/src/ports/model.js';
 import { type ReplyPart, type ServerReply, startAnthropicServer } from '../servers/anthropic.js';
 import type { WireServer } from '../servers/base.js';
 import { startChatServer } from '../servers/chat.js';

@@ -80,14 +80,25 @@ describe('the packed tarball, installed into an empty folder', () => {
   const globally = path.join(scratch, 'global');
   let installed: Output;
   let tarball = '';
-  const { version, scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+  const { version, scripts } = JSON.parse(
+    readFileSync(path.join(root, 'packages/pawl/package.json'), 'utf8'),
+  );
 
   before(async () => {
     mkdirSync(path.join(home, 'tmp'), { recursive: true });
     mkdirSync(folder);
     // What `prepack` builds has just been built, unless this file runs alone.
-    const built = existsSync(path.join(root, 'dist', 'types', 'index.d.ts')) ? ['--ignore-scripts'] : [];
-    assertOk(await runIn(root, home, 'npm', ['pack', '--pack-destination', scratch, ...built]));
+    const built = existsSync(path.join(root, 'packages/pawl/dist/types/pawl/src/index.d.ts'))
+      ? ['--ignore-scripts']
+      : [];
+    assertOk(
+      await runIn(path.join(root, 'packages/pawl'), home, 'npm', [
+        'pack',
+        '--pack-destination',
+        scratch,
+        ...built,
+      ]),
+    );
     tarball = path.join(scratch, `pawl-${version}.tgz`);
     writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
     installed = await runIn(folder, home, 'npm', ['install', tarball]);
@@ -100,7 +111,9 @@ describe('the packed tarball, installed into an empty folder', () => {
   it('is built before by what the tests build', () => {
     const nameOf = (program: string): string =>
       program === process.execPath ? 'node' : path.basename(program);
-    const commands = BUILDS.map(({ program, words }) => [nameOf(program), ...words].join(' '));
+    const commands = BUILDS.map(({ program, words }) =>
+      [nameOf(program), ...words].join(' ').replace('scripts/', '../../scripts/'),
+    );
     assert.equal(scripts.prepack, commands.join(' && '));
   });
 

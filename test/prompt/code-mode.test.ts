@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeModeInstructions, subcallInstructions } from '../../src/ask/prompt/code-mode-instructions.js';
-import { parseReply } from '../../src/ask/run/text/parse-reply.js';
+import {
+  codeModeInstructions,
+  subcallInstructions,
+} from '../../packages/ask/src/prompt/code-mode-instructions.js';
+import { parseReply } from '../../packages/ask/src/run/text/parse-reply.js';
 
 const facts = {
   recursive: 'yes',

@@ -1,9 +1,12 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compactionInstructions } from '../../src/prompt/compaction-instructions.js';
-import { type InstructionFacts, instructionsFor } from '../../src/prompt/instructions.js';
-import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { compactionInstructions } from '../../packages/agent/src/session/prompt/compaction-instructions.js';
+import {
+  type InstructionFacts,
+  instructionsFor,
+} from '../../packages/agent/src/session/prompt/instructions.js';
+import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 
 const facts: InstructionFacts = {
   workspace: '/folder/projects/and-more/a-quite-long-name-of-a-project',

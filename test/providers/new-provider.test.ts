@@ -60,10 +60,10 @@ export const moonModel = ({ modelId, name, facts, baseUrl, apiKey = '', fetch }:
 });
 `;
 
-const rowFile = 'src/providers/provider-table.ts';
-const modelsFile = 'src/models/catalogue.ts';
-const linesFile = 'src/models/providers/adapters.ts';
-const adapterFile = 'src/models/providers/moon.ts';
+const rowFile = 'packages/agent/src/models/provider-table.ts';
+const modelsFile = 'packages/agent/src/models/catalogue.ts';
+const linesFile = 'packages/agent/src/models/providers/adapters.ts';
+const adapterFile = 'packages/agent/src/models/providers/moon.ts';
 
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 
@@ -95,8 +95,8 @@ const plant: Plugin = {
 const PROBE = `
 export { manualText } from './scripts/manual-page.js';
 export { fillModelsPage } from './scripts/models-page.js';
-export { knownModels } from './src/models/catalogue.js';
-export { secretVariables } from './src/secrets/secret-variables.js';
+export { knownModels } from './packages/agent/src/models/catalogue.js';
+export { secretVariables } from './packages/agent/src/platform/secrets/secret-variables.js';
 `;
 
 type Probe = {
@@ -117,7 +117,7 @@ before(async () => {
     symlinkSync(path.join(root, name), path.join(folder, name));
   await build({
     absWorkingDir: root,
-    entryPoints: { main: 'src/cli/main.ts', probe: 'probe' },
+    entryPoints: { main: 'packages/pawl/src/main.ts', probe: 'probe' },
     outdir: path.join(folder, 'dist'),
     bundle: true,
     splitting: true,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClock, systemClock, type TimeSources } from '../../src/runtime/clock.js';
-import { readStream } from '../../src/runtime/model/read-stream.js';
-import { createTimers } from '../../src/runtime/timers.js';
+import { createClock, systemClock, type TimeSources } from '../../packages/agent/src/session/clock.js';
+import { readStream } from '../../packages/agent/src/session/model/read-stream.js';
+import { createTimers } from '../../packages/agent/src/session/timers.js';
 
 /** A wall that may be set, and a steady time that only passes. */
 const fakeSources = () => {

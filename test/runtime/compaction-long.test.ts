@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../src/agent/event.js';
-import { stateFaults } from '../../src/agent/invariants/state-invariants.js';
-import type { Message } from '../../src/agent/message.js';
-import type { Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import type { ModelRequest } from '../../src/ports/model.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { stateFaults } from '../../packages/agent/src/machine/invariants/state-invariants.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
 import {
   type Answer,
   collect,

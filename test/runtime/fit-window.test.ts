@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { estimateTokens } from '../../src/agent/conversation.js';
-import type { AssistantPart, Message } from '../../src/agent/message.js';
-import { fitMessages } from '../../src/runtime/model/shorten-for-summary.js';
+import { estimateTokens } from '../../packages/agent/src/machine/conversation.js';
+import type { AssistantPart, Message } from '../../packages/agent/src/machine/message.js';
+import { fitMessages } from '../../packages/agent/src/session/model/shorten-for-summary.js';
 
 const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
 const reply = (...parts: readonly AssistantPart[]): Message => ({

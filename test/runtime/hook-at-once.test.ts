@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryJournals } from '../../src/journal/memory-store.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
 import { CHANGED, eventsOf, hooksOf, lastTexts, playWith, QUIET } from './hooks.js';
 import { typesOf, watchedStore } from './stage.js';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { Hooks } from '../../src/ports/after-tool-hooks.js';
-import type { ToolOutcome } from '../../src/ports/tool.js';
+import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { ALL, CHANGED, eventsOf, hooksOf, playWith, QUIET, type Watched } from './hooks.js';
 import {
   type Answer,

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { EntryDraft, Journal } from '../../src/ports/journal.js';
-import type { AgentTypes } from '../../src/ports/machine-types.js';
-import type { ModelPiece } from '../../src/ports/model.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { agentAdapter } from '../../src/runtime/agent-session.js';
-import { JournaledSession } from '../../src/runtime/journaled-session.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { EntryDraft, Journal } from '../../packages/agent/src/ports/journal.js';
+import type { AgentTypes } from '../../packages/agent/src/ports/machine-types.js';
+import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { agentAdapter } from '../../packages/agent/src/session/agent-session.js';
+import { JournaledSession } from '../../packages/agent/src/session/journaled-session.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
 import {
   callTools,
   collect,

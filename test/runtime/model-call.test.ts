@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { messagesOf } from '../../src/agent/conversation.js';
-import type { ModelPiece } from '../../src/ports/model.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { ModelPiece } from '../../packages/agent/src/ports/model.js';
 import {
   type Answer,
   callTools,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Message } from '../../src/agent/message.js';
-import type { Tool } from '../../src/ports/tool.js';
-import { withKept } from '../../src/runtime/model/preserved-context.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { Tool } from '../../packages/agent/src/ports/tool.js';
+import { withKept } from '../../packages/agent/src/session/model/preserved-context.js';
 import { ok, tool } from './stage.js';
 
 const list: Tool = { ...tool('list', () => ok('')), keep: ({ items }) => `items: ${items}` };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallTraits } from '../../src/agent/call.js';
-import type { Message } from '../../src/agent/message.js';
-import type { ModelRequest } from '../../src/ports/model.js';
-import type { FileHashes } from '../../src/ports/tool.js';
+import type { CallTraits } from '../../packages/agent/src/machine/call.js';
+import type { Message } from '../../packages/agent/src/machine/message.js';
+import type { ModelRequest } from '../../packages/agent/src/ports/model.js';
+import type { FileHashes } from '../../packages/agent/src/ports/tool.js';
 import {
   callTools,
   collect,

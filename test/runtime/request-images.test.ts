@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Image, Message } from '../../src/agent/message.js';
+import type { Image, Message } from '../../packages/agent/src/machine/message.js';
 import { callTools, ok, play, rawCall, say, settle, stage, testModel, tool, watchSession } from './stage.js';
 
 const PICTURE = Buffer.from('a picture').toString('base64');

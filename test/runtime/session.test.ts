@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { messagesOf } from '../../src/agent/conversation.js';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { Entry, JournalStore } from '../../src/ports/journal.js';
-import type { Job, ToolOutcome } from '../../src/ports/tool.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import { messagesOf } from '../../packages/agent/src/machine/conversation.js';
+import type { Entry, JournalStore } from '../../packages/agent/src/ports/journal.js';
+import type { Job, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import { temporaryFolder } from '../temporary-folder.js';
 import {
   callTools,

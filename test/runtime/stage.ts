@@ -1,14 +1,14 @@
-import type { CallTraits } from '../../src/agent/call.js';
-import type { StopReason } from '../../src/agent/event.js';
-import type { JsonObject, Message } from '../../src/agent/message.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { Hooks } from '../../src/ports/after-tool-hooks.js';
-import type { EntryDraft, Journal, JournalStore } from '../../src/ports/journal.js';
-import type { Model, ModelPiece, ModelRequest } from '../../src/ports/model.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import type { CallTraits } from '../../packages/agent/src/machine/call.js';
+import type { StopReason } from '../../packages/agent/src/machine/event.js';
+import type { JsonObject, Message } from '../../packages/agent/src/machine/message.js';
+import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import type { Hooks } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { EntryDraft, Journal, JournalStore } from '../../packages/agent/src/ports/journal.js';
+import type { Model, ModelPiece, ModelRequest } from '../../packages/agent/src/ports/model.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
 import type {
   FileMemory,
   Job,
@@ -17,10 +17,10 @@ import type {
   Tool,
   ToolContext,
   ToolOutcome,
-} from '../../src/ports/tool.js';
-import type { UserHooks } from '../../src/ports/user-hooks.js';
-import { createRuntime, type LocalRuntime } from '../../src/runtime/in-process-runtime.js';
-import { type FakeClock, fakeClock } from '../../src/testing/clock.js';
+} from '../../packages/agent/src/ports/tool.js';
+import type { UserHooks } from '../../packages/agent/src/ports/user-hooks.js';
+import { createRuntime, type LocalRuntime } from '../../packages/agent/src/session/in-process-runtime.js';
+import { type FakeClock, fakeClock } from '../../packages/pawl/src/testing/clock.js';
 
 /** What the runtime's tests stand on: a model that answers from a list, small tools, a journal that can refuse. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { memoryJournals } from '../../src/journal/memory-store.js';
-import type { FileHashes, ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import { memoryJournals } from '../../packages/agent/src/journal/memory-store.js';
+import type { FileHashes, ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
 import {
   callTools,
   collect,

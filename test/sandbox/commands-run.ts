@@ -1,10 +1,10 @@
-import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
-import type { ToolOutcome } from '../../src/ports/tool.js';
-import type { HostView } from '../../src/sandbox/host/host-folders.js';
-import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
-import { commandTool } from '../../src/tools/builtin-tools.js';
-import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/job-registry.js';
+import { createJobs } from '../../packages/agent/src/command/job-registry.js';
+import type { HostView } from '../../packages/agent/src/command/sandbox/host/host-folders.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
+import type { ToolOutcome } from '../../packages/agent/src/ports/tool.js';
+import { commandTool } from '../../packages/agent/src/tools/builtin-tools.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
 
 /** The command tool as a session has it, without a session. */
 

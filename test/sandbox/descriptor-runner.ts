@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
-import { librariesOf } from '../../src/sandbox/host/shared-libraries.js';
-import { startSandboxed } from '../../src/sandbox/run-program-in-bubblewrap.js';
+import { librariesOf } from '../../packages/agent/src/command/sandbox/host/shared-libraries.js';
+import { startSandboxed } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */
 

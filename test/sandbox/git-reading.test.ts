@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { configEntries } from '../../src/sandbox/protected/configured-places.js';
-import { findRepository } from '../../src/sandbox/protected/git-folders.js';
-import { createIndexReader } from '../../src/sandbox/protected/index-gitlinks.js';
+import { configEntries } from '../../packages/agent/src/command/sandbox/protected/configured-places.js';
+import { findRepository } from '../../packages/agent/src/command/sandbox/protected/git-folders.js';
+import { createIndexReader } from '../../packages/agent/src/command/sandbox/protected/index-gitlinks.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 // What the sandbox reads of git by itself is what git says.

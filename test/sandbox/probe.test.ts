@@ -3,8 +3,11 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import { probeSandbox } from '../../src/sandbox/run-program-in-bubblewrap.js';
-import { type ContainerLimits, dockerOptions } from '../../src/sandbox/sandbox-probe.js';
+import { probeSandbox } from '../../packages/agent/src/command/sandbox/run-program-in-bubblewrap.js';
+import {
+  type ContainerLimits,
+  dockerOptions,
+} from '../../packages/agent/src/command/sandbox/sandbox-probe.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { nodeOrder } from './sandboxed.js';
 

@@ -12,7 +12,7 @@ const OLD_PACKAGE = {
   'node_modules/old/index.js': "exports.last = (file) => require('path').basename(file);\n",
 };
 const LAST = "import { last } from 'old';\nconsole.log(last('a/b'));\n";
-const CLI = { 'src/cli/main.ts': LAST, 'src/index.ts': LAST };
+const CLI = { 'packages/pawl/src/main.ts': LAST, 'packages/pawl/src/index.ts': LAST };
 
 const inFolder = async (
   files: Readonly<Record<string, string>>,
@@ -37,8 +37,8 @@ describe('the bundle', () => {
   it('loads modules of Node that few runs use with their first use, whole', () =>
     inFolder(
       {
-        'src/index.ts': 'export {};\n',
-        'src/cli/main.ts': `
+        'packages/pawl/src/index.ts': 'export {};\n',
+        'packages/pawl/src/main.ts': `
           import { createInterface } from 'node:readline';
           import zlib from 'node:zlib';
           const isLoaded = () => process.moduleLoadList.includes('NativeModule zlib');
@@ -49,7 +49,7 @@ describe('the bundle', () => {
       },
       async (root) => {
         await bundle(root);
-        const said = execFileSync(process.execPath, [path.join(root, 'dist', 'cli.cjs')], {
+        const said = execFileSync(process.execPath, [path.join(root, 'packages/pawl/dist/cli.cjs')], {
           encoding: 'utf8',
         });
         assert.equal(said, 'false\ntext true function\n');
@@ -59,15 +59,15 @@ describe('the bundle', () => {
   it('keeps the names of functions, also of two that are called the same', () =>
     inFolder(
       {
-        'src/machine.ts':
+        'packages/pawl/src/machine.ts':
           "import { settle } from './other.js';\nexport const all = [settle, function settle() {}];\n",
-        'src/other.ts': 'const settle = () => 1;\nexport { settle };\n',
-        'src/index.ts': "export { all } from './machine.js';\nexport const settle = () => 2;\n",
+        'packages/pawl/src/other.ts': 'const settle = () => 1;\nexport { settle };\n',
+        'packages/pawl/src/index.ts': "export { all } from './machine.js';\nexport const settle = () => 2;\n",
       },
       async (root) => {
         await bundle(root);
         const program = `
-          import { all, settle } from './dist/index.js';
+          import { all, settle } from './packages/pawl/dist/index.js';
           console.log([...all, settle].map((found) => found.name).join());`;
         assert.equal(runNode(root, program), 'settle,settle,settle\n');
       },
@@ -76,8 +76,8 @@ describe('the bundle', () => {
   it('refuses a machine that reaches something of Node', () =>
     inFolder(
       {
-        'src/machine.ts': "export { now } from './now.js';\n",
-        'src/now.ts': "import { hrtime } from 'node:process';\nexport const now = hrtime;\n",
+        'packages/pawl/src/machine.ts': "export { now } from './now.js';\n",
+        'packages/pawl/src/now.ts': "import { hrtime } from 'node:process';\nexport const now = hrtime;\n",
       },
       (root) => assert.rejects(bundle(root), /must run in a browser, but .* imports (node:)?process/),
     ));
@@ -86,7 +86,7 @@ describe('the bundle', () => {
     inFolder({ ...OLD_PACKAGE, ...CLI, 'node_modules/old/LICENSE': 'Do what you like.' }, async (root) => {
       await bundle(root);
       for (const file of ['cli.cjs', 'index.js']) {
-        assert.equal(runNode(root, `await import('./dist/${file}');`), 'b\n', file);
+        assert.equal(runNode(root, `await import('./packages/pawl/dist/${file}');`), 'b\n', file);
       }
       const notice = readFileSync(path.join(root, 'THIRD-PARTY.md'), 'utf8');
       assert.match(notice, /## old 1\.2\.3 \(MIT\)\n\n```text\nDo what you like\.\n```/);
@@ -98,10 +98,10 @@ describe('the bundle', () => {
     ));
 
   it('leaves a file alone that has not changed, and removes one that is not made any more', () =>
-    inFolder({ 'src/machine.ts': 'export const one = 1;\n' }, async (root) => {
+    inFolder({ 'packages/pawl/src/machine.ts': 'export const one = 1;\n' }, async (root) => {
       await bundle(root);
-      const file = path.join(root, 'dist', 'machine.js');
-      const stale = path.join(root, 'dist', 'chunks', 'old-ABC.js');
+      const file = path.join(root, 'packages/pawl/dist/machine.js');
+      const stale = path.join(root, 'packages/pawl/dist/chunks/old-ABC.js');
       mkdirSync(path.dirname(stale), { recursive: true });
       writeFileSync(stale, '');
       const before = statSync(file).ino;
@@ -111,7 +111,7 @@ describe('the bundle', () => {
     }));
 
   it('rejects with the place of a source that does not parse', () =>
-    inFolder({ 'src/index.ts': 'export const = 1;\n' }, (root) =>
+    inFolder({ 'packages/pawl/src/index.ts': 'export const = 1;\n' }, (root) =>
       assert.rejects(bundle(root), /src\/index\.ts:1/),
     ));
 });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { defaultCodeSettings } from '../../packages/ask/src/run/settings.js';
 import { codeModePage, fillCodeModePage } from '../../scripts/code-mode-page.js';
 import { cutOut } from '../../scripts/diagram.js';
-import { defaultCodeSettings } from '../../src/ask/run/settings.js';
 
 const page = readFileSync(new URL(`../../${codeModePage}`, import.meta.url), 'utf8');
 

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { answersTable } from '../../packages/agent/src/machine/answers.js';
+import { askedActions } from '../../packages/agent/src/machine/asked-actions.js';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import { markdownTable, mermaid } from '../../packages/machine/src/kernel/diagrams.js';
 import { ASKED_ACTIONS, askedActionsText } from '../../scripts/asked-actions.js';
 import {
   cutOut,
@@ -10,10 +14,6 @@ import {
   fenced,
   splice,
 } from '../../scripts/diagram.js';
-import { answersTable } from '../../src/agent/answers.js';
-import { askedActions } from '../../src/agent/asked-actions.js';
-import { agent } from '../../src/agent/machine.js';
-import { markdownTable, mermaid } from '../../src/machine-kit/kernel/diagrams.js';
 
 const DOCUMENT = 'before\n<!-- diagram:begin -->\nold\n<!-- diagram:end -->\nafter\n';
 

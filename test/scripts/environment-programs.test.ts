@@ -10,21 +10,25 @@ import { removeFolderSync } from '../temporary-folder.js';
 
 /** Programs that run beside the bundle are found from wherever the code that asks for them has been bundled to. */
 
-const source = fileURLToPath(new URL('../../src/ask/environments/bundled-program-file.ts', import.meta.url));
+const source = fileURLToPath(
+  new URL('../../packages/ask/src/environments/bundled-program-file.ts', import.meta.url),
+);
 
 const FILES: Readonly<Record<string, string>> = {
   'package.json': '{ "type": "module" }',
-  'src/ask/environments/quickjs/quickjs-worker.ts':
+  'packages/ask/src/environments/quickjs/quickjs-worker.ts':
     "import { word } from './word.js';\nconst said: string = 'worker ' + word;\nconsole.log(said);\n",
-  'src/ask/environments/quickjs/word.ts': "export const word = 'bundled';\n",
-  'src/ask/environments/sandboxed/kernel/own.cjs': "console.log('copied');\n",
-  'src/ask/environments/quickjs/quickjs-worker-from-source.js': "console.log('from source');\n",
-  'src/show.ts': `import { programFile } from './ask/environments/bundled-program-file.js';
+  'packages/ask/src/environments/quickjs/word.ts': "export const word = 'bundled';\n",
+  'packages/ask/src/environments/sandboxed/kernel/own.cjs': "console.log('copied');\n",
+  'packages/ask/src/environments/quickjs/quickjs-worker-from-source.js': "console.log('from source');\n",
+  'packages/pawl/src/show.ts': `import { programFile } from '@pawl/ask/environments/bundled-program-file';
     export const show = () => [
       programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), programFile('kernel/own.cjs')].join('\\n');
     export const refuse = () => { try { return programFile('missing.py'); } catch (error) { return error.message; } };\n`,
-  'src/index.ts': "export const late = () => import('./show.js');\nexport { show } from './show.js';\n",
-  'src/cli/main.ts': "import { refuse, show } from '../show.js';\nconsole.log(show() + '\\n' + refuse());\n",
+  'packages/pawl/src/index.ts':
+    "export const late = () => import('./show.js');\nexport { show } from './show.js';\n",
+  'packages/pawl/src/main.ts':
+    "import { refuse, show } from './show.js';\nconsole.log(show() + '\\n' + refuse());\n",
 };
 
 const node = (root: string, ...words: string[]): string =>
@@ -37,12 +41,12 @@ test('from the program, from the library and from a piece of it', async () => {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
-    cpSync(source, path.join(root, 'src/ask/environments/bundled-program-file.ts'));
+    cpSync(source, path.join(root, 'packages/ask/src/environments/bundled-program-file.ts'));
     await bundle(root);
     const library =
-      "import { late, show } from './dist/index.js'; console.log(show() + '\\n' + (await late()).show());";
+      "import { late, show } from './packages/pawl/dist/index.js'; console.log(show() + '\\n' + (await late()).show());";
     const found = node(root, '--input-type=module', '-e', library).trim().split('\n');
-    const [worker, kernel, refusal] = node(root, 'dist/cli.cjs').trim().split('\n');
+    const [worker, kernel, refusal] = node(root, 'packages/pawl/dist/cli.cjs').trim().split('\n');
     assert.deepEqual(found, [worker, kernel, worker, kernel]);
     assert.equal(node(root, worker ?? ''), 'worker bundled\n');
     assert.equal(node(root, kernel ?? ''), 'copied\n');

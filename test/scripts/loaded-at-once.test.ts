@@ -5,16 +5,17 @@ import { describe, it, type TestContext } from 'node:test';
 import { build } from 'esbuild';
 import { array, number, object, parse, string } from 'valibot';
 import { buildLibrary, sourcesLoadedAtOnce } from '../../scripts/bundle.js';
+import { workspacePackages } from '../../scripts/workspace-packages.js';
 import { prepareAsk, program } from '../e2e/asking.js';
 import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 
 /** The agent is loaded without ask: ask comes with its first use. */
 
 const ofAsk = (sources: readonly string[]): readonly string[] =>
-  sources.filter((source) => source.startsWith('src/ask/'));
+  sources.filter((source) => source.startsWith('packages/ask/src/'));
 
-const ASK = 'src/ask/api/create-asker.ts';
-const AGENT = 'src/agent/table.ts';
+const ASK = 'packages/ask/src/api/create-asker.ts';
+const AGENT = 'packages/agent/src/machine/table.ts';
 /** The packages of ACP and MCP, in a file of their own. */
 const PROTOCOLS = 'protocols.cjs';
 
@@ -38,7 +39,7 @@ const loadedWhile = async (
   const place = makePlace(context);
   const coverage = path.join(place.folder, 'coverage');
   const covered = { ...place, environment: { ...place.environment, NODE_V8_COVERAGE: coverage } };
-  const words = [path.join(root, 'dist', 'cli.cjs'), ...wordsFor(place)];
+  const words = [path.join(root, 'packages/pawl/dist/cli.cjs'), ...wordsFor(place)];
   expectCode(await start(covered, process.execPath, words).ended, 0);
   const files = readdirSync(coverage).flatMap(
     (file) => parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8'))).result,
@@ -46,7 +47,7 @@ const loadedWhile = async (
   const sources = files
     .filter(({ url }) => url.endsWith('/cli.cjs'))
     .flatMap(({ functions }) => functions)
-    .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('src/') && whole?.count !== 0)
+    .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('packages/') && whole?.count !== 0)
     .map(({ functionName }) => functionName);
   return [...sources, ...(files.some(({ url }) => url.endsWith(`/${PROTOCOLS}`)) ? [PROTOCOLS] : [])];
 };
@@ -64,7 +65,7 @@ const promptWords =
 describe('ask and the parts for editors are loaded with their first use', () => {
   it("not by import 'pawl'; by 'pawl/machine', which offers its machine", async () => {
     const { metafile } = await buildLibrary(root);
-    const library = sourcesLoadedAtOnce(metafile, 'dist/index.js');
+    const library = sourcesLoadedAtOnce(metafile, 'packages/pawl/dist/index.js');
     assert.deepEqual(ofAsk(library), []);
     assert.ok(library.includes(AGENT));
     assert.deepEqual(
@@ -72,8 +73,8 @@ describe('ask and the parts for editors are loaded with their first use', () => 
       [],
     );
     // control: the same look finds it where it is loaded at once
-    const machine = sourcesLoadedAtOnce(metafile, 'dist/machine.js');
-    assert.ok(ofAsk(machine).includes('src/ask/run/table.ts'));
+    const machine = sourcesLoadedAtOnce(metafile, 'packages/pawl/dist/machine.js');
+    assert.ok(ofAsk(machine).includes('packages/ask/src/run/table.ts'));
     assert.ok(
       Object.values(metafile.outputs).some(({ inputs }) => ASK in inputs),
       'it is in the bundle',
@@ -83,12 +84,13 @@ describe('ask and the parts for editors are loaded with their first use', () => 
   it('not by the start of the program', async () => {
     const { metafile } = await build({
       absWorkingDir: root,
-      entryPoints: ['src/cli/main.ts'],
+      entryPoints: ['packages/pawl/src/main.ts'],
       ...({ bundle: true, splitting: true, metafile: true, write: false } as const),
       ...({ format: 'esm', platform: 'node', packages: 'external', outdir: 'out' } as const),
+      plugins: [workspacePackages(root)],
     });
     const atOnce = sourcesLoadedAtOnce(metafile, 'out/main.js');
-    assert.ok(atOnce.includes('src/cli/build-program.ts'));
+    assert.ok(atOnce.includes('packages/pawl/src/build-program.ts'));
     assert.deepEqual(ofAsk(atOnce), []);
   });
 
@@ -98,11 +100,13 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     assert.deepEqual(ofAsk(plain), []);
     // nor telemetry, which nobody asked for: test/e2e/telemetry.test.ts is the control
     assert.deepEqual(
-      plain.filter((source) => /^src\/telemetry\/|export-spans|^protocols\.cjs$/.test(source)),
+      plain.filter((source) =>
+        /^packages\/inspector\/src\/spans\/|export-spans|^protocols\.cjs$/.test(source),
+      ),
       [],
     );
     const exploring = await loadedWhile(context, promptWords('--explore'));
-    assert.ok(exploring.includes('src/cli/ask/explore-tool.ts'));
+    assert.ok(exploring.includes('packages/pawl/src/commands/ask/explore-tool.ts'));
     assert.deepEqual(ofAsk(exploring), []);
     // control: where it is used, the same look finds it
     const asking = await loadedWhile(context, (place) => [...prepareAsk(place, ANSWER), 'what is in it?']);
@@ -111,11 +115,13 @@ describe('ask and the parts for editors are loaded with their first use', () => 
 
   it('the parts for editors are not loaded by the start of the program or by pawl -p', async (context) => {
     const ofEditors = (sources: readonly string[]): readonly string[] =>
-      sources.filter((source) => /^protocols\.cjs$|^src\/acp\/|^src\/cli\/acp\/(?!acp-flags)/.test(source));
+      sources.filter((source) =>
+        /^protocols\.cjs$|^packages\/pawl\/src\/editor\/(?!acp-flags|mcp-server)/.test(source),
+      );
     assert.deepEqual(ofEditors(await loadedWhile(context, promptWords())), []);
     // control: where it is used, the same look finds it
     const serving = await loadedWhile(context, () => ['acp']);
-    for (const source of ['src/acp/acp-agent.ts', PROTOCOLS])
+    for (const source of ['packages/pawl/src/editor/acp-agent.ts', PROTOCOLS])
       assert.ok(ofEditors(serving).includes(source), serving.join(' '));
   });
 });

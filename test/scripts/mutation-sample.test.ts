@@ -20,9 +20,9 @@ const mutantsOf = (file: string, count: number, firstLine = 1): readonly Mutatio
     why: '',
   }));
 const all = [
-  ...mutantsOf('src/large.ts', 600),
-  ...mutantsOf('src/middle.ts', 300),
-  ...mutantsOf('src/small.ts', 100),
+  ...mutantsOf('packages/large.ts', 600),
+  ...mutantsOf('packages/middle.ts', 300),
+  ...mutantsOf('packages/small.ts', 100),
 ];
 
 const textsOf = (sample: readonly Mutation[]): readonly string[] =>
@@ -32,9 +32,9 @@ test('a sample takes from each file its share, a larger one contains it, and ano
   const sample = chooseSample(all, { seed: 7, count: 50 });
   const share = (file: string): number => sample.filter((mutation) => mutation.file === file).length;
   for (const [file, expected] of [
-    ['src/large.ts', 30],
-    ['src/middle.ts', 15],
-    ['src/small.ts', 5],
+    ['packages/large.ts', 30],
+    ['packages/middle.ts', 15],
+    ['packages/small.ts', 5],
   ] as const)
     assert.ok(Math.abs(share(file) - expected) <= 1, `${file}: ${share(file)}`);
   const larger = new Set(chooseSample(all, { seed: 7, count: 200 }));
@@ -44,7 +44,7 @@ test('a sample takes from each file its share, a larger one contains it, and ano
 });
 
 test('a sample stays the same when the lines of a file move', () => {
-  const moved = [...mutantsOf('src/large.ts', 600, 40), ...all.slice(600)];
+  const moved = [...mutantsOf('packages/large.ts', 600, 40), ...all.slice(600)];
   const size = { seed: 7, count: 50 };
   assert.deepEqual(textsOf(chooseSample(moved, size)), textsOf(chooseSample(all, size)));
 });
@@ -64,14 +64,14 @@ test('two equal mutants on one line are two', () => {
 
 test('the section says what was tried again, and gives no share of a few', () => {
   const sample = { at: '2026-01-01', seed: 7, all: 600 };
-  const mutations = mutantsOf('src/large/a.ts', 5).map((one) => ({ ...one, status: 'Killed' as const }));
+  const mutations = mutantsOf('packages/large/a.ts', 5).map((one) => ({ ...one, status: 'Killed' as const }));
   const again = [{ at: '2026-01-02', count: 3, caught: 2, how: 'by hand' }];
-  const section = sampleSection({ 'src/large': { ...sample, mutations, again } }, []);
+  const section = sampleSection({ 'packages/large': { ...sample, mutations, again } }, []);
   assert.match(section, /\n- large: 3 on 2026-01-02, by hand: 2 caught\n/);
   assert.match(section, /\| large \| 2026-01-01 .* \| too few \| too few \|/);
-  const caught = mutantsOf('src/large/a.ts', 40).map((one) => ({ ...one, status: 'Killed' as const }));
+  const caught = mutantsOf('packages/large/a.ts', 40).map((one) => ({ ...one, status: 'Killed' as const }));
   const later = [{ at: '2026-01-02', count: 20, caught: 20, how: 'by hand' }];
-  const larger = sampleSection({ 'src/large': { ...sample, mutations: caught, again: later } }, []);
+  const larger = sampleSection({ 'packages/large': { ...sample, mutations: caught, again: later } }, []);
   assert.match(larger, /\| 100\.0 \| 35 to 65 \|/, 'bounds by what was caught at first');
 });
 
@@ -81,7 +81,7 @@ test('a survivor needs a reason, and a reason a survivor or no place in the samp
     { ...first, status: 'Survived' },
     { ...second, status: 'Killed' },
   ];
-  const samples = { 'src/large': { at: '2026-01-01', seed: 7, all: 600, mutations } };
+  const samples = { 'packages/large': { at: '2026-01-01', seed: 7, all: 600, mutations } };
   const listed = ({ file, mutator, was, becomes }: Mutation) => ({
     file,
     mutator,
@@ -89,7 +89,7 @@ test('a survivor needs a reason, and a reason a survivor or no place in the samp
     becomes,
     because: 'x',
   });
-  assert.match(sampleFaults(samples, []).join('\n'), /^src\/large\.ts:1: .*survives/);
+  assert.match(sampleFaults(samples, []).join('\n'), /^packages\/large\.ts:1: .*survives/);
   const outside = { ...listed(first), was: 'not in the sample' };
   assert.deepEqual(sampleFaults(samples, [listed(first), outside]), []);
   assert.match(sampleFaults(samples, [listed(first), listed(second)]).join('\n'), /does not survive/);

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { agent } from '../../packages/agent/src/machine/machine.js';
+import type { Chart } from '../../packages/inspector/src/charts/chart.js';
+import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/step-types.js';
 import { chartPlans, restingPlan } from '../../scripts/pictures/charts.js';
 import { layOut } from '../../scripts/pictures/layout.js';
 import { machinePictures } from '../../scripts/pictures/machine.js';
 import { restingArrows, restingStates } from '../../scripts/pictures/resting.js';
 import { readmePicture } from '../../scripts/pictures/session.js';
-import { agent } from '../../src/agent/machine.js';
-import type { Chart } from '../../src/inspector/charts/chart.js';
-import type { Edge, MachineDescription } from '../../src/machine-kit/kernel/step-types.js';
 
 const fileOf = (name: string): string =>
   readFileSync(new URL(`../../docs/pictures/${name}`, import.meta.url), 'utf8');
 const pictureOf = (theme: string): string => fileOf(`machine-${theme}.svg`);
 
 const charts: Readonly<Record<string, Chart>> = JSON.parse(
-  readFileSync(new URL('../../src/inspector/charts/charts.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../packages/inspector/src/charts/charts.json', import.meta.url), 'utf8'),
 );
 const chartNamed = (name: string): Chart => {
   const chart = charts[name];

@@ -17,9 +17,9 @@ for (const [page, text] of pages) {
 
 test('every export of each face is in its page', () => {
   const faces = [
-    ['src/index.ts', 'docs/reference/pawl.md'],
-    ['src/machine.ts', 'docs/reference/machine.md'],
-    ['src/testing/index.ts', 'docs/reference/testing.md'],
+    ['packages/pawl/src/index.ts', 'docs/reference/pawl.md'],
+    ['packages/pawl/src/machine.ts', 'docs/reference/machine.md'],
+    ['packages/pawl/src/testing/index.ts', 'docs/reference/testing.md'],
   ] as const;
   assert.equal(pages.size, faces.length);
   for (const [source, page] of faces) {
@@ -52,9 +52,12 @@ const namesIn = (page: string): ReadonlySet<string> => {
   return new Set(code.match(/(?<![\w.])[A-Z]\w*\b(?!\s*:)/g));
 };
 
-const sourceText = readdirSync(new URL('../../src/', import.meta.url), { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8'))
+const sourceText = readdirSync(new URL('../../packages/', import.meta.url), {
+  recursive: true,
+  encoding: 'utf8',
+})
+  .filter((file) => /^[^/]+\/src\/.*\.ts$/.test(file))
+  .map((file) => readFileSync(new URL(`../../packages/${file}`, import.meta.url), 'utf8'))
   .join('\n');
 /** Names that parameters of types share with types elsewhere. */
 const PARAMETERS: ReadonlySet<string> = new Set(['Own', 'Output']);

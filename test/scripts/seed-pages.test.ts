@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { cutOut } from '../../scripts/diagram.js';
 import { fillSeedPage, seedPage } from '../../scripts/seed-pages.js';
-import { projections } from '../../src/agent/projections/all-projections.js';
 
 /** The pages of the seed systems show what the views hold. */
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { buildProgram } from '../../packages/pawl/src/build-program.js';
+import { describeProgram } from '../../packages/pawl/src/describe-commands.js';
+import { settings } from '../../packages/pawl/src/settings/setting-table.js';
 import { configurationPage, fillConfigurationPage } from '../../scripts/configuration-page.js';
 import { manualPage, manualText } from '../../scripts/manual-page.js';
 import { fillModelsPage, modelsPage } from '../../scripts/models-page.js';
-import { buildProgram } from '../../src/cli/build-program.js';
-import { describeProgram } from '../../src/cli/describe-commands.js';
-import { settings } from '../../src/config/setting-table.js';
 
 const read = (file: string): string =>
   readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');

@@ -13,14 +13,14 @@ const names: readonly Row[] = [
   ...['ctx', 'lastMsg', 'HTTPReq', 'PARSE_UTILS', 'textHelper', 'sessionManager', 'data'].map(
     (name): Row => ({
       title: `nothing that we declare is called ${name}`,
-      given: { 'src/cli/a.ts': `\nexport const ${name} = 1;\n` },
-      then: [`src/cli/a.ts:2 '${name}': say `],
+      given: { 'packages/pawl/src/a.ts': `\nexport const ${name} = 1;\n` },
+      then: [`packages/pawl/src/a.ts:2 '${name}': say `],
     }),
   ),
   {
     title: 'parameters, functions, types, fields, destructured and caught names are declared too',
     given: {
-      'src/cli/a.ts': [
+      'packages/pawl/src/a.ts': [
         'export const a = (req: string) => req;',
         'export function helper() {}',
         'export type Manager = { readonly res: 1 };',
@@ -30,52 +30,56 @@ const names: readonly Row[] = [
         '',
       ].join('\n'),
     },
-    then: [1, 2, 3, 3, 4, 4, 5, 6].map((line) => `src/cli/a.ts:${line} '`),
+    then: [1, 2, 3, 3, 4, 4, 5, 6].map((line) => `packages/pawl/src/a.ts:${line} '`),
   },
   {
     title: 'an exported type has a name of its own; local types, tests and re-exports may repeat one',
     given: {
-      'src/agent/a.ts': 'export type Look = 1;\n',
-      'src/tools/b.ts': '\nexport interface Look { readonly a: 1 }\n',
-      'src/tools/c.ts': 'type Look = 3;\nexport const c: Look = 3;\n',
-      'src/index.ts': "export type { Look } from './agent/a.js';\n",
+      'packages/agent/src/machine/a.ts': 'export type Look = 1;\n',
+      'packages/agent/src/tools/b.ts': '\nexport interface Look { readonly a: 1 }\n',
+      'packages/agent/src/tools/c.ts': 'type Look = 3;\nexport const c: Look = 3;\n',
+      'packages/pawl/src/index.ts': "export type { Look } from './agent/a.js';\n",
       'test/d.ts': 'export type Look = 4;\n',
     },
-    then: ["src/tools/b.ts:2 'Look' is also a type of src/agent/a.ts"],
+    then: ["packages/agent/src/tools/b.ts:2 'Look' is also a type of packages/agent/src/machine/a.ts"],
   },
   {
     title: 'names of libraries are theirs',
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         "import { cwd } from 'node:process';\nspawn('x', { cwd: cwd(), args: 1 }).data.params;\n",
-      'src/models/b.ts': 'export type Wire = { readonly data: string };\n',
+      'packages/agent/src/models/b.ts': 'export type Wire = { readonly data: string };\n',
     },
     then: [],
   },
   {
     title: 'a word within another word is that word',
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         'export const resultOfRest = 1;\nexport const metadata = 2;\nexport const responses = 3;\n',
     },
     then: [],
   },
   {
     title: 'files are kebab-case and follow the same words',
-    given: { 'src/cli/someThing.ts': '', 'src/cli/string-utils.ts': '', 'src/cli/fine-name.ts': '' },
+    given: {
+      'packages/pawl/src/someThing.ts': '',
+      'packages/pawl/src/string-utils.ts': '',
+      'packages/pawl/src/fine-name.ts': '',
+    },
     then: [
-      'src/cli/someThing.ts:1 file names are kebab-case',
-      "src/cli/string-utils.ts:1 'string-utils': say a noun",
+      'packages/pawl/src/someThing.ts:1 file names are kebab-case',
+      "packages/pawl/src/string-utils.ts:1 'string-utils': say a noun",
     ],
   },
 ];
 
 const shapes: readonly Row[] = [
-  { title: 'a file may be long', given: { 'src/cli/a.ts': many(900) }, then: [] },
+  { title: 'a file may be long', given: { 'packages/pawl/src/a.ts': many(900) }, then: [] },
   {
     title: 'the table of the agent has at most 430 lines',
-    given: { 'src/agent/table.ts': many(431), 'src/ask/run/table.ts': many(431) },
-    then: ['src/agent/table.ts:431 431 lines'],
+    given: { 'packages/agent/src/machine/table.ts': many(431), 'packages/ask/src/run/table.ts': many(431) },
+    then: ['packages/agent/src/machine/table.ts:431 431 lines'],
   },
   {
     title: 'an example has at most 40 lines',
@@ -85,10 +89,10 @@ const shapes: readonly Row[] = [
   {
     title: 'a function has at most 70 lines',
     given: {
-      'src/cli/a.ts': `export const a = () => {\n${many(68)}};\n`,
-      'src/cli/b.ts': `\nexport const b = () => {\n${many(69)}};\n`,
+      'packages/pawl/src/a.ts': `export const a = () => {\n${many(68)}};\n`,
+      'packages/pawl/src/b.ts': `\nexport const b = () => {\n${many(69)}};\n`,
     },
-    then: ['src/cli/b.ts:2 function of 71 lines, at most 70'],
+    then: ['packages/pawl/src/b.ts:2 function of 71 lines, at most 70'],
   },
   {
     title: 'enum, any and export * are not used',
@@ -101,10 +105,10 @@ const shapes: readonly Row[] = [
   {
     title: 'a cast says why it is safe, on its line or right above',
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         'export const a = 1 as unknown; // everything is\n// Everything is.\nexport const b = 1 as unknown;\n\n\nexport const c = 1 as unknown;\nexport const d = [1] as const;\n',
     },
-    then: ["src/cli/a.ts:6 'as' without a comment"],
+    then: ["packages/pawl/src/a.ts:6 'as' without a comment"],
   },
   {
     title: 'no test is skipped, put off or singled out',
@@ -117,8 +121,8 @@ const shapes: readonly Row[] = [
   },
   {
     title: 'work that is put off is not left in a comment',
-    given: { 'src/cli/a.ts': `\n// TO${'DO'}: later\n` },
-    then: [`src/cli/a.ts:2 TO${'DO'}: do it`],
+    given: { 'packages/pawl/src/a.ts': `\n// TO${'DO'}: later\n` },
+    then: [`packages/pawl/src/a.ts:2 TO${'DO'}: do it`],
   },
 ];
 
@@ -126,36 +130,37 @@ const oneOfEach: readonly Row[] = [
   {
     title: "a tool's name stands in its own file and in builtin.ts",
     given: {
-      'src/tools/bash.ts': "export const bash = { name: 'bash' };\n",
-      'src/tools/builtin-tools.ts': "export const names = ['bash', 'read'];\n",
-      'src/tools/edit.ts': "export const a = 'bash';\n",
-      'src/cli/a.ts': "export const a = (call: { tool: string }) => call.tool === 'edit';\n",
-      'src/agent/b.ts': "export const b = { tool: 'write' };\nexport const tools = ['search'];\n",
-      'src/cli/c.ts':
+      'packages/agent/src/tools/bash.ts': "export const bash = { name: 'bash' };\n",
+      'packages/agent/src/tools/builtin-tools.ts': "export const names = ['bash', 'read'];\n",
+      'packages/agent/src/tools/edit.ts': "export const a = 'bash';\n",
+      'packages/pawl/src/a.ts': "export const a = (call: { tool: string }) => call.tool === 'edit';\n",
+      'packages/agent/src/machine/b.ts':
+        "export const b = { tool: 'write' };\nexport const tools = ['search'];\n",
+      'packages/pawl/src/c.ts':
         "export const c = (tool: string) => {\n  switch (tool) {\n    case 'read': return 1;\n  }\n};\n",
     },
     then: [
-      'src/agent/b.ts:1 the tool',
-      'src/agent/b.ts:2 the',
-      'src/cli/a.ts:1 the',
-      'src/cli/c.ts:3 the',
-      'src/tools/edit.ts:1 the',
+      'packages/agent/src/machine/b.ts:1 the tool',
+      'packages/agent/src/machine/b.ts:2 the',
+      'packages/pawl/src/a.ts:1 the',
+      'packages/pawl/src/c.ts:3 the',
+      'packages/agent/src/tools/edit.ts:1 the',
     ],
   },
   {
-    title: "the fields of a tool's input are read in src/tools alone",
+    title: "the fields of a tool's input are read in packages/agent/src/tools alone",
     given: {
-      'src/tools/bash.ts': 'export const a = (input: { command: string }) => input.command;\n',
-      'src/cli/a.ts':
+      'packages/agent/src/tools/bash.ts': 'export const a = (input: { command: string }) => input.command;\n',
+      'packages/pawl/src/a.ts':
         'export const a = (call: { input: { command: string } }) => call.input.command;\nexport const b = (input: { width: number; path: string }) => input.width + input.path;\n',
-      'src/cli/b.ts': 'export const c = (program: { command: string }) => program.command;\n',
+      'packages/pawl/src/b.ts': 'export const c = (program: { command: string }) => program.command;\n',
     },
-    then: ["src/cli/a.ts:1 'input.command'", "src/cli/a.ts:2 'input.path'"],
+    then: ["packages/pawl/src/a.ts:1 'input.command'", "packages/pawl/src/a.ts:2 'input.path'"],
   },
   {
     title: "a tool's name may be a word of everyday life elsewhere",
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         "export const a = (effect: string) => effect === 'read' || open('x', { mode: 'write' }) || spawn('bash', []);\n",
     },
     then: [],
@@ -163,11 +168,14 @@ const oneOfEach: readonly Row[] = [
   {
     title: 'nobody retries but the machine',
     given: {
-      'src/models/a.ts':
+      'packages/agent/src/models/a.ts':
         'withRetries(1);\nreadRetryAfter(2);\ncreate({ maxRetries: 2 });\ncreate({ maxRetries: 0 });\n',
-      'src/agent/b.ts': 'export const b = mayRetry(1);\n',
+      'packages/agent/src/machine/b.ts': 'export const b = mayRetry(1);\n',
     },
-    then: ["src/models/a.ts:1 'withRetries': nobody retries", 'src/models/a.ts:3 nobody retries'],
+    then: [
+      "packages/agent/src/models/a.ts:1 'withRetries': nobody retries",
+      'packages/agent/src/models/a.ts:3 nobody retries',
+    ],
   },
 ];
 
@@ -175,18 +183,18 @@ const processes: readonly Row[] = [
   {
     title: 'processes are started in one place, by paths that were judged',
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         "import { spawn } from 'node:child_process';\nimport type { ChildProcess } from 'node:child_process';\nimport { type Stream } from 'child_process';\n",
-      'src/cli/b.ts':
+      'packages/pawl/src/b.ts':
         "export const b = async () => (await import('node:child_process')).exec;\nexport const c = 'x' as ProgramPath; // why\n",
-      'src/programs/start-program.ts':
+      'packages/agent/src/platform/programs/start-program.ts':
         "import { spawn } from 'node:child_process';\nexport const d = 'x' as ProgramPath; // why\n",
       'test/e.ts': "import { spawn } from 'node:child_process';\n",
     },
     then: [
-      'src/cli/a.ts:1 processes are started in',
-      'src/cli/b.ts:1 processes are started in',
-      'src/cli/b.ts:2 a ProgramPath comes from',
+      'packages/pawl/src/a.ts:1 processes are started in',
+      'packages/pawl/src/b.ts:1 processes are started in',
+      'packages/pawl/src/b.ts:2 a ProgramPath comes from',
     ],
   },
 ];
@@ -195,23 +203,23 @@ const clocks: readonly Row[] = [
   {
     title: 'the time of day is asked for in a few places only',
     given: {
-      'src/runtime/clock.ts': 'export const now = () => Date.now();\n',
-      'src/cli/a.ts': 'export const a = Date.now();\nexport const b = new Date();\n',
-      'src/cli/b.ts': 'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
-      'src/cli/c.ts': 'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',
+      'packages/agent/src/session/clock.ts': 'export const now = () => Date.now();\n',
+      'packages/pawl/src/a.ts': 'export const a = Date.now();\nexport const b = new Date();\n',
+      'packages/pawl/src/b.ts': 'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
+      'packages/pawl/src/c.ts': 'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',
     },
     then: [1, 2]
-      .flatMap((line) => [`src/cli/a.ts:${line} asks for the time of day`])
+      .flatMap((line) => [`packages/pawl/src/a.ts:${line} asks for the time of day`])
       .concat(
         ['b.ts:1', 'b.ts:2', 'c.ts:1', 'c.ts:1', 'c.ts:1', 'c.ts:1'].map(
-          (place) => `src/cli/${place} asks for`,
+          (place) => `packages/pawl/src/${place} asks for`,
         ),
       ),
   },
   {
     title: 'a given time may be read and written as a date',
     given: {
-      'src/cli/a.ts':
+      'packages/pawl/src/a.ts':
         "export const a = (at: number | Date) => at instanceof Date ? at : new Date(at);\nexport const b = { Date: Date.parse('1') + Date.UTC(1) };\n",
     },
     then: [],
@@ -222,12 +230,12 @@ const texts: readonly Row[] = [
   {
     title: 'a program in a string imports files that exist',
     given: {
-      'src/cli/a.ts': '',
+      'packages/pawl/src/a.ts': '',
       'test/a.test.ts': ['a', 'b']
         .map((name) => `run("import 'x' from './sr${'c'}/cli/${name}.ts'");`)
         .join('\n'),
     },
-    then: ['test/a.test.ts:2 code in a string imports src/cli/b.ts'],
+    then: ['test/a.test.ts:2 code in a string imports packages/pawl/src/b.ts'],
   },
   {
     title: 'no text names a registry host, a folder of one machine or a folder outside',
@@ -263,16 +271,16 @@ it('tidy: an archive without .git is walked, and what is ignored there stays so'
   const bad = 'export const ctx = 1;\n';
   const given = {
     '.gitignore': '# built\ndist/\n*.tgz\n',
-    'src/cli/a.ts': bad,
-    'src/cli/dist/b.ts': bad,
-    'src/cli/b.tgz': bad,
-    'src/node_modules/c.ts': bad,
+    'packages/pawl/src/a.ts': bad,
+    'packages/pawl/src/dist/b.ts': bad,
+    'packages/pawl/src/b.tgz': bad,
+    'packages/node_modules/c.ts': bad,
     'scripts/deep/d.ts': bad,
   };
-  const found = ["scripts/deep/d.ts:1 'ctx': say ", "src/cli/a.ts:1 'ctx': say "];
+  const found = ["scripts/deep/d.ts:1 'ctx': say ", "packages/pawl/src/a.ts:1 'ctx': say "];
   for (const as of ['work tree', 'archive'] as const) {
     const faults = faultsOf(given, as).filter(
-      (fault) => !fault.startsWith('src/node_modules/') || as === 'archive',
+      (fault) => !fault.startsWith('packages/node_modules/') || as === 'archive',
     );
     assert.deepEqual(
       faults.map((fault, index) => fault.slice(0, found[index]?.length)),

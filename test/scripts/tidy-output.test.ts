@@ -1,8 +1,8 @@
 import { type Row, testRows } from './plant.js';
 
-const ADVICE = 'everything that is printed goes through src/terminal/write.ts';
+const ADVICE = 'everything that is printed goes through packages/terminal/src/write.ts';
 
-/** A line of src/cli/a.ts, and what is said of it; empty for nothing. */
+/** A line of packages/pawl/src/a.ts, and what is said of it; empty for nothing. */
 const lines: readonly (readonly [string, string])[] = [
   ["process.stdout.write('a');", 'a stream of the process'],
   ["process.stderr.end('a');", 'a stream of the process'],
@@ -40,25 +40,28 @@ const rows: readonly Row[] = [
   ...lines.map(
     ([line, fault]): Row => ({
       title: `${fault === '' ? 'allowed' : 'refused'}: ${line}`,
-      given: { 'src/cli/a.ts': `${line}\n`, 'test/a.ts': `${line}\n` },
-      then: fault === '' ? [] : [`src/cli/a.ts:1 ${fault}: ${ADVICE}`],
+      given: { 'packages/pawl/src/a.ts': `${line}\n`, 'test/a.ts': `${line}\n` },
+      then: fault === '' ? [] : [`packages/pawl/src/a.ts:1 ${fault}: ${ADVICE}`],
     }),
   ),
   ...sequences.map(
     ([line, isRefused]): Row => ({
       title: `${isRefused ? 'refused' : 'allowed'}: ${line}`,
-      given: { 'src/cli/a.ts': `${line}\n`, 'src/terminal/escapes.ts': `${line}\n` },
-      then: isRefused ? ['src/cli/a.ts:1 a control sequence'] : [],
+      given: { 'packages/pawl/src/a.ts': `${line}\n`, 'packages/terminal/src/escapes.ts': `${line}\n` },
+      then: isRefused ? ['packages/pawl/src/a.ts:1 a control sequence'] : [],
     }),
   ),
   {
     title: 'refused: fork, whose child inherits',
-    given: { 'src/programs/start-program.ts': "import { fork } from 'node:child_process'; fork;\n" },
-    then: [`src/programs/start-program.ts:1 fork, whose child inherits: ${ADVICE}`],
+    given: {
+      'packages/agent/src/platform/programs/start-program.ts':
+        "import { fork } from 'node:child_process'; fork;\n",
+    },
+    then: [`packages/agent/src/platform/programs/start-program.ts:1 fork, whose child inherits: ${ADVICE}`],
   },
   {
     title: 'the writer writes',
-    given: { 'src/terminal/write.ts': "writeSync(1, 'a');\n" },
+    given: { 'packages/terminal/src/write.ts': "writeSync(1, 'a');\n" },
     then: [],
   },
 ];

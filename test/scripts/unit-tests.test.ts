@@ -124,7 +124,7 @@ describe('unit tests', () => {
 it('guards and moves keep their names, whichever files come into one', async (context) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-names-'));
   context.after(() => rmSync(folder, { recursive: true, force: true }));
-  const moves = path.join(folder, 'src/agent/moves');
+  const moves = path.join(folder, 'packages/agent/src/machine/moves');
   mkdirSync(moves, { recursive: true });
   mkdirSync(path.join(folder, 'test'));
   for (const file of ['one', 'two', 'three'])
@@ -133,7 +133,7 @@ it('guards and moves keep their names, whichever files come into one', async (co
       'export const settle = (): number => 1;\nexport const limit = 2;\n',
     );
   const imports = ['one', 'two', 'three'].map(
-    (file) => `import * as ${file} from '../src/agent/moves/${file}.js';`,
+    (file) => `import * as ${file} from '../packages/agent/src/machine/moves/${file}.js';`,
   );
   writeFileSync(
     path.join(folder, 'test/names.test.ts'),

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { nodeKeys } from '../../src/cli/serve/node-keys.js';
-import { findKey, readKeys } from '../../src/serve/http/keys.js';
-import { NodeMetrics } from '../../src/serve/metrics.js';
+import { nodeKeys } from '../../packages/pawl/src/commands/serve/node-keys.js';
+import { findKey, readKeys } from '../../packages/serve/src/http/keys.js';
+import { NodeMetrics } from '../../packages/serve/src/metrics.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** The keys of a node, and the form of its metrics. */

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { fileJournals } from '../../src/journal/file-store.js';
-import { agentMachine } from '../../src/journal/read/journaled-agent-machine.js';
-import { systemClock } from '../../src/runtime/clock.js';
-import { createRuntime } from '../../src/runtime/in-process-runtime.js';
-import { newSessionId } from '../../src/runtime/new-session-id.js';
-import { lastingSessions } from '../../src/serve/adapt-runtime-to-node.js';
-import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/job-registry.js';
+import { createJobs } from '../../packages/agent/src/command/job-registry.js';
+import { fileJournals } from '../../packages/agent/src/journal/file-store.js';
+import { agentMachine } from '../../packages/agent/src/journal/read/journaled-agent-machine.js';
+import { systemClock } from '../../packages/agent/src/session/clock.js';
+import { createRuntime } from '../../packages/agent/src/session/in-process-runtime.js';
+import { newSessionId } from '../../packages/agent/src/session/new-session-id.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { lastingSessions } from '../../packages/serve/src/adapt-runtime-to-node.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
 
 /** The runtime inside one process, with journals on disk, as the runtime of a node. */

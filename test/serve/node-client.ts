@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import type { Entry } from '../../src/ports/journal.js';
+import type { Entry } from '../../packages/agent/src/ports/journal.js';
 
 /** A client of a node, as a program of another language would be: plain HTTP. */
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Needs } from '../../src/agent/call.js';
-import { type Decision, type Preset, presetRules } from '../../src/agent/policy/preset-rules.js';
-import type { Settings } from '../../src/agent/settings.js';
-import { explainCommand } from '../../src/shell/explain-decision.js';
+import type { Needs } from '../../packages/agent/src/machine/call.js';
+import type { Settings } from '../../packages/agent/src/machine/settings.js';
+import { type Decision, type Preset, presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
 import { watchCpu } from '../cpu-watch.js';
 import { command, decisionOf, type Given, RULES, WORKSPACE } from './decisions.js';
 

@@ -1,12 +1,12 @@
-import type { Needs } from '../../src/agent/call.js';
+import type { Needs } from '../../packages/agent/src/machine/call.js';
+import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import {
   type Decision,
   type Preset,
   presetRules,
   type WrittenRule,
-} from '../../src/agent/policy/preset-rules.js';
-import type { Settings } from '../../src/agent/settings.js';
-import { explainCommand } from '../../src/shell/explain-decision.js';
+} from '../../packages/agent/src/policy/preset-rules.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
 
 /** Asks the policy about shell texts, with rules and programs that stand for those of a user. */
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import type { Needs } from '../../src/agent/call.js';
-import { type Preset, presetRules } from '../../src/agent/policy/preset-rules.js';
-import { explainCommand } from '../../src/shell/explain-decision.js';
+import type { Needs } from '../../packages/agent/src/machine/call.js';
+import { type Preset, presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { explainCommand } from '../../packages/agent/src/policy/shell/explain-decision.js';
 import { EVERYDAY, EVERYDAY_TEXT } from './everyday/commands.js';
 
 /** Of the file as it was chosen. A change of it is a tuned measure. */

@@ -4,8 +4,8 @@ import {
   historyPurpose,
   type RepositoryAccess,
   repositoryAccess,
-} from '../../src/agent/policy/commands/repository-access.js';
-import { shellFacts } from '../../src/shell/collect-command-facts.js';
+} from '../../packages/agent/src/policy/commands/repository-access.js';
+import { shellFacts } from '../../packages/agent/src/policy/shell/collect-command-facts.js';
 
 /** How far the words of commands let them change git folders. */
 

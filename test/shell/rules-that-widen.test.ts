@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Needs } from '../../src/agent/call.js';
-import { decide } from '../../src/agent/policy/policy.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { shellFacts } from '../../src/shell/collect-command-facts.js';
+import type { Needs } from '../../packages/agent/src/machine/call.js';
+import { decide } from '../../packages/agent/src/policy/policy.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { shellFacts } from '../../packages/agent/src/policy/shell/collect-command-facts.js';
 import { command, decisionOf } from './decisions.js';
 
 // A rule that lets a command out covers its words, further words, and only options that are known to be harmless.

@@ -10,15 +10,15 @@ const fault = (
   ...edits: readonly (readonly [from: string, to: string])[]
 ): PlantedFault => ({
   name,
-  file: `src/${file}`,
+  file: `packages/${file}`,
   edits: edits.map(([from, to]) => ({ from, to })),
 });
 
-const RECOVERY = 'runtime/tools/recover-calls.ts';
-const LOOP = 'runtime/journaled-session.ts';
-const WRITER = 'journal/write/group-writer.ts';
-const PATHS = 'journal/paths-and-durable-writes.ts';
-const TOOL_RUN = 'runtime/tools/tool-run.ts';
+const RECOVERY = 'agent/src/session/tools/recover-calls.ts';
+const LOOP = 'agent/src/session/journaled-session.ts';
+const WRITER = 'agent/src/journal/write/group-writer.ts';
+const PATHS = 'agent/src/journal/paths-and-durable-writes.ts';
+const TOOL_RUN = 'agent/src/session/tools/tool-run.ts';
 
 /** Faults of the first version, and their next relatives. */
 const earlierFaults: readonly PlantedFault[] = [
@@ -28,13 +28,17 @@ const earlierFaults: readonly PlantedFault[] = [
     ["if (effect === 'opaque') {\n      tools.recoverOpaque(batchId, call);\n      continue;\n    }", ''],
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
-  fault('a session with a damaged header is left out of the list', 'journal/read/list-sessions.ts', [
-    "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
-    'error === undefined ? unreadable(found, codeOf(error)) : null,',
-  ]),
+  fault(
+    'a session with a damaged header is left out of the list',
+    'agent/src/journal/read/list-sessions.ts',
+    [
+      "codeOf(error) === 'ENOENT' ? null : unreadable(found, error),",
+      'error === undefined ? unreadable(found, codeOf(error)) : null,',
+    ],
+  ),
   fault(
     'a retry waits by the clock of the wall',
-    'runtime/clock.ts',
+    'agent/src/session/clock.ts',
     ['now: () => (waiting === 0 ? wall() : Math.round(offset + steady())),', 'now: wall,'],
     [
       'const cancel = wait(delayMs, () => {',
@@ -43,26 +47,30 @@ const earlierFaults: readonly PlantedFault[] = [
         if (wall() < due) return void wait(due - wall(), ring);`,
     ],
   ),
-  fault('a clock that was set back makes a retry longer after a resume', 'agent/moves/resume.ts', [
-    '  const left = remainingTimer(state, event.at, event.stoppedAt);\n',
-    `  const { at, stoppedAt = at } = event;
+  fault(
+    'a clock that was set back makes a retry longer after a resume',
+    'agent/src/machine/moves/resume.ts',
+    [
+      '  const left = remainingTimer(state, event.at, event.stoppedAt);\n',
+      `  const { at, stoppedAt = at } = event;
   const delayMs = Math.max(0, state.dueAt - stoppedAt);
   const left = { timerId: state.timerId, dueAt: at + delayMs, delayMs };
 `,
-  ]),
+    ],
+  ),
   fault(
     'a clock that was set back makes a time limit longer after a resume',
-    'agent/moves/common/timers.ts',
+    'agent/src/machine/moves/common/timers.ts',
     [
       'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
       'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
     ],
   ),
-  fault('damaged lines at the end are taken for a torn end', 'journal/read/scan.ts', [
+  fault('damaged lines at the end are taken for a torn end', 'agent/src/journal/read/scan.ts', [
     "if (ended === 'yes') return this.#damaged(why);",
     "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",
   ]),
-  fault('a spending call with nothing left has no limit', 'agent/values/limit-value.ts', [
+  fault('a spending call with nothing left has no limit', 'agent/src/machine/values/limit-value.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
     "limit === 'unlimited' || limit <= spent + 0.003 ? { type: 'unlimited' } : { type: 'left', amount: limit - spent };",
   ]),
@@ -79,15 +87,15 @@ const journalFaults: readonly PlantedFault[] = [
     'written += Math.max(rest, this.#handle.write(bytes, written, rest, this.#size + written));',
   ]),
   fault('the journal goes on after a failed write', WRITER, ['    this.#refusal = error;\n', '']),
-  fault('a torn end stays in the file', 'journal/write/cut-tail.ts', [
+  fault('a torn end stays in the file', 'agent/src/journal/write/cut-tail.ts', [
     '  await journal.truncate(size);\n',
     '',
   ]),
-  fault('a torn end takes the last good line with it', 'journal/write/cut-tail.ts', [
+  fault('a torn end takes the last good line with it', 'agent/src/journal/write/cut-tail.ts', [
     'await journal.truncate(size);',
     'await journal.truncate(Math.max(0, size - 40));',
   ]),
-  fault('a last line without a line feed gets none', 'journal/write/recover-journal.ts', [
+  fault('a last line without a line feed gets none', 'agent/src/journal/write/recover-journal.ts', [
     "await handle.write('\\n', size);",
     '',
   ]),
@@ -105,17 +113,18 @@ const journalFaults: readonly PlantedFault[] = [
   ]),
   fault(
     'lines that a killed process has written are not made durable before their mark',
-    'journal/file-store.ts',
+    'agent/src/journal/file-store.ts',
     ['      await handle.datasync();\n', ''],
   ),
-  fault('the name of a journal that a killed process has made is not made durable', 'journal/file-store.ts', [
-    '  await closingOnFailure(journal, () => syncFolder(dirname(path)));\n',
-    '',
-  ]),
+  fault(
+    'the name of a journal that a killed process has made is not made durable',
+    'agent/src/journal/file-store.ts',
+    ['  await closingOnFailure(journal, () => syncFolder(dirname(path)));\n', ''],
+  ),
 ];
 
-const LOCK = 'journal/write/lock.ts';
-const LOAD = 'journal/snapshot/load-snapshot.ts';
+const LOCK = 'agent/src/journal/write/lock.ts';
+const LOAD = 'agent/src/journal/snapshot/load-snapshot.ts';
 
 /** The holes that measuring the first version found: one writer, recovery of commits, full disks. And snapshots. */
 const laterFaults: readonly PlantedFault[] = [
@@ -131,20 +140,20 @@ const laterFaults: readonly PlantedFault[] = [
       'if (rival !== null) return;',
     ],
   ),
-  fault('the lock of a killed process never becomes free', 'journal/write/lock-owner.ts', [
+  fault('the lock of a killed process never becomes free', 'agent/src/journal/write/lock-owner.ts', [
     "return (await isGoneHere(path, holder, self)) ? 'gone' : 'unknown';",
     "return 'unknown';",
   ]),
   fault(
     'an automatic commit does not look for the one that was prepared',
-    'agent/moves/after-tool-hooks.ts',
+    'agent/src/machine/moves/after-tool-hooks.ts',
     ['  interrupted: state.prepared ?? [],', '  interrupted: [],'],
   ),
-  fault('a commit that was prepared is not journaled', 'agent/moves/after-tool-hooks.ts', [
+  fault('a commit that was prepared is not journaled', 'agent/src/machine/moves/after-tool-hooks.ts', [
     'go({ ...state, prepared: [...(state.prepared ?? []), effect] });',
     'go({ ...state, prepared: effect === null ? [effect] : [] });',
   ]),
-  fault('reserved space is not given back when the disk is full', 'journal/write/disk-reserve.ts', [
+  fault('reserved space is not given back when the disk is full', 'agent/src/journal/write/disk-reserve.ts', [
     '      const was = isThere;',
     '      const was = isThere && path === "";',
   ]),
@@ -161,7 +170,7 @@ const laterFaults: readonly PlantedFault[] = [
     ],
     ['    this.#ownership.after(this.#size + bytes.length);\n', ''],
   ),
-  fault('a snapshot leaves out the last message', 'journal/snapshot/write-snapshots.ts', [
+  fault('a snapshot leaves out the last message', 'agent/src/journal/snapshot/write-snapshots.ts', [
     '      .toArray(from)\n',
     '      .toArray(from)\n      .slice(0, from === 0 ? -1 : undefined)\n',
   ]),
@@ -169,7 +178,7 @@ const laterFaults: readonly PlantedFault[] = [
     'if ((await sumOf(handle, last.size)) !== last.sum) return null;',
     '',
   ]),
-  fault('a snapshot counts as the end of the journal', 'journal/write/recover-journal.ts', [
+  fault('a snapshot counts as the end of the journal', 'agent/src/journal/write/recover-journal.ts', [
     '      : JournalScan.after(handle, path, end, start.point);',
     '      : JournalScan.after(handle, path, start.point.size, start.point);',
   ]),
@@ -192,7 +201,7 @@ const loopFaults: readonly PlantedFault[] = [
     '    this.#refuseAll(fault);\n    void this.end(fault);',
     '    void fault;',
   ]),
-  fault('a watcher that throws ends the session', 'runtime/observers.ts', [
+  fault('a watcher that throws ends the session', 'agent/src/session/observers.ts', [
     'const watched = attemptNow<unknown>(() => watcher(stepped));',
     'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
   ]),
@@ -216,26 +225,26 @@ const loopFaults: readonly PlantedFault[] = [
     '  if (opened.batchId !== batchId) return [];',
     '  if (opened.batchId === batchId) return [];',
   ]),
-  fault('a timer is twice as long', 'runtime/timers.ts', [
+  fault('a timer is twice as long', 'agent/src/session/timers.ts', [
     'clock.after(Math.max(0, delayMs), ring)',
     'clock.after(Math.max(0, delayMs * 2), ring)',
   ]),
-  fault('a reply that broke off is not noticed', 'runtime/model/read-stream.ts', [
+  fault('a reply that broke off is not noticed', 'agent/src/session/model/read-stream.ts', [
     "if (heard.kind === 'done') end(",
     "if (heard.kind === 'done') void (",
   ]),
-  fault('nobody watches for a model that falls silent', 'runtime/model/read-stream.ts', [
+  fault('nobody watches for a model that falls silent', 'agent/src/session/model/read-stream.ts', [
     'cancel = limitMs > 0 ? clock.after(limitMs, check) : null;',
     'cancel = null;',
   ]),
 ];
 
 const machineFaults: readonly PlantedFault[] = [
-  fault('a request leaves out the last result', 'agent/values/request-messages.ts', [
+  fault('a request leaves out the last result', 'agent/src/machine/values/request-messages.ts', [
     '    .slice(0, length)',
     "    .slice(0, length)\n    .map((message) => ({ ...message, parts: message.parts.filter((part, at) => part.type !== 'result' || at === 0) }) as Message)",
   ]),
-  fault('a retry is forgotten when the session resumes', 'agent/moves/resume.ts', [
+  fault('a retry is forgotten when the session resumes', 'agent/src/machine/moves/resume.ts', [
     'return go({ ...state, ...left, session }, ...actions, schedule(left));',
     'return go({ ...state, ...left, session }, ...actions);',
   ]),

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSessionPrompts } from '../../src/cli/skills/session-prompts.js';
-import { loadPromptFiles } from '../../src/skills/load-prompt-files.js';
-import { readPromptBlock } from '../../src/skills/prompt-block.js';
-import { faultText, type PromptFiles } from '../../src/skills/prompt-file.js';
+import { loadPromptFiles } from '../../packages/agent/src/extensions/skills/load-prompt-files.js';
+import { readPromptBlock } from '../../packages/agent/src/extensions/skills/prompt-block.js';
+import { faultText, type PromptFiles } from '../../packages/agent/src/extensions/skills/prompt-file.js';
+import { openSessionPrompts } from '../../packages/pawl/src/skills/session-prompts.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 type Stage = {

@@ -7,9 +7,9 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { genAi } from '../../src/telemetry/gen-ai-names.js';
-import { SessionSpans, type SpanOptions } from '../../src/telemetry/session-spans.js';
-import { traceSession } from '../../src/telemetry.js';
+import { genAi } from '../../packages/inspector/src/spans/gen-ai-names.js';
+import { SessionSpans, type SpanOptions } from '../../packages/inspector/src/spans/session-spans.js';
+import { traceSession } from '../../packages/pawl/src/telemetry.js';
 import { play } from '../agent/trace-player.js';
 import { openHere } from '../api/stage.js';
 import { hang, say, testModel } from '../runtime/stage.js';

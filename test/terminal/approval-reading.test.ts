@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CallFacts, JudgedCall } from '../../src/agent/call.js';
-import type { ApprovalRequest } from '../../src/agent/policy/approval-question.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { createLiveArea } from '../../src/terminal/live-area.js';
-import { Questions, type ReadingGuard } from '../../src/terminal/questions/approval-questions.js';
-import { questionFrame } from '../../src/terminal/questions/question-frame.js';
-import { makeSafe, safe } from '../../src/terminal/safe-text.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import type { CallFacts, JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { ApprovalRequest } from '../../packages/agent/src/policy/approval-question.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { createLiveArea } from '../../packages/terminal/src/live-area.js';
+import { Questions, type ReadingGuard } from '../../packages/terminal/src/questions/approval-questions.js';
+import { questionFrame } from '../../packages/terminal/src/questions/question-frame.js';
+import { makeSafe, safe } from '../../packages/terminal/src/safe-text.js';
 import { createEmulator } from './screen.js';
 import { keyOf } from './typing.js';
 

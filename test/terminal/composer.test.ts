@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Choice } from '../../src/terminal/input/completion.js';
-import { Composer } from '../../src/terminal/input/composer.js';
-import { safe } from '../../src/terminal/safe-text.js';
+import type { Choice } from '../../packages/terminal/src/input/completion.js';
+import { Composer } from '../../packages/terminal/src/input/composer.js';
+import { safe } from '../../packages/terminal/src/safe-text.js';
 import { keyOf } from './typing.js';
 
 /** The line with its history, search and completion. */

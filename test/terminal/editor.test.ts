@@ -11,9 +11,9 @@ import {
   shownText,
   wholeText,
   withText,
-} from '../../src/terminal/input/editor.js';
-import { editorFrame, movedByRow } from '../../src/terminal/input/editor-rows.js';
-import { columnsOf } from '../../src/terminal/width.js';
+} from '../../packages/terminal/src/input/editor.js';
+import { editorFrame, movedByRow } from '../../packages/terminal/src/input/editor-rows.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 import { keyOf } from './typing.js';
 
 /** An editor of a text with `|` where the cursor stands. */

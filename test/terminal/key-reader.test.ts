@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Pressed } from '../../src/terminal/input/key.js';
+import type { Pressed } from '../../packages/terminal/src/input/key.js';
 import {
   type KeyReaderState,
   newKeyReader,
   readKeys,
   readSilence,
-} from '../../src/terminal/input/key-reader.js';
+} from '../../packages/terminal/src/input/key-reader.js';
 
 /** What terminals write, and the keys that are meant. */
 

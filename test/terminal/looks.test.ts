@@ -1,11 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Look, lookOf, paintTyped, shortened, windowSize } from '../../src/terminal/paint-text.js';
-import { makeSafe } from '../../src/terminal/safe-text.js';
-import { type Background, backdropOf, codeOf, type Depth, depthIn } from '../../src/terminal/theme.js';
-import { loadWordMarks, markWords } from '../../src/terminal/transcript/changed-words.js';
-import { diffRows } from '../../src/terminal/transcript/diff-rows.js';
-import { columnsOf } from '../../src/terminal/width.js';
+import {
+  type Look,
+  lookOf,
+  paintTyped,
+  shortened,
+  windowSize,
+} from '../../packages/terminal/src/paint-text.js';
+import { makeSafe } from '../../packages/terminal/src/safe-text.js';
+import {
+  type Background,
+  backdropOf,
+  codeOf,
+  type Depth,
+  depthIn,
+} from '../../packages/terminal/src/theme.js';
+import { loadWordMarks, markWords } from '../../packages/terminal/src/transcript/changed-words.js';
+import { diffRows } from '../../packages/terminal/src/transcript/diff-rows.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 
 /** Backdrops, marks inside changed lines, and where there are none. */
 

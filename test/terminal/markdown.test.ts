@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Look } from '../../src/terminal/paint-text.js';
-import { loadMarkdown, renderMarkdown } from '../../src/terminal/transcript/markdown.js';
-import { createBlocks } from '../../src/terminal/transcript/markdown-blocks.js';
-import { columnsOf } from '../../src/terminal/width.js';
+import type { Look } from '../../packages/terminal/src/paint-text.js';
+import { loadMarkdown, renderMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
+import { createBlocks } from '../../packages/terminal/src/transcript/markdown-blocks.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 
 const bare: Look = { colour: 'no', columns: 40 };
 const coloured: Look = { colour: 'yes', columns: 40 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openPicker, type Picker, pick, pickerFrame } from '../../src/terminal/questions/picker.js';
-import { safe } from '../../src/terminal/safe-text.js';
+import { openPicker, type Picker, pick, pickerFrame } from '../../packages/terminal/src/questions/picker.js';
+import { safe } from '../../packages/terminal/src/safe-text.js';
 import { keyOf } from './typing.js';
 
 const choices = ['apple', 'pear', 'plum', 'pineapple'].map((text) => ({ text, about: 'fruit' }));

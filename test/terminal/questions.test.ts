@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../src/agent/call.js';
-import { type ApprovalRequest, describeQuestion } from '../../src/agent/policy/approval-question.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { type AnsweredQuestion, Questions } from '../../src/terminal/questions/approval-questions.js';
-import { questionFrame } from '../../src/terminal/questions/question-frame.js';
-import { questionRows } from '../../src/terminal/questions/question-rows.js';
-import { fakeClock } from '../../src/testing/clock.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import { type ApprovalRequest, describeQuestion } from '../../packages/agent/src/policy/approval-question.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import {
+  type AnsweredQuestion,
+  Questions,
+} from '../../packages/terminal/src/questions/approval-questions.js';
+import { questionFrame } from '../../packages/terminal/src/questions/question-frame.js';
+import { questionRows } from '../../packages/terminal/src/questions/question-rows.js';
 import { edit } from '../agent/given.js';
 import { keyOf } from './typing.js';
 

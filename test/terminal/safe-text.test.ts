@@ -9,9 +9,9 @@ import {
   type Safe,
   safe,
   styleSafe,
-} from '../../src/terminal/safe-text.js';
-import { escapeInJson } from '../../src/terminal/visible-marks.js';
-import { writeError, writeOut, writeWindow } from '../../src/terminal/write.js';
+} from '../../packages/terminal/src/safe-text.js';
+import { escapeInJson } from '../../packages/terminal/src/visible-marks.js';
+import { writeError, writeOut, writeWindow } from '../../packages/terminal/src/write.js';
 import { watchCpu } from '../cpu-watch.js';
 
 test('controls, invisible and reordering characters become marks that say which', () => {

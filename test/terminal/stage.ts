@@ -1,17 +1,16 @@
-import type { JudgedCall } from '../../src/agent/call.js';
-import type { Event } from '../../src/agent/event.js';
-import { initialState, step } from '../../src/agent/machine.js';
-import type { AssistantMessage } from '../../src/agent/message.js';
-import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import type { Stepped } from '../../src/ports/session-input-output.js';
-import { createLiveArea } from '../../src/terminal/live-area.js';
-import type { Look } from '../../src/terminal/paint-text.js';
-import { makeSafe, safe } from '../../src/terminal/safe-text.js';
-import { statusRow } from '../../src/terminal/status-row.js';
-import { Transcript } from '../../src/terminal/transcript/transcript.js';
-
-import { fakeClock } from '../../src/testing/clock.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { Event } from '../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../packages/agent/src/machine/machine.js';
+import type { AssistantMessage } from '../../packages/agent/src/machine/message.js';
+import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import type { Stepped } from '../../packages/agent/src/ports/session-input-output.js';
+import { fakeClock } from '../../packages/pawl/src/testing/clock.js';
+import { createLiveArea } from '../../packages/terminal/src/live-area.js';
+import type { Look } from '../../packages/terminal/src/paint-text.js';
+import { makeSafe, safe } from '../../packages/terminal/src/safe-text.js';
+import { statusRow } from '../../packages/terminal/src/status-row.js';
+import { Transcript } from '../../packages/terminal/src/transcript/transcript.js';
 import { createEmulator } from './screen.js';
 
 /** What one sees of a session: the real machine, the scroll, status and live area; the terminal is emulated, time stands still. */

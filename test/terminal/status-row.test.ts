@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../src/agent/machine.js';
-import { defaultSettings } from '../../src/agent/settings.js';
-import type { State } from '../../src/agent/state.js';
-import { isMoving, SPINNER_MS, statusRow } from '../../src/terminal/status-row.js';
-import { columnsOf } from '../../src/terminal/width.js';
+import { initialState } from '../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../packages/agent/src/machine/settings.js';
+import type { State } from '../../packages/agent/src/machine/state.js';
+import { isMoving, SPINNER_MS, statusRow } from '../../packages/terminal/src/status-row.js';
+import { columnsOf } from '../../packages/terminal/src/width.js';
 
 const START = 1_000_000;
 const limits = { ...defaultSettings.limits, usd: 0.5 };

@@ -27,7 +27,7 @@ const printed = (words: readonly string[], environment: Readonly<Record<string, 
 };
 
 test('output of console, streams and warnings is made safe; without the guard it is not', async (context) => {
-  const guard = `import { routeStrayOutput } from './src/terminal/stray-output.ts'; routeStrayOutput();`;
+  const guard = `import { routeStrayOutput } from './packages/terminal/src/stray-output.ts'; routeStrayOutput();`;
   const run = async (code: string) => printed([await bundleProgram(context, { code })]);
   const guarded = await run(`${guard}\n${STRAY}`);
   assert.doesNotMatch(guarded, /[\u001b\u0007\u009b\u202e]/);
@@ -41,7 +41,9 @@ test('a fault that nobody caught is told without its control sequences', async (
     const file = path.join(folder, 'fault.cjs');
     writeFileSync(file, `setTimeout(() => { throw new Error(${HOSTILE}); }, 1); `);
     // Its prompt never comes: it waits for stdin.
-    const child = spawn(process.execPath, ['--require', file, 'bin/pawl.js', '-p', '-'], { cwd: root });
+    const child = spawn(process.execPath, ['--require', file, 'packages/pawl/bin/pawl.js', '-p', '-'], {
+      cwd: root,
+    });
     let told = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       told += text;

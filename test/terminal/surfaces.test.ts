@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { buildProgram } from '../../src/cli/build-program.js';
-import { commandChoices } from '../../src/cli/slash/command-table-and-parser.js';
-import { safe } from '../../src/terminal/safe-text.js';
-import { loadMarkdown } from '../../src/terminal/transcript/markdown.js';
+import { buildProgram } from '../../packages/pawl/src/build-program.js';
+import { commandChoices } from '../../packages/pawl/src/slash/command-table-and-parser.js';
+import { safe } from '../../packages/terminal/src/safe-text.js';
+import { loadMarkdown } from '../../packages/terminal/src/transcript/markdown.js';
 import { removeFolderSync } from '../temporary-folder.js';
 import { captureOutput } from './surfaces/capture.js';
 import { commandSurfaces } from './surfaces/command-surfaces.js';
@@ -33,31 +33,34 @@ const surfaces: readonly Surface[] = [...viewSurfaces, ...slashSurfaces, ...comm
 
 /** What prints and shows nothing foreign, or is driven elsewhere; with the reason. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  'src/terminal/write.ts': 'the writer',
-  'src/terminal/stray-output.ts': 'test/terminal/stray-output.test.ts',
-  'src/cli/main.ts': 'one constant sentence; errors outside of any await as run-command-line.ts prints them',
-  'src/cli/run-command-line.ts': 'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
-  'src/cli/machine/check-machine.ts': 'prints what it computes from the table',
-  'src/cli/machine/show-machine.ts': 'prints the table',
-  'src/cli/settings/add-setup-commands.ts': 'prints scripts made from our own flags',
-  'src/cli/headless/headless-prompt.ts': 'one constant sentence',
+  'packages/terminal/src/write.ts': 'the writer',
+  'packages/terminal/src/stray-output.ts': 'test/terminal/stray-output.test.ts',
+  'packages/pawl/src/main.ts':
+    'one constant sentence; errors outside of any await as run-command-line.ts prints them',
+  'packages/pawl/src/run-command-line.ts':
+    'test/terminal/stray-output.test.ts, test/e2e/hostile-window.test.ts',
+  'packages/pawl/src/commands/machine/check-machine.ts': 'prints what it computes from the table',
+  'packages/pawl/src/commands/machine/show-machine.ts': 'prints the table',
+  'packages/pawl/src/settings/add-setup-commands.ts': 'prints scripts made from our own flags',
+  'packages/pawl/src/headless/headless-prompt.ts': 'one constant sentence',
   ...Object.fromEntries(
     ['repair-demo', 'crash-demo', 'demo-setup'].map((name) => [
-      `src/cli/demo/${name}.ts`,
+      `packages/pawl/src/commands/demo/${name}.ts`,
       'our own script and project; its story is that of a turn',
     ]),
   ),
-  'src/cli/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
-  'src/cli/sessions/delete-command.ts': 'prints what the list of sessions prints, in the same way',
-  'src/cli/trust/ask-trust-at-start.ts': 'warnings made safe; the questions are those of ask-trust.ts',
-  'src/cli/acp/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
-  'src/cli/mcp/serve-command.ts':
+  'packages/pawl/src/trust/ask-trust.ts': 'test/trust/ask-trust.test.ts',
+  'packages/pawl/src/sessions/delete-command.ts': 'prints what the list of sessions prints, in the same way',
+  'packages/pawl/src/trust/ask-trust-at-start.ts':
+    'warnings made safe; the questions are those of ask-trust.ts',
+  'packages/pawl/src/editor/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
+  'packages/pawl/src/commands/mcp/serve-command.ts':
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',
   ...Object.fromEntries(
     [
       ...['sessions/choose-session', 'interactive/run-session', 'interactive/input/paste-picture'],
       ...['interactive/take-and-restore-terminal', 'interactive/lasting-terminal', 'run-terminal-sessions'],
-    ].map((name) => [`src/cli/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
+    ].map((name) => [`packages/pawl/src/${name}.ts`, 'test/e2e/hostile-window.test.ts']),
   ),
 };
 const COMMANDS_ELSEWHERE = ['acp', 'demo', 'machine', 'completion'];
@@ -122,12 +125,12 @@ test('control: the same text without the writer has effects', async () => {
 
 const sources = (at: string): readonly string[] =>
   readdirSync(path.join(root, at), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /^[^/]+\/src\/.*\.ts$/.test(name))
     .map((name) => path.posix.join(at, name));
 
 test('every file that prints, every command and every slash command has a surface', () => {
-  const printing = sources('src').filter((file) =>
-    /from '[^']*terminal\/write\.js'|\b(?:view|area)\.print\(/.test(
+  const printing = sources('packages').filter((file) =>
+    /from '@pawl\/terminal\/write'|\b(?:view|area)\.print\(/.test(
       readFileSync(path.join(root, file), 'utf8'),
     ),
   );

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newKeyReader, readKeys } from '../../src/terminal/input/key-reader.js';
-import { type Look, lookOf, paint } from '../../src/terminal/paint-text.js';
-import { safe } from '../../src/terminal/safe-text.js';
-import { type Background, backgroundIn, watchBackground } from '../../src/terminal/theme.js';
+import { newKeyReader, readKeys } from '../../packages/terminal/src/input/key-reader.js';
+import { type Look, lookOf, paint } from '../../packages/terminal/src/paint-text.js';
+import { safe } from '../../packages/terminal/src/safe-text.js';
+import { type Background, backgroundIn, watchBackground } from '../../packages/terminal/src/theme.js';
 
 const environments: readonly (readonly [NodeJS.ProcessEnv, Background])[] = [
   [{}, 'unknown'],

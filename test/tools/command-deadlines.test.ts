@@ -1,13 +1,19 @@
 import '../starts-no-program.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sinceBoot } from '../../src/launcher/command-recovery-record.js';
-import type { LaunchedEnd } from '../../src/launcher/follow-command.js';
-import type { CommandSandbox, WaitingCommand } from '../../src/sandbox/command-sandbox-types.js';
-import type { SessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
-import { settleEarlier } from '../../src/tools/shell/earlier-commands.js';
-import { type CommandRequest, prepareCommand } from '../../src/tools/shell/prepare-command.js';
-import { startCommand } from '../../src/tools/shell/running-command.js';
+import { sinceBoot } from '../../packages/agent/src/command/launcher/command-recovery-record.js';
+import type { LaunchedEnd } from '../../packages/agent/src/command/launcher/follow-command.js';
+import type {
+  CommandSandbox,
+  WaitingCommand,
+} from '../../packages/agent/src/command/sandbox/command-sandbox-types.js';
+import type { SessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import { settleEarlier } from '../../packages/agent/src/command/shell/earlier-commands.js';
+import {
+  type CommandRequest,
+  prepareCommand,
+} from '../../packages/agent/src/command/shell/prepare-command.js';
+import { startCommand } from '../../packages/agent/src/command/shell/running-command.js';
 
 // What a command is started with, and what is asked about those of an earlier process: without any process.
 

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { JsonObject } from '../../src/agent/message.js';
-import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
+import { createJobs } from '../../packages/agent/src/command/job-registry.js';
+import { createSessionSandbox } from '../../packages/agent/src/command/sandbox/session/session-sandbox.js';
+import type { JsonObject } from '../../packages/agent/src/machine/message.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
 import type {
   FileHashes,
   FileMemory,
@@ -11,11 +13,9 @@ import type {
   Tool,
   ToolContext,
   ToolOutcome,
-} from '../../src/ports/tool.js';
-import { createSessionSandbox } from '../../src/sandbox/session/session-sandbox.js';
-import { builtinTools } from '../../src/tools/builtin-tools.js';
-import { createFileMemory } from '../../src/tools/file-memory.js';
-import { createJobs } from '../../src/tools/job-registry.js';
+} from '../../packages/agent/src/ports/tool.js';
+import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
 import { atEnd, temporaryFolder } from '../temporary-folder.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */

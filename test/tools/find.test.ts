@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { JsonObject } from '../../src/agent/message.js';
+import type { JsonObject } from '../../packages/agent/src/machine/message.js';
 import { makePlace, type Place } from './context.js';
 
 /** Files by name, the first the oldest. */

@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, symlinkSync, writeFi
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { PROTECTED_PATHS } from '../../src/agent/policy/paths/protected-paths.js';
-import { decide } from '../../src/agent/policy/policy.js';
-import { presetRules } from '../../src/agent/policy/preset-rules.js';
-import { judgeCall } from '../../src/runtime/tools/validate-raw-call.js';
-import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { PROTECTED_PATHS } from '../../packages/agent/src/policy/paths/protected-paths.js';
+import { decide } from '../../packages/agent/src/policy/policy.js';
+import { presetRules } from '../../packages/agent/src/policy/preset-rules.js';
+import { judgeCall } from '../../packages/agent/src/session/tools/validate-raw-call.js';
+import { builtinTools } from '../../packages/agent/src/tools/builtin-tools.js';
 import { removeFolderSync } from '../temporary-folder.js';
 
 // Files that are run or obeyed later are never written unasked, however they are named, whether they exist or not.

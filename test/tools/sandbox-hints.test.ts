@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CommandLevel } from '../../src/agent/policy/call-sandbox-level.js';
-import { sandboxHint } from '../../src/tools/shell/sandbox-hints.js';
+import { sandboxHint } from '../../packages/agent/src/command/shell/sandbox-hints.js';
+import type { CommandLevel } from '../../packages/agent/src/policy/call-sandbox-level.js';
 import { watchCpu } from '../cpu-watch.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };

@@ -3,9 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { JudgedCall } from '../../src/agent/call.js';
-import type { HookReport } from '../../src/ports/after-tool-hooks.js';
-import { commitTouched } from '../../src/workspace/commits/auto-commit.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import type { HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import { commitTouched } from '../../packages/agent/src/workspace/commits/auto-commit.js';
 import { commitA } from './committing.js';
 import { type Environment, makeRepository, makeSession, type Place, type Session } from './place.js';
 

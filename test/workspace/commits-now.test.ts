@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Settings } from '../../src/agent/settings.js';
+import type { Settings } from '../../packages/agent/src/machine/settings.js';
 import { type Deed, makeRepository, makeSession, type Place } from './place.js';
 
 /** A report without waiting must say what a look says, or not be given. */

@@ -1,13 +1,13 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { JudgedCall } from '../../src/agent/call.js';
-import { defaultSettings, type Settings } from '../../src/agent/settings.js';
-import type { HookContext, HookReport } from '../../src/ports/after-tool-hooks.js';
-import type { FileMemory } from '../../src/ports/tool.js';
-import { createFileMemory } from '../../src/tools/file-memory.js';
-import { hashOf } from '../../src/tools/files/file-text.js';
-import { createHooks } from '../../src/workspace/after-tool-hooks.js';
+import type { JudgedCall } from '../../packages/agent/src/machine/call.js';
+import { defaultSettings, type Settings } from '../../packages/agent/src/machine/settings.js';
+import type { HookContext, HookReport } from '../../packages/agent/src/ports/after-tool-hooks.js';
+import type { FileMemory } from '../../packages/agent/src/ports/tool.js';
+import { createFileMemory } from '../../packages/agent/src/tools/file-memory.js';
+import { hashOf } from '../../packages/agent/src/tools/files/file-text.js';
+import { createHooks } from '../../packages/agent/src/workspace/after-tool-hooks.js';
 import type { Place } from './place.js';
 
 /** A session whose batches are looked at and formatted as the runtime has it done. */

@@ -3,10 +3,10 @@ import { appendFileSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileBlobs } from 'pawl/engine';
-import type { Model, ModelPiece, ModelRequest } from '../../../src/ports/model.js';
-import type { Tool } from '../../../src/ports/tool.js';
-import { createFileMemory } from '../../../src/tools/file-memory.js';
-import { createJobs } from '../../../src/tools/job-registry.js';
+import { createJobs } from '../../../packages/agent/src/command/job-registry.js';
+import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
+import type { Tool } from '../../../packages/agent/src/ports/tool.js';
+import { createFileMemory } from '../../../packages/agent/src/tools/file-memory.js';
 import { httpLive } from '../../src/live/http-live.js';
 import { startNode } from '../../src/node/start-node.js';
 

@@ -71,7 +71,7 @@ const row = (folder: string, { at, seed, all, mutations, again = [] }: SampledFo
   const caughtLater = again.reduce((sum, { caught }) => sum + caught, 0);
   const [low, high] = boundsOf(score.caught - caughtLater, mutations.length).map((bound) => bound.toFixed(0));
   const cells = [
-    folder.replace('src/', ''),
+    folder.replace('packages/', ''),
     at.slice(0, 10),
     seed,
     all,
@@ -100,7 +100,7 @@ const againLines = (samples: Samples): readonly string[] =>
   Object.entries(samples).flatMap(([folder, { again = [] }]) =>
     again.map(
       ({ at, count, caught, how }) =>
-        `- ${folder.replace('src/', '')}: ${count} on ${at.slice(0, 10)}, ${how}: ${caught} caught`,
+        `- ${folder.replace('packages/', '')}: ${count} on ${at.slice(0, 10)}, ${how}: ${caught} caught`,
     ),
   );
 
@@ -120,7 +120,7 @@ const reasonRows = (samples: Samples, listed: readonly Survivor[]): readonly str
     .map((mutation) => {
       const because = listed.find((survivor) => isOf(survivor, mutation))?.because ?? 'No reason yet.';
       const { file, was, becomes } = mutation;
-      return `| ${file.replace('src/', '')} | ${code(was)} | ${code(becomes)} | ${because} |`;
+      return `| ${file.replace('packages/', '')} | ${code(was)} | ${code(becomes)} | ${because} |`;
     })
     .toSorted();
 

@@ -22,7 +22,12 @@ import { reachAll, trySample } from './try-sample.js';
  * them all, and writes its section of docs/mutation.md.
  */
 
-const SAMPLED_FOLDERS = ['src/journal', 'src/workspace', 'src/tools', 'src/runtime'];
+const SAMPLED_FOLDERS = [
+  'packages/agent/src/journal',
+  'packages/agent/src/workspace',
+  'packages/agent/src/tools',
+  'packages/agent/src/session',
+];
 /** Tests of these folders, and of what stands on them. */
 const TEST_FOLDERS = ['test/journal', 'test/workspace', 'test/tools', 'test/runtime'];
 

@@ -33,7 +33,7 @@ const copyTree = (root: string, tree: string): void => {
       cpSync(path.join(root, name), path.join(tree, name), {
         recursive: true,
         verbatimSymlinks: true,
-        filter: (file) => path.basename(file) !== 'node_modules',
+        filter: (file) => !NOT_COPIED.has(path.basename(file)),
       });
   symlinkSync(path.join(root, 'node_modules'), path.join(tree, 'node_modules'));
 };

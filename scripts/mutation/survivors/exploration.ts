@@ -2,10 +2,10 @@ import { aliveIn, CONDITION, EQUALITY, LIST, NOBODYS, SHORTCUT, type Survivor } 
 
 /** In the exploration of the agent machine. */
 export const exploration: readonly Survivor[] = [
-  ...aliveIn('src/agent/exploration/exploration-result.ts', [
+  ...aliveIn('packages/verify/src/exploration/exploration-result.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
   ]),
-  ...aliveIn('src/agent/exploration/state-key.ts', [
+  ...aliveIn('packages/verify/src/exploration/state-key.ts', [
     [
       SHORTCUT,
       [CONDITION, 'text.length * 4 > bytes', 'true'],

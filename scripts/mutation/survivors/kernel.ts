@@ -2,26 +2,26 @@ import { aliveIn, CONDITION, EQUALITY, LIST, type Survivor } from './survivor.js
 
 /** In the kernel: tables, steps, searches, lists. */
 export const kernel: readonly Survivor[] = [
-  ...aliveIn('src/machine-kit/explorer/arc-list.ts', [
+  ...aliveIn('packages/machine/src/explorer/arc-list.ts', [
     [
       'What is written beyond the end of an array of numbers is dropped.',
       [EQUALITY, 'node < nodes', 'node <= nodes'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/builder/drive-machine.ts', [
+  ...aliveIn('packages/machine/src/builder/drive-machine.ts', [
     [
       'Whoever was dropped or has left is told nothing any more, so nobody asks how it lives.',
       [CONDITION, "life === 'busy'", 'true'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/explorer/explore-states.ts', [
+  ...aliveIn('packages/machine/src/explorer/explore-states.ts', [
     ['The node to begin with takes the first place.', [LIST, '[]', '["Stryker was here"]']],
     [
       'Only a matter of memory: an arc from a node to itself brings nothing into reach.',
       [CONDITION, 'target !== index', 'true'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/explorer/fingerprint-set.ts', [
+  ...aliveIn('packages/machine/src/explorer/fingerprint-set.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],
@@ -40,13 +40,13 @@ export const kernel: readonly Survivor[] = [
       [CONDITION, 'number === 0', 'false'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/kernel/append-list.ts', [
+  ...aliveIn('packages/machine/src/kernel/append-list.ts', [
     [
       'Only a matter of speed: the array is made as long as it will be.',
       [LIST, 'new Array<T>(Math.max(0, this.length - start))', 'new Array()'],
     ],
   ]),
-  ...aliveIn('src/machine-kit/builder/compile-registrations.ts', [
+  ...aliveIn('packages/machine/src/builder/compile-registrations.ts', [
     [
       'A machine that is put together call by call shows nobody its actions.',
       [LIST, '[]', '["Stryker was here"]'],

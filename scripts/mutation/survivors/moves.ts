@@ -14,7 +14,7 @@ import {
 
 /** In the moves of the agent machine. */
 export const moves: readonly Survivor[] = [
-  ...aliveIn('src/agent/moves/tools/start-calls.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/start-calls.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [
@@ -25,7 +25,7 @@ export const moves: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, '!batch.calls.some(isWaiting)', 'false']],
   ]),
-  ...aliveIn('src/agent/moves/tools/cancel-tools.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/cancel-tools.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false', 3],
@@ -37,41 +37,41 @@ export const moves: readonly Survivor[] = [
       [CONDITION, "state.phase.mode === 'cancelling'", 'true', 2],
     ],
   ]),
-  ...aliveIn('src/agent/moves/compaction.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/compaction.ts', [
     [ASKED, [CONDITION, "state.mode.kind === 'idle'", 'true', 2]],
   ]),
-  ...aliveIn('src/agent/moves/tools/result-texts.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/result-texts.ts', [
     [
       ASKED,
       [CONDITION, "judged.verdict.kind === 'invalid'", 'true'],
       [CONDITION, "judged.verdict.kind === 'noSuchTool'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/message-queue.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/message-queue.ts', [
     [ASKED, [CHAIN, 'old?.inputId', 'old.inputId'], [CHAIN, 'known?.images', 'known.images']],
   ]),
-  ...aliveIn('src/agent/moves/reply.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/reply.ts', [
     [ASKED, [CONDITION, 'reply.message !== null', 'true'], [CONDITION, 'reply.message === null', 'false', 2]],
     [KIND, [CONDITION, "state.call.mode === 'draining'", 'true']],
   ]),
-  ...aliveIn('src/agent/moves/tools/finish-batch.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/finish-batch.ts', [
     [KIND, [CONDITION, "state.phase.mode === 'cancelling'", 'true']],
     [ASKED, [METHOD, 'calls.filter(isEnded)', 'calls']],
   ]),
-  ...aliveIn('src/agent/moves/stop-cleanup.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/stop-cleanup.ts', [
     [
       KIND,
       [CONDITION, "event.type === 'TimerFired'", 'true'],
       [CONDITION, "state.call.mode === 'draining'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/tools/count-streaks.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/count-streaks.ts', [
     [
       'Another number for the same text: a fingerprint only tells texts apart.',
       [EQUALITY, 'index < text.length', 'index <= text.length'],
     ],
   ]),
-  ...aliveIn('src/agent/moves/tools/batch-events.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tools/batch-events.ts', [
     [
       ASKED,
       [CONDITION, 'call === undefined', 'false'],
@@ -83,7 +83,7 @@ export const moves: readonly Survivor[] = [
       [CHAIN, 'call?.status', 'call.status', 3],
     ],
   ]),
-  ...aliveIn('src/agent/moves/turn.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/turn.ts', [
     [FIRST, [CONDITION, 'sessionLimit(state.session) !== null', 'true']],
     [
       'The state is passed on within the step: nobody sees why it waits.',

@@ -2,12 +2,14 @@ import { aliveIn, CONDITION, EQUALITY, KIND, LIST, NOBODYS, SHORTCUT, type Survi
 
 /** In the rules of the agent machine and the functions that its moves use. */
 export const rules: readonly Survivor[] = [
-  ...aliveIn('src/agent/conversation.ts', [[KIND, [CONDITION, "part.type === 'text'", 'true']]]),
-  ...aliveIn('src/agent/invariants/in-flight-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/conversation.ts', [
+    [KIND, [CONDITION, "part.type === 'text'", 'true']],
+  ]),
+  ...aliveIn('packages/agent/src/machine/invariants/in-flight-invariants.ts', [
     [KIND, [CONDITION, "before.name === 'PostToolsHook'", 'true'], [CONDITION, 'ended !== null', 'true']],
     ['Nothing comes after the last case.', [CONDITION, 'default: break;', 'default:']],
   ]),
-  ...aliveIn('src/agent/invariants/state-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/invariants/state-invariants.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]', 3]],
     [
       KIND,
@@ -27,13 +29,13 @@ export const rules: readonly Survivor[] = [
       [EQUALITY, 'firstText < lastResult', 'firstText <= lastResult'],
     ],
   ]),
-  ...aliveIn('src/agent/state-and-event-names.ts', [
+  ...aliveIn('packages/agent/src/machine/state-and-event-names.ts', [
     [
       'Only its type is looked at: from it the compiler takes the names of the events that have a default row.',
       [LIST, "['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'Resumed']", '[]'],
     ],
   ]),
-  ...aliveIn('src/agent/invariants/step-invariants.ts', [
+  ...aliveIn('packages/agent/src/machine/invariants/step-invariants.ts', [
     [
       KIND,
       [CONDITION, "before.name !== 'CallingLlm'", 'false'],
@@ -41,7 +43,7 @@ export const rules: readonly Survivor[] = [
       [CONDITION, "state.name === 'ExecutingTools'", 'true'],
     ],
   ]),
-  ...aliveIn('src/agent/values/request-messages.ts', [
+  ...aliveIn('packages/agent/src/machine/values/request-messages.ts', [
     [KIND, [CONDITION, "message.role === 'user'", 'false']],
   ]),
 ];

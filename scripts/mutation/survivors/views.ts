@@ -13,8 +13,10 @@ import {
 
 /** In the tables of the seeds and in the check that our steps are steps of theirs. */
 export const views: readonly Survivor[] = [
-  ...aliveIn('src/agent/projections/rows-to-edges.ts', [[NOBODYS, [LIST, '[]', '["Stryker was here"]']]]),
-  ...aliveIn('src/agent/projections/refinement-check.ts', [
+  ...aliveIn('packages/verify/src/projections/rows-to-edges.ts', [
+    [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
+  ]),
+  ...aliveIn('packages/verify/src/projections/refinement-check.ts', [
     [
       SHORTCUT,
       [
@@ -26,7 +28,7 @@ export const views: readonly Survivor[] = [
       ['BooleanLiteral', 'true', 'false'],
     ],
   ]),
-  ...aliveIn('src/agent/projections/project-seed.ts', [
+  ...aliveIn('packages/verify/src/projections/project-seed.ts', [
     [
       ASKED,
       [CONDITION, "event.type === 'LlmCompleted'", 'true', 2],
@@ -56,7 +58,7 @@ export const views: readonly Survivor[] = [
     ],
     [SHORTCUT, [CONDITION, 'step.path.length === 0', 'false']],
   ]),
-  ...aliveIn('src/agent/projections/seed-tools-mode.ts', [
+  ...aliveIn('packages/verify/src/projections/seed-tools-mode.ts', [
     [
       'Asked of steps through BudgetExceeded alone: they come to rest in WaitingForUserInput for a budget.',
       [CONDITION, "step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'", 'true'],

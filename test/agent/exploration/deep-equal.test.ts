@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deepEqual } from '../../../src/agent/exploration/deep-equal.js';
-import { AppendList } from '../../../src/machine-kit/kernel/append-list.js';
+import { AppendList } from '../../../packages/machine/src/kernel/append-list.js';
+import { deepEqual } from '../../../packages/verify/src/exploration/deep-equal.js';
 
 // Whether two answers of the machine are one: docs/rules.md#deterministic stands on it.
 

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Action } from '../../../src/agent/action.js';
-import type { Call } from '../../../src/agent/call.js';
-import { modelOf } from '../../../src/agent/exploration/exploration-model.js';
+import type { Action } from '../../../packages/agent/src/machine/action.js';
+import type { Call } from '../../../packages/agent/src/machine/call.js';
+import { agent } from '../../../packages/agent/src/machine/machine.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
+import type { Step } from '../../../packages/machine/src/kernel/step-types.js';
+import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
 import {
   type ExplorationEvent,
   type ExplorationNode,
   fate,
   user,
   world,
-} from '../../../src/agent/exploration/exploration-node.js';
-import { agent } from '../../../src/agent/machine.js';
-import { projections } from '../../../src/agent/projections/all-projections.js';
-import type { Projection } from '../../../src/agent/projections/projection.js';
-import { loom } from '../../../src/agent/projections/seed-loom.js';
-import { minimal } from '../../../src/agent/projections/seed-minimal.js';
-import type { State } from '../../../src/agent/state.js';
-import type { Step } from '../../../src/machine-kit/kernel/step-types.js';
+} from '../../../packages/verify/src/exploration/exploration-node.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
+import type { Projection } from '../../../packages/verify/src/projections/projection.js';
+import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
+import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import { batch, failed, llm, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';
 import { LATE, NOTICE } from '../step-rows.js';

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AgentMachine } from '../../../src/agent/exploration/exploration-model.js';
+import { stepFaults } from '../../../packages/agent/src/machine/invariants/step-invariants.js';
+import { agent, initialState } from '../../../packages/agent/src/machine/machine.js';
+import { tryAgain } from '../../../packages/agent/src/machine/moves/retry.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
+import { agentMachine } from '../../../packages/agent/src/machine/state-and-event-names.js';
+import { table } from '../../../packages/agent/src/machine/table.js';
+import { late } from '../../../packages/machine/src/kernel/table.js';
+import type { AgentMachine } from '../../../packages/verify/src/exploration/exploration-model.js';
 import {
   combineResults,
   type ExplorationResult,
   isSound,
-} from '../../../src/agent/exploration/exploration-result.js';
-import { exploreOne } from '../../../src/agent/exploration/explore-one.js';
-import { stepFaults } from '../../../src/agent/invariants/step-invariants.js';
-import { agent, initialState } from '../../../src/agent/machine.js';
-import { tryAgain } from '../../../src/agent/moves/retry.js';
-import { projections } from '../../../src/agent/projections/all-projections.js';
-import type { Projection } from '../../../src/agent/projections/projection.js';
-import { loom } from '../../../src/agent/projections/seed-loom.js';
-import { minimal } from '../../../src/agent/projections/seed-minimal.js';
-import type { State } from '../../../src/agent/state.js';
-import { agentMachine } from '../../../src/agent/state-and-event-names.js';
-import { table } from '../../../src/agent/table.js';
-import { late } from '../../../src/machine-kit/kernel/table.js';
+} from '../../../packages/verify/src/exploration/exploration-result.js';
+import { exploreOne } from '../../../packages/verify/src/exploration/explore-one.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
+import type { Projection } from '../../../packages/verify/src/projections/projection.js';
+import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
+import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import { eventFrom } from '../trace-events.js';
 import { play, settingsFrom } from '../trace-player.js';
 import { configurationNamed } from './small.js';

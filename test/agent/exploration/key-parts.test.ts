@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Call } from '../../../src/agent/call.js';
-import type { Configuration } from '../../../src/agent/exploration/configurations/configuration.js';
-import { stateKeyFor } from '../../../src/agent/exploration/state-key.js';
-import type { In, SessionData, State } from '../../../src/agent/state.js';
+import type { Call } from '../../../packages/agent/src/machine/call.js';
+import type { In, SessionData, State } from '../../../packages/agent/src/machine/state.js';
+import type { Configuration } from '../../../packages/verify/src/exploration/configurations/configuration.js';
+import { stateKeyFor } from '../../../packages/verify/src/exploration/state-key.js';
 import { batch, failed, llm, queued, running, session, waiting } from '../by-hand.js';
 import * as g from '../given.js';
 import type { SettingsPatch } from '../settings.js';

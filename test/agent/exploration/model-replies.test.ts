@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CallVerdict } from '../../../src/agent/call.js';
-import { replyOf } from '../../../src/agent/exploration/configurations/model-replies.js';
-import { defaultSettings } from '../../../src/agent/settings.js';
+import type { CallVerdict } from '../../../packages/agent/src/machine/call.js';
+import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
+import { replyOf } from '../../../packages/verify/src/exploration/configurations/model-replies.js';
 
 /** The letters that the calls of a reply are written in. */
 

@@ -1,8 +1,8 @@
-import type { Call } from '../../../src/agent/call.js';
-import type { ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
-import { stateKeyFor } from '../../../src/agent/exploration/state-key.js';
-import type { UserMessage } from '../../../src/agent/message.js';
-import type { In, SessionData, State } from '../../../src/agent/state.js';
+import type { Call } from '../../../packages/agent/src/machine/call.js';
+import type { UserMessage } from '../../../packages/agent/src/machine/message.js';
+import type { In, SessionData, State } from '../../../packages/agent/src/machine/state.js';
+import type { ExplorationNode } from '../../../packages/verify/src/exploration/exploration-node.js';
+import { stateKeyFor } from '../../../packages/verify/src/exploration/state-key.js';
 import { asked, batch, llm, reply, session, user, waiting, withTalk } from '../by-hand.js';
 import * as g from '../given.js';
 import { configurationNamed } from './small.js';

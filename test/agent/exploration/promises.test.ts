@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
-import { exploreOne } from '../../../src/agent/exploration/explore-one.js';
-import { agent } from '../../../src/agent/machine.js';
-import { projections } from '../../../src/agent/projections/all-projections.js';
+import { agent } from '../../../packages/agent/src/machine/machine.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
+import { exploreOne } from '../../../packages/verify/src/exploration/explore-one.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import { smallBounds } from './small.js';
 
 const STATES_MAX = 100_000;

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
-import type { Configuration } from '../../../src/agent/exploration/configurations/configuration.js';
-import { modelOf } from '../../../src/agent/exploration/exploration-model.js';
-import type { ExplorationEvent, ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
-import { agent } from '../../../src/agent/machine.js';
-import { projections } from '../../../src/agent/projections/all-projections.js';
-import type { FiniteModel } from '../../../src/machine-kit/explorer/explore-states.js';
+import { agent } from '../../../packages/agent/src/machine/machine.js';
+import type { FiniteModel } from '../../../packages/machine/src/explorer/explore-states.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
+import type { Configuration } from '../../../packages/verify/src/exploration/configurations/configuration.js';
+import { modelOf } from '../../../packages/verify/src/exploration/exploration-model.js';
+import type {
+  ExplorationEvent,
+  ExplorationNode,
+} from '../../../packages/verify/src/exploration/exploration-node.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import { smallBounds } from './small.js';
 
 /** Nodes of one key that are compared. */

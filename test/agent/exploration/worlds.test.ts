@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { configurationsOf } from '../../../src/agent/exploration/configurations/all-configurations.js';
+import { agent } from '../../../packages/agent/src/machine/machine.js';
+import { defaultSettings, type Settings } from '../../../packages/agent/src/machine/settings.js';
+import { explore } from '../../../packages/machine/src/explorer/explore-states.js';
+import { configurationsOf } from '../../../packages/verify/src/exploration/configurations/all-configurations.js';
 import {
   type Bounds,
   type Configuration,
   defaultBounds,
-} from '../../../src/agent/exploration/configurations/configuration.js';
-import { modelOf, settingsOf } from '../../../src/agent/exploration/exploration-model.js';
-import type { ExplorationNode } from '../../../src/agent/exploration/exploration-node.js';
-import { eventLine } from '../../../src/agent/exploration/write-trace.js';
-import { agent } from '../../../src/agent/machine.js';
-import { projections } from '../../../src/agent/projections/all-projections.js';
-import { defaultSettings, type Settings } from '../../../src/agent/settings.js';
-import { explore } from '../../../src/machine-kit/explorer/explore-states.js';
+} from '../../../packages/verify/src/exploration/configurations/configuration.js';
+import { modelOf, settingsOf } from '../../../packages/verify/src/exploration/exploration-model.js';
+import type { ExplorationNode } from '../../../packages/verify/src/exploration/exploration-node.js';
+import { eventLine } from '../../../packages/verify/src/exploration/write-trace.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 
 /**
  * What happens in the world of each configuration, as a text: its settings, every kind of event that comes within the

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loom } from '../../../src/agent/projections/seed-loom.js';
+import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
 import * as g from '../given.js';
 import { bring } from '../walker.js';
 import { check, checkTable } from './projected.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { presetRules } from '../../../src/agent/policy/preset-rules.js';
-import { minimal } from '../../../src/agent/projections/seed-minimal.js';
+import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
+import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import * as g from '../given.js';
 import { start } from '../walker.js';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { minimal } from '../../../src/agent/projections/seed-minimal.js';
+import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
 import * as g from '../given.js';
 import { bring } from '../walker.js';
 import { ALL_DONE, callAndRetry, failsTimes, GIVES_UP, shutdowns, twoReads } from './minimal-rows.js';

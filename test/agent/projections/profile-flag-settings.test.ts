@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { projections } from '../../../src/agent/projections/all-projections.js';
-import { profiles } from '../../../src/agent/projections/profile-flag-settings.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
+import { profiles } from '../../../packages/verify/src/projections/profile-flag-settings.js';
 
 test('a profile by the name of a seed is what makes the agent behave as that seed says', () => {
   for (const name of ['minimal', 'loom', 'sketch', 'tools'] as const)

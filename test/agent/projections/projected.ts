@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Event } from '../../../src/agent/event.js';
+import type { Event } from '../../../packages/agent/src/machine/event.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
 import type {
   Projection,
   ProjectionCursor,
   ProjectionStep,
-} from '../../../src/agent/projections/projection.js';
-import { checkRefinement } from '../../../src/agent/projections/refinement-check.js';
-import type { State } from '../../../src/agent/state.js';
+} from '../../../packages/verify/src/projections/projection.js';
+import { checkRefinement } from '../../../packages/verify/src/projections/refinement-check.js';
 import type { Given } from '../given.js';
 import type { SettingsPatch } from '../settings.js';
 import { bring, type EndedWalk, type Place, type Step } from '../walker.js';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { projections } from '../../../src/agent/projections/all-projections.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import {
   projectionDiagram,
   projectionJson,
   projectionTable,
-} from '../../../src/agent/projections/projection-diagram.js';
-import { loom } from '../../../src/agent/projections/seed-loom.js';
-import { minimal } from '../../../src/agent/projections/seed-minimal.js';
-import { sketch } from '../../../src/agent/projections/seed-sketch.js';
+} from '../../../packages/verify/src/projections/projection-diagram.js';
+import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
+import { minimal } from '../../../packages/verify/src/projections/seed-minimal.js';
+import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';
 
 /** The pictures of a seed are its own: its words, its arrows, nothing of ours. */
 

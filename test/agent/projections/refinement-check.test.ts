@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { projections } from '../../../src/agent/projections/all-projections.js';
+import { projections } from '../../../packages/verify/src/projections/all-projections.js';
 import type {
   Projection,
   ProjectionEdge,
   ProjectionStep,
-} from '../../../src/agent/projections/projection.js';
+} from '../../../packages/verify/src/projections/projection.js';
 import {
   checkRefinement,
   checkRefinements,
   initialCursors,
   missingArrows,
-} from '../../../src/agent/projections/refinement-check.js';
-import { loom } from '../../../src/agent/projections/seed-loom.js';
+} from '../../../packages/verify/src/projections/refinement-check.js';
+import { loom } from '../../../packages/verify/src/projections/seed-loom.js';
 import * as g from '../given.js';
 import { bring, type Step } from '../walker.js';
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { projectionNamed, projections } from '../../../src/agent/projections/all-projections.js';
-import type { Projection } from '../../../src/agent/projections/projection.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
+import { projectionNamed, projections } from '../../../packages/verify/src/projections/all-projections.js';
+import type { Projection } from '../../../packages/verify/src/projections/projection.js';
 import {
   checkRefinements,
   initialCursors,
   missingArrows,
-} from '../../../src/agent/projections/refinement-check.js';
-import { sketch } from '../../../src/agent/projections/seed-sketch.js';
-import type { State } from '../../../src/agent/state.js';
+} from '../../../packages/verify/src/projections/refinement-check.js';
+import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';
 import { forAll, roam } from '../random.js';
 import { play } from '../trace-player.js';
 import { lineOf, projected, type Seen, type Taken, takenBy } from './projected.js';

@@ -1,4 +1,4 @@
-import { sketch } from '../../../src/agent/projections/seed-sketch.js';
+import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';
 import * as g from '../given.js';
 import { checkTable } from './projected.js';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sketch } from '../../../src/agent/projections/seed-sketch.js';
+import { sketch } from '../../../packages/verify/src/projections/seed-sketch.js';
 import * as g from '../given.js';
 import { bring } from '../walker.js';
 import { check } from './projected.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ProjectionEdge } from '../../../src/agent/projections/projection.js';
-import { tools } from '../../../src/agent/projections/seed-tools-mode.js';
+import type { ProjectionEdge } from '../../../packages/verify/src/projections/projection.js';
+import { tools } from '../../../packages/verify/src/projections/seed-tools-mode.js';
 import * as g from '../given.js';
 import { forAll, roam } from '../random.js';
 import { check, INTO_TOOLS, inSeedWords, type Row, round, run } from './tools-rows.js';

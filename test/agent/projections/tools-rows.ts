@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { initialState } from '../../../src/agent/machine.js';
-import type { ProjectionCursor, ProjectionEdge } from '../../../src/agent/projections/projection.js';
-import { checkRefinement } from '../../../src/agent/projections/refinement-check.js';
-import { tools } from '../../../src/agent/projections/seed-tools-mode.js';
-import type { State } from '../../../src/agent/state.js';
-import { finishReasonOf } from '../../../src/agent/tools-mode.js';
+import { initialState } from '../../../packages/agent/src/machine/machine.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
+import { finishReasonOf } from '../../../packages/agent/src/machine/tools-mode.js';
+import type {
+  ProjectionCursor,
+  ProjectionEdge,
+} from '../../../packages/verify/src/projections/projection.js';
+import { checkRefinement } from '../../../packages/verify/src/projections/refinement-check.js';
+import { tools } from '../../../packages/verify/src/projections/seed-tools-mode.js';
 import * as g from '../given.js';
 import { settingsOf } from '../settings.js';
 import { type EndedWalk, type Walker, walk } from '../walker.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { collectOutput, cutOutput, wellFormed } from '../../../src/ask/environments/cell-output.js';
+import { collectOutput, cutOutput, wellFormed } from '../../../packages/ask/src/environments/cell-output.js';
 
 const someText = fc.string({
   unit: fc.constantFrom('a', 'b', '\n', 'é', '\u{1f600}', '\ud83d'),

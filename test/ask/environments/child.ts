@@ -1,5 +1,5 @@
-import { python } from '../../../src/ask/environments/python.js';
-import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
+import { python } from '../../../packages/ask/src/environments/python.js';
+import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
 
 /**
  * A process of its own, to be killed: starts an environment, prints a line when it is there, and then

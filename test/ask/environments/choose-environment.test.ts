@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { EnvironmentKind, EnvironmentName } from '../../../src/ask/environment-and-journal-types.js';
-import { chooseEnvironment } from '../../../src/ask/environments/choose-environment.js';
+import type {
+  EnvironmentKind,
+  EnvironmentName,
+} from '../../../packages/ask/src/environment-and-journal-types.js';
+import { chooseEnvironment } from '../../../packages/ask/src/environments/choose-environment.js';
 
 type Row = {
   readonly title: string;

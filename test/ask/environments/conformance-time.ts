@@ -4,7 +4,7 @@ import type {
   Environment,
   EnvironmentKind,
   SubcallAnswerer,
-} from '../../../src/ask/environment-and-journal-types.js';
+} from '../../../packages/ask/src/environment-and-journal-types.js';
 import { echo, runCell, withEnvironment } from './conformance.js';
 
 /** Deadlines, signals and what happens in which order. */

@@ -9,8 +9,8 @@ import type {
   EnvironmentOptions,
   Subcall,
   SubcallAnswerer,
-} from '../../../src/ask/environment-and-journal-types.js';
-import type { CellReport } from '../../../src/ask/run/cell-types.js';
+} from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { CellReport } from '../../../packages/ask/src/run/cell-types.js';
 import { removeFolderSync } from '../../temporary-folder.js';
 import { answerRows } from './conformance-answers.js';
 import { callRows } from './conformance-calls.js';

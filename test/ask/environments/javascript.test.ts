@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
+import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
 conforms(javascript);

@@ -16,7 +16,7 @@ const COMMON = { absWorkingDir: root, bundle: true, platform: 'node', logLevel: 
 const ENTRY: BuildOptions = {
   stdin: {
     contents: "export { javascript } from './sandboxed-node.js'; export { python } from './python.js';",
-    resolveDir: path.join(root, 'src/ask/environments'),
+    resolveDir: path.join(root, 'packages/ask/src/environments'),
   },
 };
 

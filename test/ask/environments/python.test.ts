@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { python } from '../../../src/ask/environments/python.js';
+import { python } from '../../../packages/ask/src/environments/python.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
 conforms(python);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { quickjs } from '../../../src/ask/environments/quickjs/quickjs.js';
+import { quickjs } from '../../../packages/ask/src/environments/quickjs/quickjs.js';
 import { conforms, runCell, withEnvironment } from './conformance.js';
 
 conforms(quickjs);

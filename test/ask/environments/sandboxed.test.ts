@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
-import type { EnvironmentKind } from '../../../src/ask/environment-and-journal-types.js';
-import { python } from '../../../src/ask/environments/python.js';
-import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
-import type { CellReport } from '../../../src/ask/run/cell-types.js';
+import type { EnvironmentKind } from '../../../packages/ask/src/environment-and-journal-types.js';
+import { python } from '../../../packages/ask/src/environments/python.js';
+import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
+import type { CellReport } from '../../../packages/ask/src/run/cell-types.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 import { runCell, withEnvironment } from './conformance.js';
 

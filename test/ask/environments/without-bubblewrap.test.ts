@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { python } from '../../../src/ask/environments/python.js';
-import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
+import { python } from '../../../packages/ask/src/environments/python.js';
+import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
 
 describe('an environment behind bubblewrap where there is no bubblewrap', () => {
   for (const kind of [javascript, python]) {

@@ -1,21 +1,21 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { AskerOptions, AskOptions, AskRun } from '../../../src/ask/api/asker-types.js';
-import { createAsker } from '../../../src/ask/api/create-asker.js';
-import type { AskTypes } from '../../../src/ask/environment-and-journal-types.js';
-import { python } from '../../../src/ask/environments/python.js';
-import { quickjs } from '../../../src/ask/environments/quickjs/quickjs.js';
-import { javascript } from '../../../src/ask/environments/sandboxed-node.js';
-import { askMachine } from '../../../src/ask/journal/journaled-ask-machine.js';
-import type { Outcome } from '../../../src/ask/run/state.js';
-import { memoryJournalsOf } from '../../../src/journal/memory-store.js';
-import type { InspectableStore } from '../../../src/journal/read/read-without-lock.js';
-import type { Script } from '../../../src/models/scripted/script.js';
-import { textOf } from '../../../src/models/scripted/script-rules.js';
-import { scriptedModel } from '../../../src/models/scripted/scripted-model.js';
-import type { Model, ModelRequest } from '../../../src/ports/model.js';
-import type { Stepped } from '../../../src/ports/session-input-output.js';
+import { memoryJournalsOf } from '../../../packages/agent/src/journal/memory-store.js';
+import type { InspectableStore } from '../../../packages/agent/src/journal/read/read-without-lock.js';
+import type { Script } from '../../../packages/agent/src/models/scripted/script.js';
+import { textOf } from '../../../packages/agent/src/models/scripted/script-rules.js';
+import { scriptedModel } from '../../../packages/agent/src/models/scripted/scripted-model.js';
+import type { Model, ModelRequest } from '../../../packages/agent/src/ports/model.js';
+import type { Stepped } from '../../../packages/agent/src/ports/session-input-output.js';
+import type { AskerOptions, AskOptions, AskRun } from '../../../packages/ask/src/api/asker-types.js';
+import { createAsker } from '../../../packages/ask/src/api/create-asker.js';
+import type { AskTypes } from '../../../packages/ask/src/environment-and-journal-types.js';
+import { python } from '../../../packages/ask/src/environments/python.js';
+import { quickjs } from '../../../packages/ask/src/environments/quickjs/quickjs.js';
+import { javascript } from '../../../packages/ask/src/environments/sandboxed-node.js';
+import { askMachine } from '../../../packages/ask/src/journal/journaled-ask-machine.js';
+import type { Outcome } from '../../../packages/ask/src/run/state.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 /** What tests of code mode stand on: real environments, journals in memory, a scripted model that notes its requests. */

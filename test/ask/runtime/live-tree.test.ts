@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AskTypes } from '../../../src/ask/environment-and-journal-types.js';
-import type { StopFacts } from '../../../src/ask/run/stop-policies.js';
-import type { InspectableStore } from '../../../src/journal/read/read-without-lock.js';
+import type { InspectableStore } from '../../../packages/agent/src/journal/read/read-without-lock.js';
+import type { AskTypes } from '../../../packages/ask/src/environment-and-journal-types.js';
+import type { StopFacts } from '../../../packages/ask/src/run/stop-policies.js';
 import { answers, askAbout, endOf, journaled, memoryRuns, notingModel, program } from './ask-stage.js';
 
 /** A tree while it is open: every effect after its event, limits, policies, and a journal that fails. */

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { InputFile } from '../../../src/ask/environment-and-journal-types.js';
+import type { InputFile } from '../../../packages/ask/src/environment-and-journal-types.js';
 import {
   findInputs,
   INPUT_BYTES_MAX,
@@ -12,7 +12,7 @@ import {
   type InputSource,
   measureInputs as measureIn,
   verifyInputs as verifyIn,
-} from '../../../src/ask/runtime/measure-inputs.js';
+} from '../../../packages/ask/src/runtime/measure-inputs.js';
 import { makeFolder, memoryRuns } from './ask-stage.js';
 
 /** What is known of inputs without holding their text. */

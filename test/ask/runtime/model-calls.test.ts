@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeModeInstructions, subcallInstructions } from '../../../src/ask/prompt/code-mode-instructions.js';
-import type { TreeEvent } from '../../../src/ask/run/event.js';
-import type { Model, ModelPiece } from '../../../src/ports/model.js';
+import type { Model, ModelPiece } from '../../../packages/agent/src/ports/model.js';
+import {
+  codeModeInstructions,
+  subcallInstructions,
+} from '../../../packages/ask/src/prompt/code-mode-instructions.js';
+import type { TreeEvent } from '../../../packages/ask/src/run/event.js';
 import { answers, askAbout, askedOf, journaled, notingModel, program, stepOf } from './ask-stage.js';
 
 /** Model calls of a tree: who is asked, what is sent, and the last word of each call. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createAsker } from '../../../src/ask/api/create-asker.js';
-import type { TreeEvent } from '../../../src/ask/run/event.js';
-import type { Script } from '../../../src/models/scripted/script.js';
-import { fakeClock } from '../../../src/testing/clock.js';
+import type { Script } from '../../../packages/agent/src/models/scripted/script.js';
+import { createAsker } from '../../../packages/ask/src/api/create-asker.js';
+import type { TreeEvent } from '../../../packages/ask/src/run/event.js';
+import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
 import {
   answers,
   askAbout,

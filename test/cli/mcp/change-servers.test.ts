@@ -12,10 +12,14 @@ import {
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'smol-toml';
-import { isTable } from '../../../src/base/is-parsed-table.js';
-import { Stop } from '../../../src/cli/exit-codes.js';
-import { addToFile, type NewServerFlags, removeFromFile } from '../../../src/cli/mcp/change-servers.js';
-import { readServers } from '../../../src/config/mcp-servers.js';
+import { readServers } from '../../../packages/agent/src/extensions/mcp-servers.js';
+import { isTable } from '../../../packages/agent/src/platform/base/is-parsed-table.js';
+import {
+  addToFile,
+  type NewServerFlags,
+  removeFromFile,
+} from '../../../packages/pawl/src/commands/mcp/change-servers.js';
+import { Stop } from '../../../packages/pawl/src/exit-codes.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 // `pawl mcp add` and `remove` on real files.

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { HttpServer } from '../../../src/config/mcp-servers.js';
-import { type Connection, createConnection } from '../../../src/mcp/connection.js';
-import { expandVariables } from '../../../src/mcp/expand-variables.js';
+import { type Connection, createConnection } from '../../../packages/agent/src/extensions/mcp/connection.js';
+import { expandVariables } from '../../../packages/agent/src/extensions/mcp/expand-variables.js';
 import {
   beginLogin,
   finishLogin,
@@ -12,9 +11,14 @@ import {
   type LoginOptions,
   logIn,
   loginFetch,
-} from '../../../src/mcp/oauth/log-in.js';
-import { loginSecrets, readLogin, removeLogin } from '../../../src/mcp/oauth/login-store.js';
-import { openRedirectListener } from '../../../src/mcp/oauth/redirect-listener.js';
+} from '../../../packages/agent/src/extensions/mcp/oauth/log-in.js';
+import {
+  loginSecrets,
+  readLogin,
+  removeLogin,
+} from '../../../packages/agent/src/extensions/mcp/oauth/login-store.js';
+import { openRedirectListener } from '../../../packages/agent/src/extensions/mcp/oauth/redirect-listener.js';
+import type { HttpServer } from '../../../packages/agent/src/extensions/mcp-servers.js';
 import { atEnd, temporaryFolder } from '../../temporary-folder.js';
 import {
   type AuthorizationServer,

@@ -1,7 +1,7 @@
-import { LeanHeaders } from '../../../src/models/http/lean-headers.js';
-import { LeanReadable } from '../../../src/models/http/lean-streams.js';
-import type { LeanFetch, LeanResponse } from '../../../src/models/http/node-fetch.js';
-import type { Model, ModelPiece } from '../../../src/ports/model.js';
+import { LeanHeaders } from '../../../packages/agent/src/models/http/lean-headers.js';
+import { LeanReadable } from '../../../packages/agent/src/models/http/lean-streams.js';
+import type { LeanFetch, LeanResponse } from '../../../packages/agent/src/models/http/node-fetch.js';
+import type { Model, ModelPiece } from '../../../packages/agent/src/ports/model.js';
 import { ask, collect, endingOf, userSays } from '../conversing.js';
 import { type WireName, wires } from '../wires.js';
 

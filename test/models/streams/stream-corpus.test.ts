@@ -4,7 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LeanReadable, LeanTextDecoder, LeanTransform } from '../../../src/models/http/lean-streams.js';
+import {
+  LeanReadable,
+  LeanTextDecoder,
+  LeanTransform,
+} from '../../../packages/agent/src/models/http/lean-streams.js';
 import { pick, type Random, randomFrom } from '../../agent/mutations.js';
 
 Object.assign(globalThis, {

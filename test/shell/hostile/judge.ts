@@ -1,6 +1,6 @@
-import type { WrittenRule } from '../../../src/agent/policy/preset-rules.js';
-import { presetRules } from '../../../src/agent/policy/preset-rules.js';
-import { explainCommand } from '../../../src/shell/explain-decision.js';
+import type { WrittenRule } from '../../../packages/agent/src/policy/preset-rules.js';
+import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
+import { explainCommand } from '../../../packages/agent/src/policy/shell/explain-decision.js';
 import { notAllowed } from './allowed.js';
 import { runByBash } from './oracle.js';
 import { ALLOWED } from './strings.js';

@@ -1,9 +1,9 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { buildProgram } from '../../../src/cli/build-program.js';
-import { endingOfError } from '../../../src/cli/exit-codes.js';
-import { makeSafe, safe } from '../../../src/terminal/safe-text.js';
-import { writeError } from '../../../src/terminal/write.js';
+import { buildProgram } from '../../../packages/pawl/src/build-program.js';
+import { endingOfError } from '../../../packages/pawl/src/exit-codes.js';
+import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
+import { writeError } from '../../../packages/terminal/src/write.js';
 import type { Hostile } from './hostile.js';
 import type { Surface } from './surface.js';
 

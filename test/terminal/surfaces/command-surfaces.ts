@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { configFolder } from '../../../src/base/user-folders.js';
+import { configFolder } from '../../../packages/agent/src/platform/base/user-folders.js';
 import { afterTurn, forgetSessions, newestSession, run, storedIds, turn, turnMore } from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
@@ -203,59 +203,68 @@ const diff: Surface['show'] = async (hostile, _out, size) => {
 };
 
 const READERS = [
-  'src/cli/sessions/show/show-session.ts',
-  'src/cli/ask/ask-show.ts',
-  'src/cli/sessions/show/replay-report.ts',
+  'packages/pawl/src/sessions/show/show-session.ts',
+  'packages/pawl/src/commands/ask/ask-show.ts',
+  'packages/pawl/src/sessions/show/replay-report.ts',
 ];
 
-const TRANSFER = ['src/cli/sessions/transfer-session.ts'];
-const FIGURES = ['src/cli/figures/sessions-stats.ts', 'src/cli/figures/show-time.ts'];
+const TRANSFER = ['packages/pawl/src/sessions/transfer-session.ts'];
+const FIGURES = [
+  'packages/pawl/src/commands/figures/sessions-stats.ts',
+  'packages/pawl/src/commands/figures/show-time.ts',
+];
 
 export const commandSurfaces: readonly Surface[] = [
   {
     name: 'a turn without a terminal: story and answer',
-    covers: ['src/cli/headless/headless.ts', 'src/cli/build-program.ts'],
+    covers: ['packages/pawl/src/headless/headless.ts', 'packages/pawl/src/build-program.ts'],
     commands: ['run'],
     show: (hostile, _out, size) => turn(hostile, size, '--verbose'),
   },
   {
     name: 'the JSON stream of a turn',
-    covers: ['src/cli/headless/headless.ts'],
+    covers: ['packages/pawl/src/headless/headless.ts'],
     show: (hostile, _out, size) => turn(hostile, size, '--json'),
   },
   {
     name: 'the page of a hostile session',
-    covers: ['src/cli/inspect/inspect-command.ts', 'src/cli/inspect/export-page.ts'],
+    covers: [
+      'packages/pawl/src/commands/inspect/inspect-command.ts',
+      'packages/pawl/src/commands/inspect/export-page.ts',
+    ],
     commands: ['inspect'],
     show: afterTurn('export', 'ID', '--html', 'page.html'),
   },
   {
     name: 'MCP servers with hostile settings and output',
-    covers: ['src/cli/mcp/mcp-command.ts', 'src/cli/mcp/login-command.ts'],
+    covers: [
+      'packages/pawl/src/commands/mcp/mcp-command.ts',
+      'packages/pawl/src/commands/mcp/login-command.ts',
+    ],
     commands: ['mcp'],
     show: mcp,
   },
   {
     name: 'hooks with hostile commands and outputs',
-    covers: ['src/cli/hooks/hooks-command.ts'],
+    covers: ['packages/pawl/src/commands/hooks/hooks-command.ts'],
     commands: ['hooks'],
     show: hooks,
   },
   {
     name: 'skills with hostile names and texts',
-    covers: ['src/cli/skills/skills-command.ts'],
+    covers: ['packages/pawl/src/skills/skills-command.ts'],
     commands: ['skills'],
     show: skills,
   },
   {
     name: 'answers about hostile servers of a project',
-    covers: ['src/cli/trust/trust-command.ts'],
+    covers: ['packages/pawl/src/trust/trust-command.ts'],
     commands: ['trust'],
     show: trust,
   },
   {
     name: 'sessions',
-    covers: ['src/cli/sessions/sessions-command.ts'],
+    covers: ['packages/pawl/src/sessions/sessions-command.ts'],
     commands: ['sessions'],
     show: afterTurn('sessions'),
   },
@@ -265,11 +274,21 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'sessions --stats', covers: FIGURES, show: afterTurn('sessions', '--stats') },
   { name: 'show --time', covers: FIGURES, show: afterTurn('show', 'ID', '--time') },
   { name: 'replay', covers: READERS, commands: ['replay'], show: afterTurn('replay', 'ID') },
-  { name: 'serve', covers: ['src/cli/serve/serve-command.ts'], commands: ['serve'], show: serve },
-  { name: 'diff', covers: ['src/cli/diff/diff-command.ts'], commands: ['diff'], show: diff },
+  {
+    name: 'serve',
+    covers: ['packages/pawl/src/commands/serve/serve-command.ts'],
+    commands: ['serve'],
+    show: serve,
+  },
+  {
+    name: 'diff',
+    covers: ['packages/pawl/src/commands/diff/diff-command.ts'],
+    commands: ['diff'],
+    show: diff,
+  },
   {
     name: 'verify',
-    covers: ['src/cli/sessions/verify-session.ts'],
+    covers: ['packages/pawl/src/sessions/verify-session.ts'],
     commands: ['verify'],
     show: afterTurn('verify', 'ID'),
   },
@@ -277,19 +296,29 @@ export const commandSurfaces: readonly Surface[] = [
   { name: 'import', covers: TRANSFER, commands: ['import'], show: afterTurn('import', 'script.json') },
   {
     name: 'fork',
-    covers: ['src/cli/sessions/fork-session.ts'],
+    covers: ['packages/pawl/src/sessions/fork-session.ts'],
     commands: ['fork'],
     show: afterTurn('fork', 'ID', '--at', '2'),
   },
   {
     name: 'config of the project',
-    covers: ['src/cli/settings/show-config-command.ts'],
+    covers: ['packages/pawl/src/settings/show-config-command.ts'],
     commands: ['config'],
     show: configured('config', '--origin'),
   },
   { name: 'warnings of a turn', covers: [], show: configured('-p', 'x', '--model', 'scripted/none') },
-  { name: 'policy', covers: ['src/cli/settings/explain-policy.ts'], commands: ['policy'], show: explained },
-  { name: 'doctor', covers: ['src/cli/doctor/doctor.ts'], commands: ['doctor'], show: doctor },
-  { name: 'ask', covers: ['src/cli/ask/ask-command.ts'], commands: ['ask'], show: ask },
-  { name: 'a refused command line', covers: ['src/cli/build-program.ts'], show: refused },
+  {
+    name: 'policy',
+    covers: ['packages/pawl/src/settings/explain-policy.ts'],
+    commands: ['policy'],
+    show: explained,
+  },
+  {
+    name: 'doctor',
+    covers: ['packages/pawl/src/commands/doctor/doctor.ts'],
+    commands: ['doctor'],
+    show: doctor,
+  },
+  { name: 'ask', covers: ['packages/pawl/src/commands/ask/ask-command.ts'], commands: ['ask'], show: ask },
+  { name: 'a refused command line', covers: ['packages/pawl/src/build-program.ts'], show: refused },
 ];

@@ -1,13 +1,13 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { InteractiveView } from '../../../src/cli/interactive/interactive-view.js';
-import { banner, lastSessionNote, resumedNotes } from '../../../src/cli/interactive/welcome.js';
-import { openFromFlags } from '../../../src/cli/sessions/open-session.js';
-import { commandChoices, readTypedInput } from '../../../src/cli/slash/command-table-and-parser.js';
-import { runCommand } from '../../../src/cli/slash/run-slash-command.js';
-import { Composer } from '../../../src/terminal/input/composer.js';
-import { createLiveArea } from '../../../src/terminal/live-area.js';
-import { warningText } from '../../../src/terminal/paint-text.js';
-import { fakeClock } from '../../../src/testing/clock.js';
+import { InteractiveView } from '../../../packages/pawl/src/interactive/interactive-view.js';
+import { banner, lastSessionNote, resumedNotes } from '../../../packages/pawl/src/interactive/welcome.js';
+import { openFromFlags } from '../../../packages/pawl/src/sessions/open-session.js';
+import { commandChoices, readTypedInput } from '../../../packages/pawl/src/slash/command-table-and-parser.js';
+import { runCommand } from '../../../packages/pawl/src/slash/run-slash-command.js';
+import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
+import { Composer } from '../../../packages/terminal/src/input/composer.js';
+import { createLiveArea } from '../../../packages/terminal/src/live-area.js';
+import { warningText } from '../../../packages/terminal/src/paint-text.js';
 import type { Hostile } from './hostile.js';
 import type { Out, Surface } from './surface.js';
 
@@ -129,8 +129,8 @@ export const slashSurfaces: readonly Surface[] = [
         'permissions',
         'preset',
         'run-slash-command',
-      ].map((name) => `src/cli/slash/${name}.ts`),
-      'src/cli/interactive/interactive-view.ts',
+      ].map((name) => `packages/pawl/src/slash/${name}.ts`),
+      'packages/pawl/src/interactive/interactive-view.ts',
     ],
     slash: commandChoices.map(({ text }) => text),
     show,

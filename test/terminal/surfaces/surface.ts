@@ -1,5 +1,5 @@
-import type { Look } from '../../../src/terminal/paint-text.js';
-import type { Safe } from '../../../src/terminal/safe-text.js';
+import type { Look } from '../../../packages/terminal/src/paint-text.js';
+import type { Safe } from '../../../packages/terminal/src/safe-text.js';
 import type { Hostile } from './hostile.js';
 
 /** Where foreign text is shown, and how a test brings it there. */

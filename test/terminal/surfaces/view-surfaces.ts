@@ -1,16 +1,16 @@
-import type { JudgedCall } from '../../../src/agent/call.js';
-import type { Event } from '../../../src/agent/event.js';
-import { initialState, step } from '../../../src/agent/machine.js';
-import { presetRules } from '../../../src/agent/policy/preset-rules.js';
-import { defaultSettings } from '../../../src/agent/settings.js';
-import type { State } from '../../../src/agent/state.js';
-import { InteractiveView } from '../../../src/cli/interactive/interactive-view.js';
-import type { ViewHandlers } from '../../../src/cli/interactive/view-handler-types.js';
-import type { Stepped } from '../../../src/ports/session-input-output.js';
-import { Composer } from '../../../src/terminal/input/composer.js';
-import { createLiveArea } from '../../../src/terminal/live-area.js';
-import { safe } from '../../../src/terminal/safe-text.js';
-import { fakeClock } from '../../../src/testing/clock.js';
+import type { JudgedCall } from '../../../packages/agent/src/machine/call.js';
+import type { Event } from '../../../packages/agent/src/machine/event.js';
+import { initialState, step } from '../../../packages/agent/src/machine/machine.js';
+import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
+import type { State } from '../../../packages/agent/src/machine/state.js';
+import { presetRules } from '../../../packages/agent/src/policy/preset-rules.js';
+import type { Stepped } from '../../../packages/agent/src/ports/session-input-output.js';
+import { InteractiveView } from '../../../packages/pawl/src/interactive/interactive-view.js';
+import type { ViewHandlers } from '../../../packages/pawl/src/interactive/view-handler-types.js';
+import { fakeClock } from '../../../packages/pawl/src/testing/clock.js';
+import { Composer } from '../../../packages/terminal/src/input/composer.js';
+import { createLiveArea } from '../../../packages/terminal/src/live-area.js';
+import { safe } from '../../../packages/terminal/src/safe-text.js';
 import { completed } from '../stage.js';
 import { keyOf } from '../typing.js';
 import type { Hostile } from './hostile.js';
@@ -156,7 +156,7 @@ const offered: Surface['show'] = async (hostile, out, size) => {
   view.print(safe`end`);
 };
 
-const COVERS = ['src/cli/interactive/interactive-view.ts'];
+const COVERS = ['packages/pawl/src/interactive/interactive-view.ts'];
 
 export const viewSurfaces: readonly Surface[] = [
   { name: 'window: an answer as it streams', covers: COVERS, show: streamed('TextDelta') },

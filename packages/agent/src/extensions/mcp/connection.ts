@@ -1,0 +1,286 @@
+import type {
+  CallToolResult,
+  ElicitRequestParams,
+  GetPromptResult,
+  ReadResourceResult,
+  Tool as RemoteTool,
+} from '@modelcontextprotocol/client';
+import type { JsonObject } from '../../machine/message.js';
+import type { ProcessEnvironment } from '../../platform/base/process-environment-type.js';
+import { createRedactor, type Redactor } from '../../platform/secrets/redactor.js';
+import { attempt } from '../../session/attempt.js';
+import type { McpServer } from '../mcp-servers.js';
+import type { CallOptions, ConnectedServer, RemoteOffers } from './connected-server.js';
+import { isLost } from './connection-lost.js';
+import { expandVariables } from './expand-variables.js';
+import { type AskUser, readServerQuestion, type ServerAnswer } from './questions/server-question.js';
+import { openServerLog } from './server-log.js';
+import { secretsOfServer } from './server-secrets.js';
+
+/**
+ * The connection to one server.
+ *
+ * 1. It is made with the first use, and again if the server has ended meanwhile. Several uses share one attempt.
+ * 2. Errors are sentences for the user and the model.
+ */
+export type Connection = {
+  readonly server: McpServer;
+  /** The server's tools. Rejects with the reason if it can't be reached. */
+  listTools(): Promise<readonly RemoteTool[]>;
+  call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
+  getPrompt(
+    name: string,
+    given: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<GetPromptResult>;
+  readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult>;
+  listOffers(signal: AbortSignal): Promise<RemoteOffers>;
+  status(): ConnectionStatus;
+  close(): Promise<void>;
+};
+
+export type ConnectionStatus =
+  | { readonly kind: 'off' | 'connecting' | 'connected' }
+  | { readonly kind: 'failed'; readonly why: string };
+
+export type ConnectionOptions = {
+  readonly environment: ProcessEnvironment;
+  readonly workspace: string;
+  readonly stateFolder: string;
+  /** Time limit for connecting. A call has its own. */
+  readonly startMs?: number;
+  /** Called with the tools after connecting, and whenever the server says that they have changed. */
+  readonly onTools?: (tools: readonly RemoteTool[]) => void;
+  /** Called with prompts and resources after connecting, and when they have changed. */
+  readonly onOffers?: (offers: RemoteOffers) => void;
+  /** Asks the user a question of the server, which it may ask while a call runs. Without it, questions are declined. */
+  readonly onQuestion?: AskUser;
+  /** Called with the words of a question that nobody is asked. */
+  readonly onDeclined?: (message: string) => void;
+  /** Asked before each start: why the server must not be started; null if it may. */
+  readonly whyNot?: (server: McpServer) => Promise<string | null>;
+  /** Replaces secrets in the server's log and in messages. */
+  readonly redactor?: Redactor;
+};
+
+const START_MS = 30_000;
+/** Time limit for the lists of prompts and resources. */
+const OFFERS_MS = 20_000;
+const MESSAGE_MAX = 300;
+/** Questions of a server during one call. */
+const QUESTIONS_MAX = 10;
+
+type RunningCall = { readonly options: CallOptions; questions: number };
+
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  const inner = error.cause instanceof Error && error.message === 'fetch failed' ? error.cause : error;
+  const text = inner.message || ('code' in inner ? String(inner.code) : inner.name);
+  // A server chooses its words: they can be a whole web page.
+  const line = text.slice(0, 4 * MESSAGE_MAX).replace(/\s+/g, ' ');
+  return line.length > MESSAGE_MAX ? `${line.slice(0, MESSAGE_MAX)}…` : line;
+};
+
+class ServerConnection implements Connection {
+  readonly server: McpServer;
+  readonly #options: ConnectionOptions;
+  readonly #redactor: Redactor;
+  #opening: Promise<ConnectedServer> | null = null;
+  #live: ConnectedServer | null = null;
+  #why: string | null = null;
+  #closing = new AbortController();
+  readonly #calls = new Set<RunningCall>();
+
+  constructor(server: McpServer, options: ConnectionOptions) {
+    this.server = server;
+    this.#options = options;
+    this.#redactor = options.redactor ?? createRedactor(secretsOfServer(server, options.environment));
+  }
+
+  async listTools(): Promise<readonly RemoteTool[]> {
+    return (await this.#open()).tools;
+  }
+
+  async call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult> {
+    const running = { options, questions: 0 };
+    this.#calls.add(running);
+    try {
+      return await this.#ask(
+        (live) => live.call(tool, input, options),
+        options.signal,
+        'Whether the call took effect is not known; look before you repeat it',
+        options.onSend,
+      );
+    } finally {
+      this.#calls.delete(running);
+    }
+  }
+
+  getPrompt(
+    name: string,
+    given: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<GetPromptResult> {
+    return this.#ask((live) => live.getPrompt(name, given, signal), signal, 'Try again');
+  }
+
+  readResource(uri: string, signal: AbortSignal): Promise<ReadResourceResult> {
+    return this.#ask((live) => live.readResource(uri, signal), signal, 'Try again');
+  }
+
+  listOffers(signal: AbortSignal): Promise<RemoteOffers> {
+    return this.#ask((live) => live.listOffers(signal), signal, 'Try again');
+  }
+
+  status(): ConnectionStatus {
+    if (this.#live !== null) return { kind: 'connected' };
+    if (this.#opening !== null) return { kind: 'connecting' };
+    return this.#why === null ? { kind: 'off' } : { kind: 'failed', why: this.#why };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    if (this.#opening !== null) await attempt(() => this.#opening); // it fails, or is closed below
+    const live = this.#live;
+    if (live !== null) await attempt(() => live.close()); // nothing is lost: it is not used any more
+  }
+
+  /**
+   * Asks the user what the server wants to know. It may ask only while a call runs, and a few times: the end of the last
+   * call withdraws the question, and while it is open no call times out.
+   */
+  async #answer(params: ElicitRequestParams, asking: AbortSignal): Promise<ServerAnswer> {
+    const { onQuestion, onDeclined } = this.#options;
+    const question = readServerQuestion(this.server.name, params, (text) => this.#redactor.clean(text));
+    const calls = [...this.#calls];
+    const last = calls.at(-1);
+    if (
+      onQuestion === undefined ||
+      question === null ||
+      last === undefined ||
+      last.questions >= QUESTIONS_MAX
+    ) {
+      onDeclined?.(this.#redactor.clean(params.message));
+      return { action: 'decline' };
+    }
+    last.questions += 1;
+    const signal = AbortSignal.any([asking, last.options.signal, this.#closing.signal]);
+    const asked = attempt(() => onQuestion(question, signal));
+    for (const { options } of calls) void options.whileAsking?.(asked);
+    const answered = await asked;
+    return answered.kind === 'done' ? answered.value : { action: 'cancel' };
+  }
+
+  /** `ifGone`: what to do if the server ends before it has answered. `onSend`: called once it is connected. */
+  async #ask<T>(
+    ask: (live: ConnectedServer) => Promise<T>,
+    signal: AbortSignal,
+    ifGone: string,
+    onSend: () => void = () => undefined,
+  ): Promise<T> {
+    const live = await Promise.race([this.#open(), aborted(signal)]);
+    onSend();
+    const asked = await attempt(() => ask(live));
+    if (asked.kind === 'done') return asked.value;
+    const { name } = this.server;
+    if (isLost(asked.fault) && !signal.aborted) this.#drop(live, asked.fault.message);
+    const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
+    throw new Error(
+      why === null
+        ? `the MCP server ${name} answered: ${this.#redactor.clean(asked.fault.message)}`
+        : `the MCP server ${name} is gone: ${why}. ${ifGone}`,
+    );
+  }
+
+  /** Forgets a connection that broke, so that the next use makes a new one. */
+  #drop(live: ConnectedServer, why: string): void {
+    if (this.#live !== live) return;
+    this.#live = null;
+    this.#why = why;
+    void attempt(() => live.close()); // it is not used any more
+  }
+
+  /** Learns the prompts and resources. A session does not depend on them, so faults are ignored. */
+  async #learnOffers(live: ConnectedServer): Promise<void> {
+    const { onOffers } = this.#options;
+    if (onOffers === undefined) return;
+    const signal = AbortSignal.any([AbortSignal.timeout(OFFERS_MS), this.#closing.signal]);
+    const listed = await attempt(() => live.listOffers(signal));
+    if (listed.kind === 'done') onOffers(listed.value);
+  }
+
+  #open(): Promise<ConnectedServer> {
+    if (this.#live !== null) return Promise.resolve(this.#live);
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = null;
+    });
+    return this.#opening;
+  }
+
+  async #connect(): Promise<ConnectedServer> {
+    const {
+      environment,
+      workspace,
+      stateFolder,
+      startMs = START_MS,
+      onTools = () => undefined,
+      whyNot = async () => null,
+    } = this.#options;
+    const { name } = this.server;
+    const redactor = this.#redactor;
+    const log = openServerLog(stateFolder, name, redactor.stream());
+    const late = AbortSignal.timeout(startMs);
+    const fail = (reason: string): Error => {
+      const why = redactor.clean(reason);
+      this.#why = why;
+      return new Error(`the MCP server ${name} can't be used: ${why}`);
+    };
+    const refused = await whyNot(this.server);
+    if (refused !== null) throw fail(refused);
+    const expanded = expandVariables(this.server, environment);
+    if (expanded.kind === 'missing') throw fail(`${expanded.names.join(', ')} is not set in the environment`);
+    const { connectServer } = await import('./connected-server.js');
+    let live: ConnectedServer | null = null;
+    const connected = await attempt(() =>
+      connectServer(expanded.server, {
+        environment,
+        workspace,
+        stateFolder,
+        log,
+        onTools,
+        signal: AbortSignal.any([late, this.#closing.signal]),
+        onOffersChanged: () => void (live === null ? undefined : this.#learnOffers(live)),
+        onQuestion: (params, asking) => this.#answer(params, asking),
+        onClose: () => {
+          if (live === null || this.#live !== live) return;
+          this.#why = live.why() ?? 'the connection ended';
+          this.#live = null;
+        },
+      }),
+    );
+    if (connected.kind === 'fault') {
+      if (this.#closing.signal.aborted) throw fail('the session has ended');
+      const seconds = `${startMs / 1_000} s`;
+      const why = late.aborted ? `it did not answer within ${seconds}` : messageOf(connected.fault);
+      const said = log.last();
+      throw fail(said === '' || this.server.kind === 'http' ? why : `${why}. Its last words: ${said}`);
+    }
+    live = connected.value;
+    this.#live = live;
+    this.#why = null;
+    onTools(live.tools);
+    void this.#learnOffers(live);
+    return live;
+  }
+}
+
+/** Rejects when the signal is aborted. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    const stop = (): void => reject(new Error('stopped before the server was connected'));
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+  });
+
+export const createConnection = (server: McpServer, options: ConnectionOptions): Connection =>
+  new ServerConnection(server, options);

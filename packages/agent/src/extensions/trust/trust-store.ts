@@ -1,0 +1,181 @@
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseBounded } from '../../platform/base/parse-bounded-json.js';
+import { COMMAND_LEVELS, type CommandLevel } from '../../policy/call-sandbox-level.js';
+import { BYTES_MAX, readNewest, setAside, type Version, writeNext } from './numbered-file-versions.js';
+
+/**
+ * What the user allowed projects to run on this machine.
+ *
+ * 1. An answer is bound to the project's real path, to kind and name, and to the exact content. Anything else asks again:
+ *    changed content, a moved or copied folder.
+ * 2. It is stored in the user's state folder, never in the project.
+ * 3. What can't be read counts as not allowed.
+ * 4. The caller runs the content that it gave to `judge`. It never reads a file again in between.
+ */
+
+export const TRUST_KINDS = ['mcp-server', 'hook', 'skill-script', 'formatter'] as const;
+export type TrustKind = (typeof TRUST_KINDS)[number];
+
+/** Something that a project wants to run. */
+export type Executable = {
+  readonly kind: TrustKind;
+  /** Unique among its kind in the project. */
+  readonly name: string;
+  /** The exact text of what would run, and of what it is granted. People read it before they allow it. */
+  readonly content: string;
+  /** Where it can run: the user chooses one of these. Absent for what knows no sandbox. */
+  readonly levels?: readonly CommandLevel[];
+  /** It runs somewhere else, and is only used from here. */
+  readonly isRemote?: true;
+};
+
+/**
+ * `refused`: the user said no to exactly this content. `before`: the content that the user allowed. `level`: the sandbox
+ * level that the user granted, if there was a choice.
+ */
+export type TrustJudgement =
+  | { readonly kind: 'trusted'; readonly level?: CommandLevel }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'changed'; readonly before: string };
+
+export type TrustEntry = Omit<Executable, 'levels' | 'isRemote'> & {
+  /** Real path. */
+  readonly project: string;
+  readonly answer: 'allowed' | 'refused';
+  /** Where it may run. Absent if the user had no choice. */
+  readonly level?: CommandLevel;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+};
+
+export type TrustStore = {
+  judge(project: string, executable: Executable): Promise<TrustJudgement>;
+  /** Rejects if the answer could not be stored. */
+  allow(project: string, executable: Executable, level?: CommandLevel | null): Promise<void>;
+  /** Stores that the user does not want it. It is not asked for again until its content changes. */
+  refuse(project: string, executable: Executable): Promise<void>;
+  /** Forgets an answer; false if there was none. A folder that no longer exists can be named too. */
+  revoke(project: string, executable: Pick<Executable, 'kind' | 'name'>): Promise<boolean>;
+  list(): Promise<readonly TrustEntry[]>;
+};
+
+/** Longer contents can't be allowed: nobody would read them. */
+export const TRUSTED_CHARACTERS_MAX = 100_000;
+const FORMAT = 1;
+
+const ENTRY_FIELDS = ['project', 'kind', 'name', 'content', 'answer', 'at', 'level'] as const;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+const entryIn = (value: unknown): TrustEntry | null => {
+  if (typeof value !== 'object' || value === null) return null;
+  const field = (key: keyof TrustEntry): unknown => Reflect.get(value, key);
+  const [project, kind, name, content, answer, at, granted] = ENTRY_FIELDS.map(field);
+  const level = COMMAND_LEVELS.find((one) => one === granted);
+  if (granted !== undefined && level === undefined) return null;
+  const known = TRUST_KINDS.find((one) => one === kind);
+  if (known === undefined || !isText(project) || !isText(name) || !isText(content)) return null;
+  if ((answer !== 'allowed' && answer !== 'refused') || typeof at !== 'number') return null;
+  return { project, kind: known, name, content, answer, at, ...(level === undefined ? {} : { level }) };
+};
+
+/** The entries of a stored text; null if it is damaged. */
+const parseEntries = (text: string): readonly TrustEntry[] | null => {
+  const parsed = parseBounded(text, { depthMax: 8, charactersMax: BYTES_MAX });
+  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object' || parsed.value === null) return null;
+  const entries: unknown = Reflect.get(parsed.value, 'entries');
+  if (Reflect.get(parsed.value, 'format') !== FORMAT || !Array.isArray(entries)) return null;
+  const read = entries.map(entryIn);
+  return read.every((entry) => entry !== null) ? read : null;
+};
+
+const entriesOf = (version: Version): readonly TrustEntry[] | null =>
+  version.text === null ? [] : parseEntries(version.text);
+
+type Key = Pick<TrustEntry, 'project' | 'kind' | 'name'>;
+
+const hasKey =
+  (key: Key) =>
+  (entry: TrustEntry): boolean =>
+    entry.project === key.project && entry.kind === key.kind && entry.name === key.name;
+
+const judgeBy = (entry: TrustEntry | undefined, content: string): TrustJudgement => {
+  if (entry === undefined) return { kind: 'unknown' };
+  if (entry.content === content)
+    return entry.answer === 'allowed'
+      ? { kind: 'trusted', ...(entry.level === undefined ? {} : { level: entry.level }) }
+      : { kind: 'refused' };
+  return entry.answer === 'allowed' ? { kind: 'changed', before: entry.content } : { kind: 'unknown' };
+};
+
+const damagedText = ({ path }: Version): string =>
+  `${path} is damaged, so nothing counts as allowed to run. Your next answer keeps it aside and begins a new list.`;
+
+const storedText = (entries: readonly TrustEntry[]): string => {
+  const text = `${JSON.stringify({ format: FORMAT, entries }, null, 1)}\n`;
+  if (Buffer.byteLength(text) <= BYTES_MAX) return text;
+  throw new Error('The list of what you allowed is full. pawl trust revoke makes room.');
+};
+
+/** `warn` gets each fault of the stored list once. */
+export const openTrust = (stateFolder: string, warn: (text: string) => void): TrustStore => {
+  const folder = join(stateFolder, 'trust');
+  const told = new Set<string>();
+  const tell = (text: string): void => {
+    if (!told.has(text)) warn(text);
+    told.add(text);
+  };
+  const read = async (): Promise<readonly TrustEntry[]> => {
+    try {
+      const newest = await readNewest(folder);
+      const entries = entriesOf(newest);
+      if (entries === null) tell(damagedText(newest));
+      return entries ?? [];
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      tell(`Nothing counts as allowed to run, because the list can't be read: ${why}.`);
+      return [];
+    }
+  };
+  const write = (change: (entries: readonly TrustEntry[]) => readonly TrustEntry[] | null): Promise<void> =>
+    writeNext(folder, async (newest) => {
+      const entries = entriesOf(newest);
+      if (entries === null) await setAside(newest);
+      const next = change(entries ?? []);
+      return next === null ? null : storedText(next);
+    });
+  const answer = async (
+    place: string,
+    { kind, name, content }: Executable,
+    given: Pick<TrustEntry, 'answer' | 'level'>,
+  ): Promise<void> => {
+    if (content.length > TRUSTED_CHARACTERS_MAX)
+      throw new Error(
+        `${name} has ${content.length} characters, at most ${TRUSTED_CHARACTERS_MAX} can be allowed.`,
+      );
+    const entry = { project: await realpath(place), kind, name, content, ...given, at: Date.now() };
+    await write((entries) => [...entries.filter((one) => !hasKey(entry)(one)), entry]);
+  };
+  return {
+    async judge(place, { kind, name, content }) {
+      const project = await realpath(place).catch(() => null);
+      if (project === null) return { kind: 'unknown' };
+      return judgeBy((await read()).find(hasKey({ project, kind, name })), content);
+    },
+    allow: (place, executable, level = null) =>
+      answer(place, executable, { answer: 'allowed', ...(level === null ? {} : { level }) }),
+    refuse: (place, executable) => answer(place, executable, { answer: 'refused' }),
+    async revoke(place, { kind, name }) {
+      const key = { project: await realpath(place).catch(() => place), kind, name };
+      let found = false;
+      await write((entries) => {
+        found = entries.some(hasKey(key));
+        return found ? entries.filter((entry) => !hasKey(key)(entry)) : null;
+      });
+      return found;
+    },
+    list: read,
+  };
+};

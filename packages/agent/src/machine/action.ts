@@ -1,0 +1,127 @@
+import type { Grantable } from '../policy/grants.js';
+import type { JudgedCall } from './call.js';
+import type { HookEffect } from './event.js';
+import type { Image } from './message.js';
+import type { FailureOrigin } from './values/failure-origin.js';
+
+/** The message that a model call answers: the user's, or the results of tools. */
+export type RequestPurpose = 'user' | 'toolResults';
+
+/** Work after a batch of tools, in this order. */
+export type HookPhase = 'CheckingGitCommits' | 'RunningAutoformatters' | 'AutoCommitting';
+
+/** Requests to the runtime: plain JSON, performed in order. Their results come back as events. */
+export type Action =
+  /** Send the first `length` messages of the conversation. */
+  | {
+      readonly type: 'SendLlmRequest';
+      readonly requestId: string;
+      readonly purpose: RequestPurpose;
+      readonly length: number;
+    }
+  | { readonly type: 'AbortLlmRequest'; readonly requestId: string }
+  /** Ask the tool what a call would change, before the user is asked. */
+  | { readonly type: 'PreviewCall'; readonly batchId: string; readonly call: JudgedCall }
+  | {
+      readonly type: 'RequestApproval';
+      readonly batchId: string;
+      readonly call: JudgedCall;
+      readonly why: string;
+      /** The preview of the change, as a unified diff. */
+      readonly diff?: string;
+      /** The answers that may allow the call; absent: any. */
+      readonly grantable?: Exclude<Grantable, 'any'>;
+    }
+  /** Ends a preview or a question to the user. */
+  | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }
+  /** The calls to start now. */
+  | { readonly type: 'ExecuteTools'; readonly batchId: string; readonly calls: readonly JudgedCall[] }
+  | {
+      readonly type: 'CancelTools';
+      readonly batchId: string;
+      readonly callIds: readonly string[];
+      readonly force: boolean;
+    }
+  | {
+      readonly type: 'RunHook';
+      readonly hookId: string;
+      readonly phase: HookPhase;
+      /**
+       * Mutating calls of the batch that ran, however they ended, in call order. With the setting `hooks` at
+       * `mutatingOk` only those that ended ok.
+       */
+      readonly callIds: readonly string[];
+      /** Only after an interruption: the effects that the interrupted run of this phase was about to have. */
+      readonly interrupted?: readonly HookEffect[];
+    }
+  | { readonly type: 'AbortHook'; readonly hookId: string }
+  /** Summarise the first `length` messages. `instructions`: what the summary must keep. */
+  | {
+      readonly type: 'StartCompaction';
+      readonly compactionId: string;
+      readonly length: number;
+      readonly instructions?: string;
+    }
+  | { readonly type: 'AbortCompaction'; readonly compactionId: string }
+  /** Post TimerFired after `delayMs`, independent of the clock; `dueAt` is for display. */
+  | {
+      readonly type: 'ScheduleTimer';
+      readonly timerId: string;
+      readonly dueAt: number;
+      readonly delayMs: number;
+    }
+  | { readonly type: 'CancelTimer'; readonly timerId: string }
+  | { readonly type: 'DisplayText'; readonly text: string }
+  | {
+      readonly type: 'DisplayToolResult';
+      readonly batchId: string;
+      readonly callId: string;
+      readonly tool: string;
+      readonly status: string;
+      readonly text: string;
+      /** In the words of the tool; absent if it has none. */
+      readonly title?: string;
+      readonly summary?: string;
+      readonly diff: string | null;
+    }
+  /** `origin`: the source of the failure. */
+  | { readonly type: 'DisplayError'; readonly text: string; readonly origin: FailureOrigin }
+  | { readonly type: 'DisplayWarning'; readonly kind: WarningKind; readonly text: string }
+  | {
+      readonly type: 'DisplayNotice';
+      readonly kind: NoticeKind;
+      readonly text: string;
+      /** For `compacted`: the summary that replaces the messages. */
+      readonly summary?: string;
+    }
+  | { readonly type: 'RetractPartial'; readonly requestId: string }
+  /** `images`: the images of each text, if any text has some. */
+  | {
+      readonly type: 'RestoreQueue';
+      readonly texts: readonly string[];
+      readonly images?: readonly (readonly Image[])[];
+    }
+  | { readonly type: 'PromptForInput' }
+  | { readonly type: 'Shutdown' };
+
+export type WarningKind =
+  | 'retry'
+  | 'empty'
+  | 'truncated'
+  | 'refused'
+  | 'hook'
+  | 'compaction'
+  | 'budget'
+  | 'usage';
+export type NoticeKind =
+  | 'queued'
+  | 'cancelled'
+  | 'budget'
+  | 'approveBudget'
+  | 'commits'
+  | 'formatted'
+  | 'nothingToDo'
+  | 'retryLast'
+  | 'compacted'
+  | 'hook';
+export type ActionType = Action['type'];

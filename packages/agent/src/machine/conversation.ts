@@ -1,0 +1,113 @@
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { AssistantMessage, Message, ResultPart, TextOrigin, UserMessage, UserText } from './message.js';
+
+/**
+ * An immutable conversation with O(1) appends.
+ *
+ * 1. `closed` holds all messages up to the last reply. They never change.
+ * 2. `open` is the unanswered user message at the end, or null. It grows until a reply is stored.
+ */
+export type Conversation = { readonly closed: AppendList<Message>; readonly open: UserMessage | null };
+
+export const emptyConversation: Conversation = { closed: AppendList.empty(), open: null };
+
+/** Number of messages, including the open one. */
+export const lengthOf = (conversation: Conversation): number =>
+  conversation.closed.length + (conversation.open === null ? 0 : 1);
+
+/** Parts of the trailing user message; empty if there is none. */
+export const openParts = ({ open }: Conversation): UserMessage['parts'] => open?.parts ?? [];
+
+/** All messages, oldest first. O(n), so never used in a step: for requests, display and tests. */
+export const messagesOf = (conversation: Conversation): readonly Message[] => {
+  const closed = conversation.closed.toArray();
+  return conversation.open === null ? closed : [...closed, conversation.open];
+};
+
+/** Adds text to the trailing user message, or begins one. */
+export const addTexts = (
+  conversation: Conversation,
+  origin: TextOrigin,
+  texts: readonly string[],
+): Conversation => {
+  const parts = texts.map((text): UserText => ({ type: 'text', origin, text }));
+  return addParts(conversation, parts);
+};
+
+/** As `addTexts`, for texts with images. */
+export const addParts = (conversation: Conversation, parts: readonly UserText[]): Conversation =>
+  parts.length === 0
+    ? conversation
+    : { ...conversation, open: { role: 'user', parts: [...openParts(conversation), ...parts] } };
+
+/** Stores a reply and closes the trailing user message. */
+export const addReply = (conversation: Conversation, reply: AssistantMessage): Conversation => {
+  const { closed, open } = conversation;
+  return { closed: (open === null ? closed : closed.append(open)).append(reply), open: null };
+};
+
+/** Begins the user message with the results for the calls of the last reply. */
+export const addResults = (conversation: Conversation, results: readonly ResultPart[]): Conversation => ({
+  ...conversation,
+  open: { role: 'user', parts: results },
+});
+
+/** Whether the trailing user message holds results. */
+export const holdsResults = (conversation: Conversation): boolean =>
+  openParts(conversation)[0]?.type === 'result';
+
+/** Number of messages that a compaction would replace: all but the trailing user message and the calls it answers. */
+export const compactableLength = (conversation: Conversation): number =>
+  conversation.closed.length - (holdsResults(conversation) ? 1 : 0);
+
+/** Replaces the first `length` messages by a summary. Calls and results stay together. */
+export const replaceBySummary = (
+  conversation: Conversation,
+  length: number,
+  summary: string,
+): Conversation => {
+  const first: UserText = { type: 'text', origin: 'summary', text: summary };
+  const kept = conversation.closed.toArray(length);
+  if (kept.length === 0) {
+    return {
+      closed: AppendList.empty(),
+      open: { role: 'user', parts: [first, ...openParts(conversation)] },
+    };
+  }
+  return {
+    closed: AppendList.from<Message>([{ role: 'user', parts: [first] }, ...kept]),
+    open: conversation.open,
+  };
+};
+
+/** Takes the user's own texts, with their images, out of the trailing message. */
+export const takeBackInput = (
+  conversation: Conversation,
+): { readonly inputs: readonly UserText[]; readonly conversation: Conversation } => {
+  const parts = openParts(conversation);
+  const isOwn = (part: (typeof parts)[number]): part is UserText =>
+    part.type === 'text' && part.origin === 'user';
+  const left = parts.filter((part) => !isOwn(part));
+  const open: UserMessage | null = left.length === 0 ? null : { role: 'user', parts: left };
+  return { inputs: parts.filter(isOwn), conversation: { ...conversation, open } };
+};
+
+/** Approximate tokens of an image at the size to which providers scale it down. */
+const IMAGE_TOKENS = 1_600;
+
+export const imageTokens = (part: Message['parts'][number]): number =>
+  'images' in part ? part.images.length * IMAGE_TOKENS : 0;
+
+/** A rough size in tokens: four characters each. */
+export const estimateTokens = (messages: readonly Message[]): number => {
+  let characters = 0;
+  let tokens = 0;
+  for (const message of messages) {
+    for (const part of message.parts) {
+      tokens += imageTokens(part);
+      characters +=
+        part.type === 'call' ? JSON.stringify(part.input).length + part.tool.length : part.text.length;
+    }
+  }
+  return tokens + Math.ceil(characters / 4);
+};

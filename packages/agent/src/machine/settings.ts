@@ -1,0 +1,187 @@
+import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/preset-rules.js';
+import type { CallFacts, CallTraits, Needs } from './call.js';
+import { type Limit, readLimit } from './values/limit-value.js';
+
+/** The delay before retry n (from 1), in milliseconds, is a pure function of n and the failure's jitter. */
+export type RetrySchedule =
+  | { readonly kind: 'linear'; readonly stepMs: number }
+  | {
+      readonly kind: 'exponential';
+      readonly baseMs: number;
+      readonly factor: number;
+      readonly capMs: number;
+      /** At most this share of the delay is added to it, times the failure's jitter; absent: none. */
+      readonly jitter?: number;
+    }
+  | { readonly kind: 'list'; readonly delaysMs: readonly number[] };
+
+/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
+export type GrantScope =
+  | { readonly scope: 'shape'; readonly shape: CallFacts['shape'] }
+  | { readonly scope: 'prefix'; readonly words: readonly string[] }
+  /** Every call of the tool; with a group also calls of other tools in the group. */
+  | { readonly scope: 'session'; readonly group?: NonNullable<CallTraits['group']> };
+
+/** What the user allowed for the rest of the session. */
+export type Grant = GrantScope & {
+  readonly tool: string;
+  /** The reason for which covered calls may leave the sandbox; absent: none. */
+  readonly needs?: Needs;
+};
+
+/** What commands may change and reach: the workspace, also the network, nothing (read-only), or everything. */
+export type SandboxLevel = 'workspace' | 'workspace+net' | 'read-only' | 'off';
+
+/** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
+export type Effort = 'auto' | 'low' | 'medium' | 'high';
+
+export type Dimension =
+  | 'usd'
+  | 'tokens'
+  | 'time'
+  | 'rounds'
+  | 'truncation'
+  | 'repeats'
+  | 'errors'
+  | 'sameResults';
+
+/** A limit is reached when that much is spent. `usd` and `tokens` count per session, the others per turn. */
+export type Limits = {
+  readonly usd: Limit;
+  readonly tokens: Limit;
+  readonly timeMs: Limit;
+  readonly rounds: Limit;
+  readonly truncation: Limit;
+  /** Batches in a row with the same calls. */
+  readonly repeats: Limit;
+  /** Batches in a row in which every call failed. */
+  readonly errors: Limit;
+  /** Batches in a row with the same results. */
+  readonly sameResults: Limit;
+};
+
+export const noLimits: Limits = {
+  usd: 'unlimited',
+  tokens: 'unlimited',
+  timeMs: 'unlimited',
+  rounds: 'unlimited',
+  truncation: 'unlimited',
+  repeats: 'unlimited',
+  errors: 'unlimited',
+  sameResults: 'unlimited',
+};
+
+/** Reads limits as people and older journals write them: 0 and a missing limit mean `unlimited`. */
+export const readLimits = (given: Partial<Limits>): Limits => {
+  const limits = { ...noLimits, ...given };
+  return {
+    usd: readLimit(limits.usd),
+    tokens: readLimit(limits.tokens),
+    timeMs: readLimit(limits.timeMs),
+    rounds: readLimit(limits.rounds),
+    truncation: readLimit(limits.truncation),
+    repeats: readLimit(limits.repeats),
+    errors: readLimit(limits.errors),
+    sameResults: readLimit(limits.sameResults),
+  };
+};
+
+/** Frozen at session start; changed only by SettingsChanged and ApproveBudget (docs/rules.md#settings-change). */
+export type Settings = {
+  /** `provider/name`. */
+  readonly model: string;
+  /** Real absolute path of the workspace folder. */
+  readonly workspace: string;
+  readonly maxRetries: number;
+  readonly retrySchedule: RetrySchedule;
+  /** At most this much is added to a delay, times the failure's jitter. */
+  readonly retryJitterMs: number;
+  /** Longest wait that a provider may ask for. Beyond it the call fails and names the time of the reset. */
+  readonly retryAfterCapMs: number;
+  readonly emptyRetries: number;
+  readonly firstByteMs: number;
+  readonly silenceMs: number;
+  readonly windowTokens: number;
+  /** Share of the window above which a turn begins with a compaction. */
+  readonly compactAtRatio: number;
+  /** Share of the window above which a running turn is compacted. */
+  readonly compactMidRatio: number;
+  readonly resultCutBytes: number;
+  readonly outputCutBytes: number;
+  readonly maxParallel: number;
+  readonly graceMs: number;
+  readonly limits: Limits;
+  readonly budgetWarnRatio: number;
+  /** `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its answer. */
+  readonly atLimit: 'stop' | 'finish';
+  /** `ask`: the runtime asks the user's stopping policy before every model call. */
+  readonly userPolicy: 'none' | 'ask';
+  readonly autoRearm: 'on' | 'off';
+  readonly queueOnCancel: 'hold' | 'restore' | 'send';
+  readonly cancelMode: 'abort' | 'drain';
+  readonly onAsk: 'ask' | 'deny' | 'stop';
+  /**
+   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it ended; `mutatingOk`:
+   * those in which one ended ok.
+   */
+  readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
+  readonly formatter: 'off' | 'onChanges' | 'onOneCommit';
+  readonly autoCommit: 'on' | 'off';
+  /** The rules of the preset. The first that matches decides if no written rule does. */
+  readonly rules: readonly PolicyRule[];
+  readonly writtenRules?: readonly WrittenRule[];
+  /** The preset of `rules`; absent in old sessions. */
+  readonly preset?: Preset;
+  /** Absent: `auto`. */
+  readonly effort?: Effort;
+  /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
+  readonly sandbox?: SandboxLevel | 'missing';
+};
+
+/** Delays between retries: about three minutes over all eight. */
+const defaultSchedule = {
+  kind: 'exponential',
+  baseMs: 1_000,
+  factor: 2,
+  capMs: 60_000,
+  jitter: 0.25,
+} as const satisfies RetrySchedule;
+
+/** Settings for another number of retries or another first delay in ms; null keeps the default. */
+export const retrySettings = (
+  count: number | null,
+  firstMs: number | null,
+): Partial<Pick<Settings, 'maxRetries' | 'retrySchedule'>> => ({
+  ...(count === null ? {} : { maxRetries: count }),
+  ...(firstMs === null ? {} : { retrySchedule: { ...defaultSchedule, baseMs: firstMs } }),
+});
+
+/** The defaults. `model` and `workspace` have none: a session always names them. */
+export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
+  maxRetries: 8,
+  retrySchedule: defaultSchedule,
+  retryJitterMs: 0,
+  retryAfterCapMs: 60_000,
+  emptyRetries: 0,
+  firstByteMs: 120_000,
+  silenceMs: 90_000,
+  windowTokens: 128_000,
+  compactAtRatio: 0.8,
+  compactMidRatio: 0.9,
+  resultCutBytes: 4_096,
+  outputCutBytes: 30_720,
+  maxParallel: 4,
+  graceMs: 5_000,
+  limits: { ...noLimits, rounds: 100, truncation: 2 },
+  budgetWarnRatio: 0.8,
+  atLimit: 'stop',
+  userPolicy: 'none',
+  autoRearm: 'off',
+  queueOnCancel: 'hold',
+  cancelMode: 'abort',
+  onAsk: 'ask',
+  hooks: 'mutating',
+  formatter: 'off',
+  autoCommit: 'off',
+  rules: presetRules.auto,
+};

@@ -1,0 +1,165 @@
+import type { Prices } from '../machine/values/usage.js';
+import type { ModelFacts } from '../ports/model.js';
+import type { CataloguedProvider } from './provider-table.js';
+
+/**
+ * Facts about models, as their makers publish them. Each table says where and when it was read. A model that is not in
+ * a table is unknown, and the user is told so.
+ *
+ * Many makers charge more for every token of a prompt above some length. The window given here is then the length up to
+ * which the prices hold, so that no budget is exceeded unseen.
+ */
+
+/**
+ * `adaptive`: the model decides how much to think, unless told. `onDemand`: it thinks only when asked to. `budget`:
+ * likewise, and the request says how many tokens it may think.
+ */
+type Thinking = 'adaptive' | 'onDemand' | 'budget';
+
+type Row = {
+  readonly windowTokens: number;
+  readonly outputTokensMax: number;
+  readonly thinking: Thinking;
+  readonly prices: Prices;
+  /** Announced prices, valid from the beginning of a day (UTC). */
+  readonly later?: { readonly from: string; readonly prices: Prices };
+};
+
+type Table = { readonly source: string; readonly rows: Readonly<Record<string, Row>> };
+
+/** Dollars per million tokens: input, output, cache read, cache write. */
+type Dollars = readonly [number, number, number, number];
+
+const pricesOf = ([input, output, cacheRead, cacheWrite]: Dollars): Prices => ({
+  input,
+  output,
+  cacheRead,
+  cacheWrite,
+});
+
+const row = (windowTokens: number, outputTokensMax: number, thinking: Thinking, dollars: Dollars): Row => ({
+  windowTokens,
+  outputTokensMax,
+  thinking,
+  prices: pricesOf(dollars),
+});
+
+/**
+ * Read from the models overview, the page of each model, and pricing. Cache writes are the five-minute ones, the only
+ * ones that requests ask for. Dated names (`…-20251001`) are the same models.
+ */
+const anthropic: Table = {
+  source: 'platform.claude.com/docs, 2026-11-21',
+  rows: {
+    'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
+    'claude-fable-5': row(1_000_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
+    'claude-opus-5-5': row(1_000_000, 128_000, 'adaptive', [4, 20, 0.2, 5]),
+    'claude-opus-5': row(1_000_000, 128_000, 'adaptive', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-8': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-7': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-6': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-5': row(200_000, 64_000, 'budget', [5, 25, 0.5, 6.25]),
+    'claude-sonnet-5-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'claude-sonnet-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
+    'claude-sonnet-4-6': row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
+    'claude-sonnet-4-5': row(200_000, 64_000, 'budget', [3, 15, 0.3, 3.75]),
+    // Its real window is 1,000,000; above 100,000 tokens every token costs five times as much.
+    'claude-haiku-5-5': row(100_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
+    'claude-haiku-4-5': row(200_000, 64_000, 'budget', [1, 5, 0.1, 1.25]),
+  },
+};
+
+/**
+ * Read from stored copies of each model's page at developers.openai.com. The real window is 1,050,000; above 272,000
+ * tokens input costs twice as much, and output one and a half times.
+ */
+const openai: Table = {
+  source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
+  rows: {
+    'gpt-6-astra': row(272_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
+    'gpt-6.2-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'gpt-6.1-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
+    'gpt-6.1-terra': row(272_000, 128_000, 'adaptive', [1, 5, 0.05, 1.25]),
+    'gpt-6-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
+    'gpt-6-luna': row(272_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
+    'gpt-5.6-luna': row(272_000, 128_000, 'adaptive', [0.2, 1.2, 0.02, 0.25]),
+  },
+};
+
+/**
+ * Read from stored copies of the pricing page and of each model's page at ai.google.dev, and from a transcript of
+ * 2026-10-07. Google caches by itself here and takes nothing for storage, so cache writes cost as much as input.
+ */
+const google: Table = {
+  source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
+  rows: {
+    'gemini-3.8-flash': {
+      ...row(1_048_576, 65_536, 'adaptive', [0.75, 3.75, 0.075, 0.75]),
+      later: { from: '2027-01-01', prices: pricesOf([1.5, 7.5, 0.15, 1.5]) },
+    },
+    'gemini-3.5-flash': row(1_048_576, 65_536, 'adaptive', [1.5, 9, 0.15, 1.5]),
+    // Its real window is 1,048,576; above 200,000 tokens every token costs more.
+    'gemini-3.1-pro-preview': row(200_000, 65_536, 'adaptive', [2, 12, 0.2, 2]),
+    // Likewise.
+    'gemini-2.5-pro': row(200_000, 65_536, 'adaptive', [1.25, 10, 0.125, 1.25]),
+  },
+};
+
+const catalogue: Readonly<Record<CataloguedProvider, Table>> = { anthropic, openai, google };
+const tables: Readonly<Record<string, Table>> = catalogue;
+
+type Found = { readonly table: Table; readonly row: Row };
+
+const find = (id: string): Found | null => {
+  const slash = id.indexOf('/');
+  const provider = id.slice(0, slash);
+  const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
+  const name = id.slice(slash + 1).replace(/-(\d{8}|\d{4}-\d\d-\d\d)$/, '');
+  const found = table !== undefined && Object.hasOwn(table.rows, name) ? table.rows[name] : undefined;
+  return table === undefined || found === undefined ? null : { table, row: found };
+};
+
+/** Safe assumptions about an unknown model. */
+export const UNKNOWN: ModelFacts = {
+  windowTokens: 128_000,
+  outputTokensMax: 8_192,
+  thinking: 'no',
+  tools: 'yes',
+  prices: null,
+  source: null,
+};
+
+/**
+ * The facts about the model `provider/name`; safe assumptions without prices and source if it is unknown. `now` in
+ * milliseconds since 1970.
+ */
+export const factsOf = (id: string, now: number = Date.now()): ModelFacts => {
+  const found = find(id);
+  if (found === null) return UNKNOWN;
+  const { windowTokens, outputTokensMax, thinking, prices, later } = found.row;
+  const isLater = later !== undefined && now >= Date.parse(later.from);
+  return {
+    windowTokens,
+    outputTokensMax,
+    thinking: 'yes',
+    effort: thinking === 'budget' ? 'budget' : 'levels',
+    tools: 'yes',
+    // Every model of the tables takes pictures.
+    images: 'yes',
+    prices: isLater ? later.prices : prices,
+    source: found.table.source,
+  };
+};
+
+/** True if a model thinks unasked, so that a summary of its thoughts costs nothing more. */
+export const thinksByItself = (id: string): boolean => find(id)?.row.thinking === 'adaptive';
+
+/** The ids of all models in the catalogue, grouped by provider. */
+export const knownModels = (): readonly string[] =>
+  Object.entries(tables).flatMap(([provider, { rows }]) =>
+    Object.keys(rows).map((name) => `${provider}/${name}`),
+  );
+
+/** Known models whose id contains the words. */
+export const modelsLike = (words: string): readonly string[] =>
+  knownModels().filter((id) => id.includes(words.trim().toLowerCase()));

@@ -1,0 +1,162 @@
+import type { Json, JsonObject } from '../machine/message.js';
+
+/**
+ * Makes the input schema of a foreign tool safe to declare. One schema that a provider refuses fails every request.
+ *
+ * 1. Definitions in the schema stay where the provider takes them, and are inlined elsewhere; a definition that holds
+ *    itself then means any value. Remote references are never fetched and mean any value.
+ * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object. The server still
+ *    checks the input.
+ */
+
+const BYTES_MAX = 16 * 1024;
+const DEPTH_MAX = 24;
+const VALUES_MAX = 4_000;
+const DESCRIPTION_MAX = 1_000;
+/** The strictest provider's form of a field's name. */
+const FIELD_NAME = /^[\w.-]{1,64}$/;
+
+/** Keywords that providers refuse, and definitions, which are copied apart. */
+const DROPPED = new Set(
+  '$schema $id $anchor $dynamicAnchor $dynamicRef $recursiveRef $recursiveAnchor $vocabulary $comment $defs definitions'.split(
+    ' ',
+  ),
+);
+/** Providers refuse these at the top of a schema. */
+const NOT_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'then', 'else', 'enum', 'const'];
+
+export type SafeSchema = {
+  readonly schema: JsonObject;
+  /** What was changed beyond inlining, for the user; null if nothing was. */
+  readonly note: string | null;
+};
+
+const ANY_OBJECT: JsonObject = { type: 'object' };
+
+class TooLarge extends Error {}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The part that a local reference names; undefined if there is none. */
+const lookUp = (root: JsonObject, reference: string): unknown => {
+  if (!reference.startsWith('#')) return undefined;
+  let value: unknown = root;
+  for (const name of reference.slice(1).split('/').slice(1)) {
+    const key = decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = Reflect.get(value, key);
+  }
+  return value;
+};
+
+type Walk = {
+  readonly root: JsonObject;
+  /** References to the definitions that stay; null if they are inlined. */
+  readonly kept: Set<string> | null;
+  values: number;
+};
+
+/** `#/$defs/name` */
+const DEFINITION = /^#\/(\$defs|definitions)\/([A-Za-z][\w.-]*)$/;
+
+const copyObject = (walk: Walk, value: JsonObject, depth: number, open: readonly string[]): Json => {
+  const { $ref: reference } = value;
+  if (typeof reference === 'string') {
+    const isAlone = Object.keys(value).length === 1;
+    if (
+      walk.kept !== null &&
+      isAlone &&
+      DEFINITION.test(reference) &&
+      isObject(lookUp(walk.root, reference))
+    ) {
+      walk.kept.add(reference);
+      return { $ref: reference };
+    }
+    const target = open.includes(reference) ? undefined : lookUp(walk.root, reference);
+    const own = Object.fromEntries(Object.entries(value).filter(([key]) => key !== '$ref'));
+    const found = isObject(target) ? copy(walk, target, depth + 1, [...open, reference]) : {};
+    const rest = copyObject(walk, own, depth + 1, open);
+    return { ...(isObject(found) ? found : {}), ...(isObject(rest) ? rest : {}) };
+  }
+  const copied: Record<string, Json> = {};
+  for (const [key, part] of Object.entries(value)) {
+    if (DROPPED.has(key) || key === '__proto__') continue;
+    const isText = key === 'description' && typeof part === 'string';
+    copied[key] = isText ? part.slice(0, DESCRIPTION_MAX) : copy(walk, part, depth + 1, open);
+  }
+  return copied;
+};
+
+const copy = (walk: Walk, value: Json, depth: number, open: readonly string[]): Json => {
+  walk.values += 1;
+  if (walk.values > VALUES_MAX || depth > DEPTH_MAX) throw new TooLarge();
+  if (Array.isArray(value)) return value.map((part: Json) => copy(walk, part, depth + 1, open));
+  return isObject(value) ? copyObject(walk, value, depth, open) : value;
+};
+
+const replaced = (why: string): SafeSchema => ({
+  schema: ANY_OBJECT,
+  note: `its input schema ${why}, so any object is accepted`,
+});
+
+/** The definitions that are referred to, also by each other. */
+const copyDefinitions = (walk: Walk): JsonObject => {
+  const places: Record<string, Record<string, Json>> = { $defs: {}, definitions: {} };
+  for (const reference of walk.kept ?? []) {
+    const [, place = '', name = ''] = DEFINITION.exec(reference) ?? [];
+    const definition = lookUp(walk.root, reference);
+    const copies = places[place];
+    if (copies !== undefined && isObject(definition)) copies[name] = copy(walk, definition, 1, [reference]);
+  }
+  return Object.fromEntries(Object.entries(places).filter(([, copies]) => Object.keys(copies).length > 0));
+};
+
+const fitTop = (copied: JsonObject): SafeSchema => {
+  const kept = Object.fromEntries(Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)));
+  const isCut = Object.keys(kept).length < Object.keys(copied).length;
+  const { properties = {}, required, additionalProperties, ...others } = kept;
+  if (!isObject(properties)) return replaced('is not valid');
+  const names = Object.keys(properties);
+  const odd = names.find((name) => !FIELD_NAME.test(name));
+  if (odd !== undefined) return replaced(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
+  const needed = Array.isArray(required) ? required.filter((name) => names.includes(String(name))) : [];
+  const schema: JsonObject = {
+    ...others,
+    type: 'object',
+    properties,
+    ...(needed.length === 0 ? {} : { required: needed }),
+    ...(additionalProperties === undefined || isCut ? {} : { additionalProperties }),
+  };
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > BYTES_MAX) return replaced(`has ${bytes} bytes`);
+  return { schema, note: isCut ? 'its input schema has alternatives at the top, which were left out' : null };
+};
+
+/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
+export const safeSchema = (raw: unknown, definitions: 'inlined' | 'kept' = 'inlined'): SafeSchema => {
+  if (!isObject(raw)) return replaced('is not an object');
+  try {
+    const walk: Walk = { root: raw, kept: definitions === 'kept' ? new Set() : null, values: 0 };
+    const copied = copy(walk, raw, 0, ['#']);
+    if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
+      return replaced('is not one of an object');
+    return fitTop({ ...copied, ...copyDefinitions(walk) });
+  } catch (error) {
+    if (error instanceof TooLarge) return replaced('is too large or too deep');
+    if (error instanceof URIError) return replaced('has a reference that is not valid');
+    throw error;
+  }
+};
+
+const inlined = new WeakMap<JsonObject, JsonObject>();
+
+/** A declared schema for a provider that takes no definitions. One without any stays as it is. */
+export const withoutDefinitions = (schema: JsonObject): JsonObject => {
+  if (schema.$defs === undefined && schema.definitions === undefined) return schema;
+  const known = inlined.get(schema);
+  if (known !== undefined) return known;
+  const plain = safeSchema(schema).schema;
+  inlined.set(schema, plain);
+  return plain;
+};

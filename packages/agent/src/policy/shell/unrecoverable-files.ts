@@ -1,0 +1,241 @@
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import type { ParsedCommand, ShellFacts } from '../../machine/call.js';
+import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../commands/file-losses.js';
+
+/**
+ * Finds the files that a command would delete or overwrite and that git could not restore.
+ *
+ * 1. Only the workspace counts: elsewhere a command in the sandbox writes only to its private home and /tmp.
+ * 2. A file counts if it exists and is unknown to git, ignored by it, or changed since it was added. Ignored files do
+ *    not count if their name says that they are generated: `node_modules`, `dist`.
+ * 3. Words that are known only when the command runs count as well, and so do files outside a repository.
+ */
+
+/** What git says about files that it could not restore. Absolute paths. */
+export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
+
+/** Which of these files, or of the files below these folders, git could not restore. Null: no repository, or git fails. */
+export type FindLosses = (workspace: string, paths: readonly string[]) => Promise<readonly GitLoss[] | null>;
+
+const PATHS_MAX = 2_000;
+const FOLDERS_MAX = 30;
+const LISTED_MAX = 50;
+
+const UNKNOWN = 'a file that is named only when the command runs';
+
+const isWithin = (folder: string, file: string): boolean =>
+  folder === '/' || file === folder || file.startsWith(`${folder}/`);
+
+const exists = (file: string): boolean => {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false; // a file stands where a folder would be, or this user can't reach it: no command of theirs can
+  }
+};
+
+const isFolder = (file: string): boolean => {
+  try {
+    return readdirSync(file).length >= 0;
+  } catch {
+    return false; // missing, no folder, or unreadable: nothing lands in it
+  }
+};
+
+const namesIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // a pattern matches nothing in a folder that can't be read
+  }
+};
+
+/** The words that braces make. Null for a sequence, `{1..3}`, which is not expanded. */
+const expandBraces = (pattern: string): readonly string[] | null => {
+  const group = /^((?:[^\\{]|\\.|\{\})*)\{((?:[^\\{}]|\\.)*)\}(.*)$/s.exec(pattern);
+  if (group === null) return /(^|[^\\])\{/.test(pattern.replaceAll('{}', '')) ? null : [pattern];
+  const [, before = '', inside = '', after = ''] = group;
+  const parts = inside.split(/(?<!\\),/);
+  if (parts.length < 2) return null;
+  const expanded = parts.map((part) => expandBraces(`${before}${part}${after}`));
+  const known = expanded.filter((one) => one !== null);
+  return known.length === expanded.length ? known.flat() : null;
+};
+
+const HAS_PATTERN = /(^|[^\\])[*?[]/;
+
+const plainText = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
+
+/** One part of a path as an expression; null if the part has brackets that are not understood. */
+const partExpression = (part: string): RegExp | null => {
+  const source = part.replace(/\\(.)|\*+|\?|\[([!^]?)([^\]\\[]+)\]|[^\w\s]/gs, (all, escaped, not, set) => {
+    if (escaped !== undefined) return `\\u{${escaped.codePointAt(0).toString(16)}}`;
+    if (all.startsWith('*')) return '.*';
+    if (all === '?') return '.';
+    if (set !== undefined) return `[${not === '' ? '' : '^'}${set.replace(/[\\&^]/g, '\\$&')}]`;
+    return `\\u{${all.codePointAt(0)?.toString(16)}}`;
+  });
+  try {
+    return new RegExp(`^${source}$`, 'su');
+  } catch {
+    return null; // for example a range that goes backwards
+  }
+};
+
+type Glob = { readonly folder: string; readonly withHidden: boolean };
+
+/** The paths that a pattern without braces matches; null if it can't be told. */
+const matchPattern = (pattern: string, { folder, withHidden }: Glob): readonly string[] | null => {
+  let places: readonly string[] = [pattern.startsWith('/') ? '/' : folder];
+  for (const part of pattern.split('/')) {
+    if (part === '' || part === '.') continue;
+    if (!HAS_PATTERN.test(part)) {
+      places = places.map((place) => path.join(place, plainText(part))).filter(exists);
+      continue;
+    }
+    const expression = partExpression(part);
+    if (expression === null || part.includes('**')) return null;
+    const takesHidden = withHidden || part.startsWith('.');
+    places = places.flatMap((place) =>
+      namesIn(place)
+        .filter((name) => (takesHidden || !name.startsWith('.')) && expression.test(name))
+        .map((name) => path.join(place, name)),
+    );
+    if (places.length > PATHS_MAX) return null;
+  }
+  return places;
+};
+
+/** The paths that a word means in a folder; null if that is known only when the command runs. */
+const pathsOfWord = (word: FileWord, glob: Glob): readonly string[] | null => {
+  if (word.kind === 'unknown') return null;
+  if (word.kind === 'path') return [path.resolve(glob.folder, word.text)];
+  const plain = expandBraces(word.text);
+  if (plain === null) return null;
+  const matched = plain.map((pattern) =>
+    HAS_PATTERN.test(pattern) ? matchPattern(pattern, glob) : [path.resolve(glob.folder, plainText(pattern))],
+  );
+  const known = matched.filter((one) => one !== null);
+  return known.length === matched.length ? known.flat() : null;
+};
+
+/** A file that is moved away counts too: whether it is deleted at its new place, nobody sees. */
+type LossOptions = { readonly glob: Glob; readonly workspace: string; readonly countsMoves: boolean };
+
+const copyPaths = (
+  { sources, to, moves }: Extract<FileLoss, { kind: 'copy' }>,
+  { glob, workspace, countsMoves }: LossOptions,
+): readonly string[] | null => {
+  const targets = pathsOfWord(to, glob);
+  if (targets === null || targets.length !== 1) return null;
+  const [target = ''] = targets;
+  const named = sources.map((source) => pathsOfWord(source, glob));
+  const known = named.filter((one) => one !== null).flat();
+  const isComplete = !named.includes(null);
+  const leaves = !isWithin(workspace, target);
+  if (moves && (leaves || countsMoves) && !isComplete) return null;
+  const gone = moves && (leaves || countsMoves) ? known : [];
+  if (!isFolder(target)) return [target, ...gone];
+  // `cp -r from/. to` puts what is in the folder beside what is in the other.
+  const spreads = sources.some((source) => source.kind === 'path' && /(^|\/)\.{1,2}\/?$/.test(source.text));
+  if (!isComplete || spreads) return [target, ...gone];
+  return [...known.map((source) => path.join(target, path.basename(source))), ...gone];
+};
+
+const lossPaths = (loss: FileLoss, options: LossOptions): readonly string[] | null =>
+  loss.kind === 'copy' ? copyPaths(loss, options) : pathsOfWord(loss.file, options.glob);
+
+/** Folders in which a command of the text may run; null if one is named only when it runs. */
+const foldersOf = (commands: readonly ParsedCommand[], workspace: string): readonly string[] | null => {
+  const folders = new Set([workspace]);
+  for (const { words, assignments } of commands) {
+    const name = path.basename(words[0] ?? '');
+    const changes = /^(env|sudo)$/.test(name) && words.some((word) => /^(-C|-D|--chdir)/.test(word ?? ''));
+    if (/^(pushd|popd)$/.test(name) || changes) return null;
+    if (assignments.some((assignment) => assignment.startsWith('CDPATH='))) return null;
+    if (name !== 'cd') continue;
+    const target = words[1];
+    if (words.length !== 2 || target == null || target.startsWith('-')) return null;
+    for (const folder of [...folders]) folders.add(path.resolve(folder, target));
+    if (folders.size > FOLDERS_MAX) return null;
+  }
+  return [...folders];
+};
+
+/** The path without symlinks in its folder, and for a file that is overwritten without one at its end. */
+const realPlaces = (file: string): readonly string[] => {
+  try {
+    const real = path.join(realpathSync(path.dirname(file)), path.basename(file));
+    return real === path.dirname(file) || !lstatSync(real).isSymbolicLink()
+      ? [real]
+      : [real, realpathSync(real)];
+  } catch {
+    return [file]; // its folder is missing, or it is a dangling link: nothing is there to be lost
+  }
+};
+
+/** Those of the paths that exist and touch the workspace. A folder around the workspace stands for the workspace. */
+const inWorkspace = (files: readonly string[], workspace: string): readonly string[] => {
+  const places = files.flatMap(realPlaces).flatMap((file) => {
+    if (isWithin(workspace, file)) return [file];
+    return isWithin(file, workspace) ? [workspace] : [];
+  });
+  return [...new Set(places)].filter(exists);
+};
+
+/**
+ * Whether a file belongs to git itself or to a repository below the workspace, about which git is silent. The folder of
+ * such a repository, and the workspace with its `.git`, count too.
+ */
+const belongsToRepository = (file: string, workspace: string): boolean => {
+  if (file.split('/').includes('.git') || exists(path.join(file, '.git'))) return true;
+  for (let folder = path.dirname(file); isWithin(workspace, folder) && folder !== workspace; )
+    if (exists(path.join(folder, '.git'))) return true;
+    else folder = path.dirname(folder);
+  return false;
+};
+
+const lostOf = async (
+  files: readonly string[],
+  workspace: string,
+  findLosses: FindLosses,
+): Promise<readonly string[]> => {
+  const repositories = files.filter((file) => belongsToRepository(file, workspace));
+  const others = files.filter((file) => !repositories.includes(file));
+  if (others.length === 0) return repositories;
+  const changes = await findLosses(workspace, others);
+  if (changes === null) return files;
+  const lost = changes.filter(
+    ({ path: file, kind }) => kind !== 'ignored' || !isGenerated(path.relative(workspace, file)),
+  );
+  return [...repositories, ...lost.map((change) => change.path)];
+};
+
+/**
+ * Files that the commands of a text would delete or overwrite and that git could not restore: paths from the workspace
+ * on, and words for what is known only when they run. Null if they name no such file.
+ */
+export const unrecoverableFiles = async (
+  { commands }: ShellFacts,
+  workspace: string,
+  findLosses: FindLosses,
+): Promise<readonly string[] | null> => {
+  const losses = commands.map(fileLossesIn);
+  const all = losses.flat();
+  if (all.length === 0) return null;
+  const folders = foldersOf(commands, workspace);
+  if (folders === null) return [UNKNOWN];
+  const withHidden = commands.some(({ words }) => words.includes('dotglob'));
+  const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
+  const found = folders.flatMap((folder) =>
+    all.map((loss) => lossPaths(loss, { glob: { folder, withHidden }, workspace, countsMoves })),
+  );
+  const files = inWorkspace(
+    found.flatMap((paths) => paths ?? []),
+    workspace,
+  );
+  const lost = files.length === 0 ? [] : await lostOf(files, workspace, findLosses);
+  const named = lost.map((file) => path.relative(workspace, file) || '.');
+  return [...new Set([...named, ...(found.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+};

@@ -1,0 +1,154 @@
+import type { CallFacts, CallOutcome, CallPreview, CallTraits } from '../machine/call.js';
+import type { JsonObject } from '../machine/message.js';
+import type { Remaining } from '../machine/values/limit-value.js';
+import type { CommandLevel } from '../policy/call-sandbox-level.js';
+import type { Blobs } from './journal.js';
+import type { ToolDeclaration } from './model.js';
+
+/** Interface between the runtime and a tool. Types only. */
+
+export type Judgement =
+  | {
+      readonly kind: 'ok';
+      readonly input: JsonObject;
+      readonly facts: CallFacts;
+      /** Overrides the tool's deadline. */
+      readonly deadlineMs?: number;
+      /** One line for the user: the command, the file, the pattern. If absent, it is derived from the input. */
+      readonly title?: string;
+    }
+  | InvalidInput;
+
+export type InvalidInput = { readonly kind: 'invalid'; readonly field: string; readonly why: string };
+
+/** Hashes of the files that tools showed to the model, by real path. One per session. */
+export type FileMemory = {
+  /** sha256 of the file's bytes when it was last read or written by a tool. */
+  get(path: string): string | undefined;
+  set(path: string, sha256: string): void;
+};
+
+/** A command that runs in the background; it ends with the session, unless the program is killed. */
+export type Job = {
+  readonly jobId: string;
+  readonly command: string;
+  status(): string;
+  output(): string;
+  /** Bytes that `output` lacks, if only a part is kept. */
+  droppedBytes?(): number;
+  kill(): Promise<void>;
+};
+
+export type Jobs = {
+  /** Registers a job under the next id (`job-1`, ...). */
+  add(start: (jobId: string) => Job): Job;
+  /** Registers a job of an earlier process of the session under its id. */
+  restore(job: Job): void;
+  get(jobId: string): Job | undefined;
+  list(): readonly Job[];
+};
+
+export type ToolContext = {
+  /** Real absolute path. */
+  readonly workspace: string;
+  readonly callId: string;
+  /** The batch of the call. Unlike the id of the call alone, both together are unique in the session. */
+  readonly batchId: string;
+  /** The real paths that policy approved. Don't touch a path that resolves to another one by now. */
+  readonly paths: readonly string[];
+  /** The hosts that policy approved. Don't follow redirects to other hosts. */
+  readonly hosts: readonly string[];
+  /** Sandbox level for commands of this call: the session's level, plus permissions granted to the call. */
+  readonly sandbox: CommandLevel;
+  /**
+   * The call reaches more than the session's level. `byUser`: the user allowed exactly this call. `unasked`: a rule or an
+   * earlier answer did. Absent: it stays at the session's level.
+   */
+  readonly widened?: 'byUser' | 'unasked';
+  /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
+  readonly signal: AbortSignal;
+  /** Aborted after the grace period: end at once, leave no process. */
+  readonly force: AbortSignal;
+  readonly files: FileMemory;
+  readonly jobs: Jobs;
+  readonly blobs: Blobs;
+  /** The rest of the session's limits. A call that uses models must not spend more. */
+  left(): { readonly usd: Remaining; readonly tokens: Remaining };
+  /** Live output for display. */
+  progress(text: string): void;
+  /** Call it before a request with an effect leaves this process: a call that had not left is made after a crash. */
+  sending?(): void;
+  /** Of a call that was running when the session was interrupted: whether it had left. */
+  findSent?(): Promise<SentState>;
+  /** The time limit of the call stands still until this resolves: the user is asked something. */
+  whileAsking?<T>(asked: Promise<T>): Promise<T>;
+};
+
+/**
+ * Which calls have left this process for another program. A call is named by its batch and its id. `record` throws if it
+ * can't: then the call must not leave.
+ */
+export type SentCalls = {
+  /** Before the start of a call is journaled. */
+  announce(workspace: string): void;
+  record(workspace: string, call: string): void;
+  /** Of an earlier process of the session. */
+  find(workspace: string, call: string): Promise<SentState>;
+};
+
+/** `notSent`: the call never left the process, and its process has ended. */
+export type SentState = 'sent' | 'notSent' | 'unknown';
+
+/** Context of a preview. It can read the file memory but not change it. */
+export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
+  readonly files: Pick<FileMemory, 'get'>;
+};
+
+/**
+ * The tool returns its whole `text`; the runtime truncates it to the limit and stores the full text as a blob. A line in
+ * square brackets is the tool's note about its output: shown only with the full output, or if the call failed.
+ */
+export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
+  /** Bytes of output that `text` lacks, if the tool itself kept only a part: the model is told that they are gone. */
+  readonly droppedBytes?: number;
+};
+
+/** sha256 of one file before and after a change; `after` is absent if the call changes nothing, or if it is unknown. */
+export type FileHashes = { readonly before: string; readonly after?: string };
+
+/** What a tool finds of a call that was running when the session was interrupted. */
+export type InterruptedCall =
+  /** It had not begun, and never will. */
+  | { readonly kind: 'neverBegan' }
+  /** The text says what is known. */
+  | { readonly kind: 'unknown'; readonly text: string }
+  | {
+      readonly kind: 'found';
+      /** Time until its deadline in ms; null without one. */
+      readonly leftMs: number | null;
+      /** It still runs, so it has run without a break since the session was interrupted. */
+      readonly isRunning?: boolean;
+      /** Waits for its end, as `run` does. */
+      finish(): Promise<ToolOutcome>;
+    };
+
+export type Tool = ToolDeclaration & {
+  readonly traits: CallTraits;
+  /** Validates the input and collects the facts that policy needs. Changes nothing. */
+  judge(input: JsonObject, workspace: string): Judgement | Promise<Judgement>;
+  /**
+   * Computes the planned change before the user is asked. If it finds that the call can't work, the call ends without a
+   * question. Changes nothing.
+   */
+  preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
+  /** For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes nothing. */
+  before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
+  /** Called before the start of a call is journaled. Must be quick, and must not fail. */
+  announce?(workspace: string): void;
+  /** For the effect `opaque`: finds a call that was running when the session was interrupted. */
+  findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
+  /** Text of a successful call that is kept verbatim when compaction replaces the messages around it. */
+  keep?(input: JsonObject): string;
+  /** Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool. */
+  run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
+};

@@ -1,0 +1,92 @@
+import type { Action } from '../machine/action.js';
+import type { State } from '../machine/state.js';
+import type { Compactions } from './model/compaction-call.js';
+import type { ModelCalls } from './model/model-call.js';
+import type { Timers } from './timers.js';
+import type { HookRuns } from './tools/after-tool-hook-runs.js';
+import type { Previews } from './tools/preview.js';
+import type { ToolRuns } from './tools/tool-run.js';
+import type { UserHookRuns } from './user-hooks/user-hook-runs.js';
+
+export type Performers = {
+  readonly models: ModelCalls;
+  readonly compactions: Compactions;
+  readonly tools: ToolRuns;
+  readonly previews: Previews;
+  readonly hooks: HookRuns;
+  /** null: the user has no hooks. */
+  readonly userHooks: UserHookRuns | null;
+  readonly timers: Timers;
+  readonly shutDown: () => void;
+};
+
+/**
+ * Prepares an action before its event is durable. May only read and post. ToolStarted joins the same group, so that a
+ * reply and the start of its calls cost one sync. So does the result of a hook that only reads. Returns the ids of calls
+ * whose ToolStarted will be posted later.
+ */
+export const prepare = (action: Action, state: State, { tools, hooks }: Performers): readonly string[] => {
+  if (action.type === 'RunHook') hooks.prepare(action, state.session);
+  if (action.type !== 'ExecuteTools') return [];
+  const { batchId, calls } = action;
+  return calls.filter((call) => tools.prepare(batchId, call) === 'later').map(({ callId }) => callId);
+};
+
+/** Performs one action after its event is durable. Never throws, never waits; results are posted. */
+export const perform = (action: Action, state: State, performers: Performers): void => {
+  switch (action.type) {
+    case 'SendLlmRequest':
+      performers.models.send(action.requestId, action.length, state);
+      break;
+    case 'AbortLlmRequest':
+      performers.models.abort(action.requestId);
+      break;
+    case 'PreviewCall':
+      performers.previews.start(action.batchId, action.call);
+      break;
+    case 'WithdrawApproval': // also for watchers, which may already have asked
+      performers.previews.drop(action.batchId, action.callId);
+      break;
+    case 'CancelTools':
+      performers.tools.cancel(action.batchId, action.callIds, action.force);
+      break;
+    case 'StartCompaction':
+      performers.compactions.start(action, state);
+      break;
+    case 'AbortCompaction':
+      performers.compactions.abort(action.compactionId);
+      break;
+    case 'ScheduleTimer':
+      performers.timers.after(action.timerId, action.delayMs);
+      break;
+    case 'CancelTimer':
+      performers.timers.cancel(action.timerId);
+      break;
+    case 'RunHook':
+      performers.hooks.start(action, state.session);
+      break;
+    case 'AbortHook':
+      performers.hooks.abort(action.hookId);
+      break;
+    case 'ExecuteTools': // the calls were prepared with the group and start when their ToolStarted is durable
+      performers.hooks.keep(action.batchId, action.calls);
+      break;
+    case 'Shutdown':
+      performers.shutDown();
+      break;
+    case 'RequestApproval': // this and all that follow are for watchers
+    case 'PromptForInput':
+      void performers.userHooks?.asked(action, state);
+      break;
+    case 'DisplayText':
+    case 'DisplayToolResult':
+    case 'DisplayError':
+    case 'DisplayWarning':
+    case 'DisplayNotice':
+    case 'RetractPartial':
+    case 'RestoreQueue':
+      break;
+    default:
+      action satisfies never;
+  }
+};

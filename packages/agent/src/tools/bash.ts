@@ -1,0 +1,279 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as v from 'valibot';
+import type { SessionSandbox } from '../command/sandbox/session/session-sandbox.js';
+import { jobOf, jobStarted } from '../command/shell/command-job.js';
+import { outcomeOf, type StartedCommand, waitForEnd } from '../command/shell/command-result.js';
+import { callKey, findCommand } from '../command/shell/earlier-commands.js';
+import { type CommandVariables, hardenedGit } from '../command/shell/per-command-variables.js';
+import type { CommandRequest } from '../command/shell/prepare-command.js';
+import { startCommand } from '../command/shell/running-command.js';
+import type { CallFacts, Needs, ShellFacts } from '../machine/call.js';
+import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
+import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
+import { readCommandShape } from './other-agents-inputs.js';
+
+/** The shell for all commands. */
+export const PROGRAM = 'bash';
+const DEADLINE_MS = 120_000;
+const DEADLINE_MS_MAX = 600_000;
+/** A background job that ends within this time is reported like a foreground command. */
+const EARLY_END_MS = 200;
+
+const schema = v.strictObject({
+  command: v.exactOptional(v.pipe(v.string(), v.minLength(1, 'must not be empty'))),
+  timeoutMs: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'must be at least 1'),
+      v.maxValue(DEADLINE_MS_MAX, `must be at most ${DEADLINE_MS_MAX}`),
+      v.description(`Default ${DEADLINE_MS}.`),
+    ),
+  ),
+  background: v.exactOptional(v.pipe(v.boolean(), v.description('Start it as a job and go on.'))),
+  jobAction: v.exactOptional(
+    v.pipe(v.picklist(['list', 'show', 'kill']), v.description('In place of command.')),
+  ),
+  jobId: v.exactOptional(v.pipe(v.string(), v.description('For show and kill.'))),
+  needs: v.exactOptional(
+    v.pipe(
+      v.picklist(['network', 'outside', 'repository']),
+      v.description(
+        'Widens the sandbox (repository: .git too), if allowed. Only if the command fails inside.',
+      ),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+/** The use of the tool that an input requests. */
+type BashRequest =
+  | { readonly kind: 'command'; readonly command: string; readonly background: boolean }
+  | { readonly kind: 'list' }
+  | { readonly kind: 'show' | 'kill'; readonly jobId: string }
+  | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
+
+const requestOf = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
+  const invalid = (field: string, why: string): BashRequest => ({ kind: 'invalid', field, why });
+  if (command !== undefined) {
+    if (jobAction !== undefined) return invalid('jobAction', 'can not be given together with command');
+    return command.includes('\0')
+      ? invalid('command', 'holds a NUL character')
+      : { kind: 'command', command, background };
+  }
+  if (jobAction === undefined) return invalid('command', 'is missing');
+  if (jobAction === 'list') return { kind: 'list' };
+  return jobId === undefined ? invalid('jobId', 'is missing') : { kind: jobAction, jobId };
+};
+
+const showJob = (job: Job): string => `${job.jobId}: ${job.status()}: ${job.command}`;
+
+const useJob = async (
+  request: Exclude<BashRequest, { kind: 'command' | 'invalid' }>,
+  { jobs }: ToolContext,
+): Promise<ToolOutcome> => {
+  const list = jobs.list().map(showJob).join('\n') || 'There are no jobs.';
+  if (request.kind === 'list') return { status: 'ok', text: list };
+  const job = jobs.get(request.jobId);
+  if (job === undefined) return failed(`There is no job ${request.jobId}. ${list}`);
+  if (request.kind === 'kill') await job.kill();
+  const droppedBytes = job.droppedBytes?.() ?? 0;
+  const text = `${job.output()}\n[${showJob(job)}]`;
+  return { status: 'ok', text, ...(droppedBytes === 0 ? {} : { droppedBytes }) };
+};
+
+type Shell = {
+  /** Pawl's own environment; its PATH finds the shell. */
+  readonly environment: ProcessEnvironment;
+  readonly variables: CommandVariables;
+  readonly sandbox: SessionSandbox;
+  readonly findLosses: FindLosses;
+  readonly sessionMark: string;
+};
+
+/** `jobId`: null of a foreground command. */
+type RunOrder = Pick<CommandRequest, 'command' | 'deadlineMs'> &
+  Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
+
+const startWith = (
+  shell: Shell,
+  { command, deadlineMs, git, jobId }: RunOrder,
+  context: ToolContext,
+  progress: (text: string) => void,
+): StartedCommand => {
+  const { workspace, sandbox: level, widened } = context;
+  const isOpenByRule = widened === 'unasked' && level === 'off';
+  const marker = `${shell.sessionMark}:${context.callId}`;
+  const job = jobId === null ? null : { jobId, command };
+  const running = startCommand({
+    sandbox: () => shell.sandbox.of(workspace),
+    ownEnvironment: shell.environment,
+    environment: {
+      ...shell.variables(workspace, command, marker),
+      ...(isOpenByRule ? hardenedGit(shell.environment) : {}),
+    },
+    program: PROGRAM,
+    level,
+    fresh: widened !== undefined,
+    command,
+    git,
+    workspace,
+    deadlineMs,
+    progress,
+    record: { call: callKey(context), marker, job },
+  });
+  return { running, level, workspace, home: shell.environment.HOME ?? '' };
+};
+
+const runInBackground = async (
+  shell: Shell,
+  { command, git }: Pick<RunOrder, 'command' | 'git'>,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  let early: Promise<ToolOutcome | null> = Promise.resolve(null);
+  const { jobId } = context.jobs.add((id) => {
+    const started = startWith(shell, { command, git, deadlineMs: null, jobId: id }, context, () => undefined);
+    early = started.running.ended.then((end) => outcomeOf(started, end, context.signal));
+    return jobOf(id, command, started);
+  });
+  return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
+};
+
+const runToEnd = async (
+  shell: Shell,
+  order: Omit<RunOrder, 'jobId'>,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const started = startWith(shell, { ...order, jobId: null }, context, (text) => context.progress(text));
+  return outcomeOf(started, await waitForEnd(started.running, context), context.signal);
+};
+
+/** Facts for the policy. Reading or ending a job affects nothing outside. */
+const factsOf = (
+  request: Exclude<BashRequest, { kind: 'invalid' }>,
+  needs: Needs | undefined,
+): Pick<CallFacts, 'argv' | 'shape' | 'needs'> => {
+  if (request.kind !== 'command') return { argv: [], shape: titleOf(request) };
+  const argv = [request.command];
+  return needs === undefined
+    ? { argv, shape: request.command }
+    : { argv, shape: `${request.command} (needs: ${needs})`, needs };
+};
+
+const titleOf = (request: BashRequest): string => {
+  switch (request.kind) {
+    case 'command':
+      return request.command;
+    case 'list':
+      return 'list jobs';
+    case 'show':
+    case 'kill':
+      return `${request.kind} ${request.jobId}`;
+    case 'invalid':
+      return '';
+    default:
+      return request satisfies never;
+  }
+};
+
+/** Facts of a call that runs no command. */
+const NO_COMMAND: ShellFacts = { commands: [], unclear: null };
+
+/** What the command would run. Loads the shell grammar with the first command. */
+const readFacts = async (command: string, workspace: string, { environment }: Shell): Promise<ShellFacts> => {
+  const [{ shellFacts }, { commandFinder }] = await Promise.all([
+    import('../policy/shell/collect-command-facts.js'),
+    import('../policy/shell/find-command-file.js'),
+  ]);
+  return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+};
+
+/** What the command would run and lose. */
+const commandFacts = async (
+  command: string,
+  workspace: string,
+  shell: Shell,
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
+  const [facts, { unrecoverableFiles }] = await Promise.all([
+    readFacts(command, workspace, shell),
+    import('../policy/shell/unrecoverable-files.js'),
+  ]);
+  const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
+  return unrecoverable === null ? { shell: facts } : { shell: facts, unrecoverable };
+};
+
+/** What the words of a command say about git folders. Unfenced, nothing depends on it. */
+const gitAccess = async (
+  shell: Shell,
+  command: string,
+  { needs }: Input,
+  { sandbox, workspace }: ToolContext,
+): Promise<RunOrder['git']> => {
+  if (sandbox === 'off') return {};
+  const [{ repositoryAccess, historyPurpose }, facts] = await Promise.all([
+    import('../policy/commands/repository-access.js'),
+    readFacts(command, workspace, shell),
+  ]);
+  return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
+};
+
+const runCommand = async (
+  shell: Shell,
+  { command, background }: Extract<BashRequest, { kind: 'command' }>,
+  input: Input,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const git = await gitAccess(shell, command, input, context);
+  return background
+    ? runInBackground(shell, { command, git }, context)
+    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
+};
+
+export const createBashTool = (shell: Shell): Tool =>
+  defineTool({
+    name: 'bash',
+    description:
+      'Runs a bash command in the workspace: no terminal, no input, output kept also when it fails or times out. What it leaves in the background is ended; for servers and watchers use background: true, then jobAction. Unless switched off, commands run in a sandbox: the workspace can be written, the rest only read, no network, no secrets; /tmp and HOME are private and kept for the session; fresh with network or outside.',
+    schema,
+    shape: readCommandShape,
+    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
+    async judge(input, workspace) {
+      const request = requestOf(input);
+      if (request.kind === 'invalid') return request;
+      const isCommand = request.kind === 'command';
+      const facts = {
+        paths: [workspace],
+        hosts: [],
+        ...factsOf(request, input.needs),
+        ...(isCommand ? await commandFacts(request.command, workspace, shell) : { shell: NO_COMMAND }),
+        ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
+      };
+      return { kind: 'ok', facts, ...(input.timeoutMs === undefined ? {} : { deadlineMs: input.timeoutMs }) };
+    },
+    title: (input) => titleOf(requestOf(input)),
+    announce: (workspace) => shell.sandbox.announce(workspace),
+    async findInterrupted(input, context) {
+      const isCommand = requestOf(input).kind === 'command';
+      // Showing and ending jobs can be repeated.
+      if (!isCommand) return { kind: 'neverBegan' };
+      return findCommand(shell.sandbox, shell.environment.HOME ?? '', context);
+    },
+    async run(input, context) {
+      const request = requestOf(input);
+      switch (request.kind) {
+        case 'command':
+          return runCommand(shell, request, input, context);
+        case 'list':
+        case 'show':
+        case 'kill':
+          return useJob(request, context);
+        case 'invalid':
+          return failed(`${request.field} ${request.why}`);
+        default:
+          return request satisfies never;
+      }
+    },
+  });

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { createSessionSandbox, type SessionSandbox } from '../command/sandbox/session/session-sandbox.js';
+import { createCommandVariables } from '../command/shell/per-command-variables.js';
+import type { ProcessEnvironment } from '../platform/base/process-environment-type.js';
+import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { createBashTool } from './bash.js';
+import { editTool } from './edit.js';
+import { createFetchTool } from './fetch.js';
+import { withAllowedWrites } from './files/allow-protected-writes.js';
+import { findTool } from './find.js';
+import { listTool } from './list.js';
+import { readTool } from './read.js';
+import { searchTool } from './search.js';
+import { todoTool } from './todo.js';
+import { writeTool } from './write.js';
+
+export type BuiltinOptions = {
+  /** Source of the variables that commands inherit. Default: the environment of this program. */
+  readonly environment?: ProcessEnvironment;
+  /** Sandbox for the commands. Default: a new one. */
+  readonly sandbox?: SessionSandbox;
+  /** Looks up which files git could not restore. Default: it can restore none. */
+  readonly findLosses?: FindLosses;
+};
+
+const NOBODY_LOOKS: FindLosses = async () => null;
+
+export const commandTool = ({
+  environment = process.env,
+  sandbox = createSessionSandbox({ environment }),
+  findLosses = NOBODY_LOOKS,
+}: BuiltinOptions = {}): Tool =>
+  createBashTool({
+    environment,
+    variables: createCommandVariables(environment),
+    sandbox,
+    findLosses,
+    sessionMark: randomBytes(6).toString('hex'),
+  });
+
+/** Runs a command in the way the tool does. For commands that the user types. */
+export const runCommand = (
+  options: BuiltinOptions,
+  command: string,
+  context: ToolContext,
+): Promise<ToolOutcome> => commandTool(options).run({ command }, context);
+
+/** The built-in tools, in the order in which the model sees them. Create them once per session. */
+export const builtinTools = ({
+  environment = process.env,
+  sandbox = createSessionSandbox({ environment }),
+  findLosses = NOBODY_LOOKS,
+}: BuiltinOptions = {}): readonly Tool[] => [
+  readTool,
+  listTool,
+  findTool,
+  searchTool,
+  withAllowedWrites(editTool, sandbox, environment),
+  withAllowedWrites(writeTool, sandbox, environment),
+  commandTool({ environment, sandbox, findLosses }),
+  todoTool,
+  createFetchTool(environment),
+];

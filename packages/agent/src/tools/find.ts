@@ -1,0 +1,152 @@
+import { lstat } from 'node:fs/promises';
+import path from 'node:path';
+import * as v from 'valibot';
+import { plural } from '../platform/base/plural.js';
+import type { HeldFolder } from '../platform/files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
+import { readGlob } from './files/glob.js';
+import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
+import { listFiles, type RipgrepEnd, withFolder } from './files/run-ripgrep.js';
+
+const SHOWN_DEFAULT = 100;
+const SHOWN_MAX = 1_000;
+/** At most so many matches are sorted by time. */
+const FOUND_MAX = 20_000;
+const STATS_AT_ONCE = 64;
+
+const schema = v.strictObject({
+  glob: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.maxLength(500, 'must have at most 500 characters'),
+    v.description('e.g. *.test.ts or src/**/*.{ts,tsx}'),
+  ),
+  path: v.exactOptional(
+    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('Folder; default: the workspace.')),
+  ),
+  limit: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'must be at least 1'),
+      v.maxValue(SHOWN_MAX, `must be at most ${SHOWN_MAX}`),
+      v.description(`Files shown, default ${SHOWN_DEFAULT}.`),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+type File = { readonly name: string; readonly changedAt: number };
+
+/** Time of the last change. A file that was removed meanwhile counts as the oldest. */
+const changedAt = (place: string): Promise<number> =>
+  lstat(place).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => 0,
+  );
+
+/** Newest first; same time by name. */
+const sortByTime = async (names: readonly string[], folder: string): Promise<readonly string[]> => {
+  const files: File[] = [];
+  for (let from = 0; from < names.length; from += STATS_AT_ONCE) {
+    const some = names.slice(from, from + STATS_AT_ONCE);
+    const timed = some.map(async (name) => ({ name, changedAt: await changedAt(path.join(folder, name)) }));
+    files.push(...(await Promise.all(timed)));
+  }
+  return files
+    .sort((a, b) => b.changedAt - a.changedAt || (a.name < b.name ? -1 : 1))
+    .map(({ name }) => name);
+};
+
+const remarkOf = (found: number, limit: number, more: boolean): readonly string[] => {
+  if (more)
+    return [`[the newest of the first ${found} that fit; there are more: narrow the glob or the path]`];
+  return found > limit ? [`[the newest ${limit} of ${found}; narrow the glob or raise limit]`] : [];
+};
+
+/** Keeps the names that exist below the folder itself, and drops names behind a symlink. */
+const onlyPresent = async (names: readonly string[], real: string): Promise<readonly string[]> => {
+  const present = new Set<string>();
+  const folders = new Map<string, string[]>();
+  for (const name of names) {
+    const folder = path.dirname(name);
+    const others = folders.get(folder);
+    if (others === undefined) folders.set(folder, [name]);
+    else others.push(name);
+  }
+  for (const [folder, inIt] of folders) {
+    await withFolder(path.join(real, folder), async (held) => {
+      for (const name of inIt) {
+        const there = await lstat(held.at(path.basename(name))).catch(() => null); // null: removed meanwhile
+        if (there !== null) present.add(name);
+      }
+    });
+  }
+  return names.filter((name) => present.has(name));
+};
+
+type Found = { readonly names: readonly string[]; readonly end: RipgrepEnd };
+
+const findIn = async (
+  folder: HeldFolder,
+  fits: (name: string) => boolean,
+  signal: AbortSignal,
+): Promise<Found> => {
+  const names: string[] = [];
+  const take = (name: string): 'more' | 'enough' => {
+    if (fits(name)) names.push(name);
+    return names.length < FOUND_MAX ? 'more' : 'enough';
+  };
+  const end = await listFiles({ folder, signal, take });
+  return { names, end };
+};
+
+const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(input.path ?? '.', context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const glob = await readGlob(input.glob);
+  if (glob.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  const found = await withFolder(real, (folder) => findIn(folder, glob.fits, context.signal));
+  if (found === null) return failed(`${shown} is no folder. Give the folder to look in.`);
+  const { names, end } = found;
+  if (context.signal.aborted) {
+    const timedOut = context.signal.reason === 'timedOut';
+    return {
+      status: timedOut ? 'timedOut' : 'cancelled',
+      text: `stopped; ${names.length} files were found so far`,
+    };
+  }
+  if (names.length === 0 && end.code === 2) return failed(`No files; some folders could not be read.`);
+  if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };
+  const limit = input.limit ?? SHOWN_DEFAULT;
+  const newest = await onlyPresent((await sortByTime(names, real)).slice(0, limit), real);
+  const prefix = shown === '.' ? '' : `${shown}/`;
+  const lines = newest.map((name) => `${prefix}${name}`);
+  return {
+    status: 'ok',
+    text: [...lines, ...remarkOf(names.length, limit, end.more)].join('\n'),
+    summary:
+      newest.length < names.length
+        ? `${newest.length} of ${names.length} files`
+        : plural(newest.length, 'file'),
+  };
+};
+
+export const findTool: Tool = defineTool({
+  name: 'find',
+  description: 'Finds files by name, the newest first; files that .gitignore names are left out.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: ({ glob }, paths) => titleWithin(glob, paths),
+  run: async (input, context) => {
+    try {
+      return await find(input, context);
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error));
+    }
+  },
+});

@@ -1,0 +1,179 @@
+import type { Dirent } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import * as v from 'valibot';
+import { plural } from '../platform/base/plural.js';
+import type { HeldFolder } from '../platform/files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
+import { findAllowed, judgePath } from './files/resolve-paths.js';
+import { listFiles, withFolder } from './files/run-ripgrep.js';
+
+/** A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are counted. */
+
+const DEPTH_DEFAULT = 3;
+const DEPTH_MAX = 10;
+const ENTRIES_DEFAULT = 300;
+const ENTRIES_MAX = 1_000;
+/** Entries shown per folder, so that a large folder leaves room for its neighbours. */
+const PER_FOLDER_MAX = 100;
+/** Limit on the files whose ignore status is looked up. */
+const KNOWN_MAX = 200_000;
+
+const whole = (most: number, usual: number) =>
+  v.pipe(
+    v.number(),
+    v.integer('must be a whole number'),
+    v.minValue(1, 'must be at least 1'),
+    v.maxValue(most, `must be at most ${most}`),
+    v.description(`Default ${usual}.`),
+  );
+
+const schema = v.strictObject({
+  path: v.exactOptional(
+    v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.description('Folder; default: the workspace.')),
+  ),
+  depth: v.exactOptional(whole(DEPTH_MAX, DEPTH_DEFAULT)),
+  limit: v.exactOptional(whole(ENTRIES_MAX, ENTRIES_DEFAULT)),
+});
+type Input = v.InferOutput<typeof schema>;
+
+/** Number of files in a folder and below that are not ignored, by relative path; 1 for a file. */
+type Known = ReadonlyMap<string, number>;
+
+const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<Known> => {
+  const known = new Map<string, number>();
+  let files = 0;
+  const take = (line: string): 'more' | 'enough' => {
+    for (let name = line; name !== '.'; name = path.dirname(name))
+      known.set(name, (known.get(name) ?? 0) + 1);
+    files += 1;
+    return files < KNOWN_MAX ? 'more' : 'enough';
+  };
+  await listFiles({ folder, signal, take });
+  return known;
+};
+
+type Node = {
+  readonly name: string;
+  readonly kind: 'folder' | 'file' | 'link' | 'other';
+  /** Path relative to the listed folder. */
+  readonly place: string;
+  children: Node[];
+  /** Number of entries that are not among the children. */
+  left: number;
+  closed: 'no' | 'depth' | 'ignored' | 'unreadable';
+};
+
+const kindOf = (entry: Dirent): Node['kind'] => {
+  if (entry.isDirectory()) return 'folder';
+  if (entry.isSymbolicLink()) return 'link';
+  return entry.isFile() ? 'file' : 'other';
+};
+
+/** Folders first, then by name. */
+const inOrder = (a: Node, b: Node): number =>
+  Number(b.kind === 'folder') - Number(a.kind === 'folder') || (a.name < b.name ? -1 : 1);
+
+const readNodes = async (top: string, node: Node): Promise<readonly Node[] | null> => {
+  const entries = await withFolder(path.join(top, node.place), (folder) =>
+    readdir(folder.reach, { withFileTypes: true }).catch(() => null),
+  );
+  if (entries === null) return null; // the caller marks the folder as unreadable
+  return entries
+    .filter(({ name }) => name !== '.git')
+    .map((entry): Node => {
+      const place = path.join(node.place, entry.name);
+      return { name: entry.name, kind: kindOf(entry), place, children: [], left: 0, closed: 'no' };
+    })
+    .sort(inOrder);
+};
+
+/** Fills the tree, one level after another. */
+const grow = async (
+  top: string,
+  root: Node,
+  known: Known,
+  { depth, limit }: Required<Omit<Input, 'path'>>,
+) => {
+  let room = limit;
+  let level: Node[] = [root];
+  for (let at = 1; at <= depth && level.length > 0; at++) {
+    const next: Node[] = [];
+    for (const folder of level) {
+      const nodes = await readNodes(top, folder);
+      if (nodes === null) folder.closed = 'unreadable';
+      else {
+        folder.children = nodes.slice(0, Math.min(PER_FOLDER_MAX, room));
+        folder.left = nodes.length - folder.children.length;
+        room -= folder.children.length;
+        for (const node of folder.children) {
+          if (node.kind !== 'folder') continue;
+          if (!known.has(node.place)) node.closed = 'ignored';
+          else if (at === depth) node.closed = 'depth';
+          else next.push(node);
+        }
+      }
+    }
+    level = next;
+  }
+};
+
+const labelOf = (node: Node, known: Known): string => {
+  if (node.kind === 'folder') {
+    const files = known.get(node.place) ?? 0;
+    if (node.closed === 'ignored') return `${node.name}/ [empty or ignored]`;
+    if (node.closed === 'unreadable') return `${node.name}/ [can't be read]`;
+    return node.closed === 'depth' ? `${node.name}/ [${files} files]` : `${node.name}/`;
+  }
+  if (node.kind === 'link') return `${node.name} [link]`;
+  if (node.kind === 'other') return `${node.name} [no regular file]`;
+  return known.has(node.place) ? node.name : `${node.name} [ignored]`;
+};
+
+const linesOf = (node: Node, known: Known, indent: string): readonly string[] => [
+  ...node.children.flatMap((child) => [
+    `${indent}${labelOf(child, known)}`,
+    ...linesOf(child, known, `${indent}  `),
+  ]),
+  ...(node.left > 0 ? [`${indent}[${node.left} more]`] : []),
+];
+
+const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(input.path ?? '.', context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const known = await withFolder(real, (folder) => countFiles(folder, context.signal));
+  if (known === null) return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
+  if (context.signal.aborted) {
+    const timedOut = context.signal.reason === 'timedOut';
+    return { status: timedOut ? 'timedOut' : 'cancelled', text: 'stopped before the files were counted' };
+  }
+  const root: Node = { name: shown, kind: 'folder', place: '', children: [], left: 0, closed: 'no' };
+  const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
+  await grow(real, root, known, { depth, limit });
+  if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
+  const lines = linesOf(root, known, '');
+  return {
+    status: 'ok',
+    text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n'),
+    summary: lines.length === 0 ? 'empty' : plural(lines.length, 'entry', 'entries'),
+  };
+};
+
+export const listTool: Tool = defineTool({
+  name: 'list',
+  description: 'Shows a folder as a tree; what .gitignore names is marked and not entered.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: (_, [folder = '.']) => folder,
+  run: async (input, context) => {
+    try {
+      return await list(input, context);
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error));
+    }
+  },
+});

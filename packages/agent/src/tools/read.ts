@@ -1,0 +1,173 @@
+import { readdir } from 'node:fs/promises';
+import * as v from 'valibot';
+import { plural } from '../platform/base/plural.js';
+import { holdFolder } from '../platform/files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
+import { decodeFile, type Encoding, loadFile } from './files/file-text.js';
+import { keepPicture } from './files/picture.js';
+import { findAllowed, judgePath } from './files/resolve-paths.js';
+import { readFileShape } from './other-agents-inputs.js';
+
+/** Below the limit at which the runtime truncates results, so that shown text has no gap. */
+const SHOWN_BYTES = 28_000;
+const LINES_MAX = 2_000;
+const LINE_CHARACTERS_MAX = 2_000;
+const BLOB = /^blob:([0-9a-f]{64})$/;
+
+const schema = v.strictObject({
+  path: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.description('File or folder, or blob:HASH of output that was cut.'),
+  ),
+  offset: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'counts from 1'),
+      v.description('First line, from 1.'),
+    ),
+  ),
+  limit: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer('must be a whole number'),
+      v.minValue(1, 'must be at least 1'),
+      v.description(`Lines, at most ${LINES_MAX}.`),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+const remarks: Readonly<Record<Encoding, string>> = {
+  utf8: '',
+  'utf8-bom': '',
+  utf16le: '[UTF-16 text, decoded; it can be read, but not edited]',
+  utf16be: '[UTF-16 text, decoded; it can be read, but not edited]',
+  unknown: '[not valid UTF-8, shown with replacement characters; it can be read, but not edited]',
+};
+
+const showLine = (line: string, number: number): string => {
+  const text = line.endsWith('\r') ? line.slice(0, -1) : line;
+  if (text.length <= LINE_CHARACTERS_MAX) return `${number}\t${text}`;
+  const rest = text.length - LINE_CHARACTERS_MAX;
+  return `${number}\t${text.slice(0, LINE_CHARACTERS_MAX)} … ${rest} more characters in this line`;
+};
+
+/** Numbered lines from `offset`, and the offset of the next ones. */
+const showLines = (text: string, remark: string, { offset = 1, limit = LINES_MAX }: Input): ToolOutcome => {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  if (lines.length === 0)
+    return {
+      status: 'ok',
+      text: [remark, '[the file is empty]'].filter(Boolean).join('\n'),
+      summary: 'empty',
+    };
+  if (offset > lines.length) {
+    return failed(`Line ${offset} is past the end: there are ${lines.length} lines.`);
+  }
+  const shown = remark === '' ? [] : [remark];
+  let bytes = 0;
+  let next = offset;
+  const end = Math.min(lines.length + 1, offset + Math.min(limit, LINES_MAX));
+  while (next < end && bytes < SHOWN_BYTES) {
+    const line = showLine(lines[next - 1] ?? '', next);
+    bytes += Buffer.byteLength(line) + 1;
+    if (bytes > SHOWN_BYTES && next > offset) break;
+    shown.push(line);
+    next += 1;
+  }
+  if (next <= lines.length) {
+    shown.push(`[lines ${offset}-${next - 1} of ${lines.length}; go on with offset ${next}]`);
+  }
+  const isPart = offset > 1 || next <= lines.length;
+  const summary = isPart ? `lines ${offset}-${next - 1} of ${lines.length}` : plural(lines.length, 'line');
+  return { status: 'ok', text: shown.join('\n'), summary };
+};
+
+const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
+  const held = await holdFolder(real);
+  if (held.kind !== 'held') return failed(`${shown} is no folder any more.`);
+  const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(held.folder.close);
+  const names = entries.map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name)).sort();
+  const listed = names.slice(0, LINES_MAX);
+  if (names.length > listed.length) listed.push(`[${names.length - listed.length} more]`);
+  return {
+    status: 'ok',
+    text: [`[folder ${shown}, ${names.length} entries]`, ...listed].join('\n'),
+    summary: plural(names.length, 'entry', 'entries'),
+  };
+};
+
+/** Returns a picture as such. If the model accepts no pictures, the runtime says so. */
+const showBinary = async (shown: string, bytes: Buffer, { blobs }: ToolContext): Promise<ToolOutcome> => {
+  const kept = await keepPicture(bytes, blobs);
+  switch (kept.kind) {
+    case 'kept': {
+      const { image, picture } = kept;
+      const text = `${shown}: ${image.mediaType}, ${picture.width} x ${picture.height} pixels, ${bytes.length} bytes`;
+      return { status: 'ok', text, images: [image], summary: `${picture.width} x ${picture.height}` };
+    }
+    case 'tooLarge':
+      return failed(
+        `${shown} is a picture that can't be shown: ${kept.why}. Make a smaller copy and read that.`,
+      );
+    case 'broken':
+      return failed(`${shown} is a picture that can't be shown: ${kept.why}.`);
+    case 'none':
+      return failed(`${shown} is a binary file of ${bytes.length} bytes and is not shown.`);
+    default:
+      return kept satisfies never;
+  }
+};
+
+const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(input.path, context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const loaded = await loadFile(real);
+  switch (loaded.kind) {
+    case 'absent':
+      return failed(`${shown} does not exist.`);
+    case 'unreadable': {
+      // A shell command would wait for a pipe or a device, and is refused what Pawl is refused.
+      const advice = loaded.isTooLarge === true ? ' Look at parts of it with a shell command.' : '';
+      return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
+    }
+    case 'folder':
+      return showFolder(real, shown);
+    case 'file': {
+      context.files.set(real, loaded.sha256);
+      const decoded = decodeFile(loaded.bytes);
+      if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
+      return showBinary(shown, loaded.bytes, context);
+    }
+    default:
+      return loaded satisfies never;
+  }
+};
+
+export const readTool: Tool = defineTool({
+  name: 'read',
+  description:
+    'Shows a text file with line numbers (number, tab, line), a picture, or what is in a folder. Long files come in parts: go on with offset.',
+  schema,
+  shape: readFileShape,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  async judge(input, workspace) {
+    if (!BLOB.test(input.path)) return judgePath(input.path, workspace);
+    return { kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: input.path } };
+  },
+  title: ({ path }, [shown = path]) => shown,
+  async run(input, context) {
+    const hash = BLOB.exec(input.path)?.[1];
+    if (hash === undefined) return showFile(input, context);
+    const text = await context.blobs.get(hash);
+    return text === undefined
+      ? failed(`There is no ${input.path} in this session.`)
+      : showLines(text, '', input);
+  },
+});

@@ -1,0 +1,185 @@
+import { stat } from 'node:fs/promises';
+import * as v from 'valibot';
+import { plural } from '../platform/base/plural.js';
+import type { HeldFolder } from '../platform/files/open-folder.js';
+import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import { failed } from './files/change-file.js';
+import { type CheckedLines, checkLines, type FoundLine, readLine } from './files/check-found-lines.js';
+import { plainNames, readGlob } from './files/glob.js';
+import { findAllowed, judgePath, titleWithin } from './files/resolve-paths.js';
+import { runRipgrep, withFolder } from './files/run-ripgrep.js';
+
+const LINES_DEFAULT = 200;
+const LINES_MAX = 2_000;
+const SHOWN_BYTES = 28_000;
+const COLUMNS_MAX = 400;
+
+const whole = (most: number) =>
+  v.pipe(
+    v.number(),
+    v.integer('must be a whole number'),
+    v.minValue(0, 'must not be negative'),
+    v.maxValue(most, `must be at most ${most}`),
+  );
+
+const schema = v.strictObject({
+  pattern: v.pipe(
+    v.string(),
+    v.minLength(1, 'must not be empty'),
+    v.description('Regular expression (ripgrep).'),
+  ),
+  path: v.exactOptional(
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.description('File or folder; default: the workspace.'),
+    ),
+  ),
+  glob: v.exactOptional(
+    v.pipe(
+      v.string(),
+      v.minLength(1, 'must not be empty'),
+      v.maxLength(500, 'must have at most 500 characters'),
+      v.description('As for find, below path: *.ts or !test/**'),
+    ),
+  ),
+  ignoreCase: v.exactOptional(v.boolean()),
+  context: v.exactOptional(v.pipe(whole(20), v.description('Lines around each match.'))),
+  filesOnly: v.exactOptional(v.boolean()),
+  limit: v.exactOptional(
+    v.pipe(
+      whole(LINES_MAX),
+      v.minValue(1, 'must be at least 1'),
+      v.description(`Lines shown, default ${LINES_DEFAULT}.`),
+    ),
+  ),
+});
+type Input = v.InferOutput<typeof schema>;
+
+/** Ripgrep's types respect ignore files; its globs override them. */
+const typesOf = (glob: string | undefined): readonly string[] => {
+  const names = glob === undefined ? null : plainNames(glob);
+  return names === null ? [] : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
+};
+
+const flagsOf = (input: Input): readonly string[] => [
+  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number'],
+  ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
+  ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
+  ...(input.ignoreCase === true ? ['--ignore-case'] : []),
+  ...typesOf(input.glob),
+  `--regexp=${input.pattern}`,
+];
+
+type Searched = {
+  readonly lines: readonly FoundLine[];
+  /** The search stopped before the last match. */
+  readonly more: boolean;
+  readonly code: number | null;
+  readonly error: string;
+};
+
+type Search = {
+  readonly words: readonly string[];
+  readonly folder: HeldFolder;
+  readonly limit: number;
+  readonly signal: AbortSignal;
+  /** Whether to report lines of this file. */
+  wants(file: string): boolean;
+};
+
+/** Searches until ripgrep ends, `limit` is reached, or the call is aborted. */
+const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promise<Searched> => {
+  const lines: FoundLine[] = [];
+  let bytes = 0;
+  let gap = false;
+  const take = (record: string): 'more' | 'enough' => {
+    const line = readLine(record);
+    if (line.kind === 'gap') {
+      gap = lines.length > 0;
+      return 'more';
+    }
+    if (!wants(line.file)) return 'more';
+    bytes += Buffer.byteLength(record) + 1;
+    if (lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0)) return 'enough';
+    if (gap) lines.push({ kind: 'gap' });
+    gap = false;
+    lines.push(line);
+    return 'more';
+  };
+  return { ...(await runRipgrep({ words, folder, signal, take, end: '\n' })), lines };
+};
+
+type Shown = Omit<Searched, 'lines'> & CheckedLines;
+
+const describe = ({ lines, changed, more, code, error }: Shown, signal: AbortSignal): ToolOutcome => {
+  const left =
+    changed > 0
+      ? [
+          `[${changed} lines are left out: their files changed meanwhile, or are too large to be looked at again]`,
+        ]
+      : [];
+  const say = (note: string): string => [...lines, ...left, note].join('\n');
+  if (signal.aborted) {
+    const timedOut = signal.reason === 'timedOut';
+    const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
+    return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
+  }
+  if (more)
+    return {
+      status: 'ok',
+      text: say(`[only the first ${lines.length} lines; narrow the search or raise limit]`),
+    };
+  const shown = [...lines, ...left];
+  if (code === 0 && shown.length > 0) return { status: 'ok', text: shown.join('\n') };
+  if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
+  if (error !== '') return failed(`The search failed: ${error}`);
+  return { status: 'ok', text: say('[some files or folders could not be read]') };
+};
+
+const summaryOf = ({ lines, more }: Shown, filesOnly: boolean): string => {
+  if (lines.length === 0) return 'no matches';
+  return `${more ? 'first ' : ''}${plural(lines.length, filesOnly ? 'file' : 'line')}`;
+};
+
+const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  const allowed = await findAllowed(input.path ?? '.', context);
+  if (allowed.kind === 'elsewhere') return failed(allowed.why);
+  const { real, shown } = allowed;
+  const { workspace, signal } = context;
+  const status = await stat(real).catch(() => null); // null: missing or not accessible
+  if (status === null) return failed(`${shown} can't be searched: there is no such file or folder.`);
+  if (!status.isFile() && !status.isDirectory()) {
+    return failed(`${shown} can't be searched: it is not a regular file.`); // reading a pipe would wait forever
+  }
+  const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
+  if (glob?.kind === 'invalid') return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  const prefix = `${shown}/`;
+  const wants = (file: string): boolean =>
+    glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
+  const words = [...flagsOf(input), '--', shown];
+  try {
+    const limit = input.limit ?? LINES_DEFAULT;
+    const searched = await withFolder(workspace, (folder) =>
+      runSearch({ words, folder, limit, signal, wants }),
+    );
+    if (searched === null) return failed('The workspace has moved.');
+    const filesOnly = input.filesOnly === true;
+    const found = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
+    const outcome = describe(found, signal);
+    return outcome.status === 'ok' ? { ...outcome, summary: summaryOf(found, filesOnly) } : outcome;
+  } catch (error) {
+    return failed(error instanceof Error ? error.message : String(error));
+  }
+};
+
+export const searchTool: Tool = defineTool({
+  name: 'search',
+  description: 'Searches file contents with ripgrep; files that .gitignore names are left out.',
+  schema,
+  traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
+  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
+  title: ({ pattern }, paths) => titleWithin(pattern, paths),
+  run: search,
+});

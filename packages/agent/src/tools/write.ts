@@ -1,0 +1,107 @@
+import * as v from 'valibot';
+import { plural } from '../platform/base/plural.js';
+import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+import {
+  changeFile,
+  hashesOf,
+  type PlanChange,
+  type PlannedChange,
+  previewOf,
+  refuseChange,
+} from './files/change-file.js';
+import { ABSENT, decodeFile, encodeText, type LoadedFile } from './files/file-text.js';
+import { endingsOf, withEnding } from './files/line-endings.js';
+import { judgePath } from './files/resolve-paths.js';
+import { readWriteShape } from './other-agents-inputs.js';
+
+const schema = v.strictObject({
+  path: v.pipe(v.string(), v.minLength(1, 'must not be empty')),
+  content: v.pipe(v.string(), v.description('The whole new content.')),
+});
+type Input = v.InferOutput<typeof schema>;
+
+const countLines = (text: string): string => {
+  const count = text === '' ? 0 : text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+  return plural(count, 'line');
+};
+
+const create = (real: string, shown: string, content: string): PlannedChange => ({
+  kind: 'change',
+  change: {
+    real,
+    expected: ABSENT,
+    before: null,
+    after: content,
+    bytes: Buffer.from(content),
+    text: `Created ${shown} (${countLines(content)}).`,
+  },
+});
+
+type Replacing = {
+  readonly real: string;
+  readonly shown: string;
+  readonly content: string;
+  readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
+};
+
+/** Keeps what the model did not see in the old file: its byte order mark and Windows line endings. */
+const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => {
+  const decoded = decodeFile(loaded.bytes);
+  const common = { real, expected: loaded.sha256, text: `Replaced ${shown} (${countLines(content)}).` };
+  if (decoded.kind === 'binary') {
+    const bytes = Buffer.from(content);
+    return { kind: 'change', change: { ...common, before: '', after: content, bytes } };
+  }
+  const { text: before, encoding } = decoded;
+  if (encoding === 'utf16le' || encoding === 'utf16be') {
+    return refuseChange(
+      `${shown} is UTF-16 and would become UTF-8. Convert it with a shell command first. Nothing was changed.`,
+    );
+  }
+  const keepsEndings = endingsOf(before) === '\r\n' && !content.includes('\r');
+  const after = keepsEndings ? withEnding(content, '\r\n') : content;
+  const bytes = encodeText(
+    after,
+    encoding === 'utf8-bom' && !content.startsWith('\ufeff') ? 'utf8-bom' : 'utf8',
+  );
+  const text = keepsEndings ? `${common.text} Its CRLF line endings are kept.` : common.text;
+  return { kind: 'change', change: { ...common, before, after, bytes, text } };
+};
+
+const planOf =
+  ({ content }: Input): PlanChange =>
+  (loaded, real, shown) => {
+    switch (loaded.kind) {
+      case 'absent':
+        return create(real, shown, content);
+      case 'folder':
+        return refuseChange(`${shown} is a folder. Nothing was changed.`);
+      case 'unreadable':
+        return refuseChange(`${shown} can't be replaced: ${loaded.why}. Nothing was changed.`);
+      case 'file':
+        return replace({ real, shown, content, loaded });
+      default:
+        return loaded satisfies never;
+    }
+  };
+
+export const writeTool: Tool = defineTool({
+  name: 'write',
+  description:
+    'Creates a file with its folders, or replaces a whole file that was read before. To change a part of a file, edit it instead.',
+  schema,
+  shape: readWriteShape,
+  traits: {
+    effect: 'probeable',
+    parallelSafe: false,
+    mutating: true,
+    deadlineMs: 30_000,
+    group: 'fileChanges',
+  },
+  judge: (input, workspace) => judgePath(input.path, workspace),
+  title: ({ path }, [shown = path]) => shown,
+  preview: (input, context) => previewOf(input.path, planOf(input), context),
+  before: (input, context) => hashesOf(input.path, planOf(input), context),
+  run: (input, context) => changeFile(input.path, planOf(input), context),
+});

@@ -1,0 +1,38 @@
+import path from 'node:path';
+import { repositoryFolders } from '../platform/files/repository-folders.js';
+import type { Hooks } from '../ports/after-tool-hooks.js';
+import type { HooksNeeds } from './after-tool-hooks.js';
+import { DEADLINES_MS } from './phase-deadlines.js';
+
+/** The hooks of one session, whose code is loaded when a call may change files for the first time. */
+
+/** Whether a killed session may have left a commit unfinished. Starts no process. */
+const mayHaveClaims = async (workspace: string): Promise<boolean> => {
+  const { top } = repositoryFolders(workspace);
+  if (top === null) return false;
+  const { listClaims } = await import('./git/commit-claim.js');
+  try {
+    return listClaims(path.join(top, '.git')).length > 0;
+  } catch {
+    return true; // a linked worktree or a submodule: only git knows its folder
+  }
+};
+
+export const createLateHooks = (needs: HooksNeeds): Hooks => {
+  let loaded: Hooks | null = null;
+  let loading: Promise<Hooks> | null = null;
+  const load = (): Promise<Hooks> => {
+    loading ??= import('./after-tool-hooks.js').then(({ createHooks }) => (loaded = createHooks(needs)));
+    return loading;
+  };
+  return {
+    deadlinesMs: DEADLINES_MS,
+    before: async (call, settings) => (await load()).before(call, settings),
+    after: async (call, settings) => (await load()).after(call, settings),
+    recover: async (workspace) =>
+      (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
+    // not loaded yet: `run` loads them
+    runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
+    run: async (phase, context) => (await load()).run(phase, context),
+  };
+};

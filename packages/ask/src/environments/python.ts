@@ -1,0 +1,127 @@
+import { existsSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { librariesOf } from '@pawl/agent/command/sandbox/host/shared-libraries';
+import { probeSandbox, type SandboxedProgram } from '@pawl/agent/command/sandbox/run-program-in-bubblewrap';
+import { ownPrograms, type ProgramPath, searchPrograms } from '@pawl/agent/platform/programs/find-program';
+import { askProgram } from '@pawl/agent/platform/programs/start-program';
+import type { EnvironmentKind, EnvironmentOptions } from '../environment-and-journal-types.js';
+import { programFile } from './bundled-program-file.js';
+import { createEnvironment } from './restartable-environment.js';
+import { programInput } from './sandboxed/program-input.js';
+import type { Inputs } from './sandboxed/repl-protocol.js';
+import { startProcess } from './sandboxed/sandboxed-repl.js';
+
+/** The system's Python inside a bubblewrap sandbox, with its standard library but without installed packages. */
+
+const MEGABYTE = 1024 * 1024;
+/** Memory of the Python interpreter itself. */
+const PYTHON_BYTES = 96 * MEGABYTE;
+/** Bytes of memory per byte of input: one for the file, up to four for the text. */
+const CONTEXT_FACTOR = 5;
+const PROGRAM = 'python-program.py';
+/** Ignores the user's Python settings and packages; uses UTF-8 whatever the system's locale is. */
+const FLAGS = ['-I', '-S', '-B', '-X', 'utf8'];
+
+const NAME = 'python3';
+/** Tried before the PATH, which may lead to a shim. */
+const SYSTEM_PATH = '/usr/bin';
+/** Asks the interpreter for its real path: `python3` may be a wrapper script, or part of a virtual environment. */
+const WHERE =
+  'import sys, json; print(json.dumps([getattr(sys, "_base_executable", sys.executable), sys.path]))';
+const INSTALL = 'Install it: apt-get install python3, or your system’s package of it';
+
+type Python = { readonly program: string; readonly library: readonly string[] };
+
+/** The interpreters to try, in order. */
+const candidates = (): readonly ProgramPath[] => {
+  const system = searchPrograms({ environment: { PATH: SYSTEM_PATH }, workspace: null });
+  return [system.find(NAME), ownPrograms().find(NAME)].flatMap((found) => (found === null ? [] : [found]));
+};
+
+const askPython = async (candidate: ProgramPath): Promise<Python | null> => {
+  const options = { environment: process.env, searchPath: ownPrograms().folders };
+  const answer = await askProgram(candidate, [...FLAGS, '-c', WHERE], options);
+  if (answer === null || answer.code !== 0) return null;
+  // Printed by WHERE.
+  const [program, library] = JSON.parse(answer.output) as readonly [string, readonly string[]];
+  return { program: realpathSync(program), library: library.filter((place) => existsSync(place)) };
+};
+
+/** The folders of the C library; modules of the standard library load shared libraries from there, too. */
+const systemFolders = (libraries: readonly string[]): readonly string[] =>
+  libraries
+    .filter((library) => /^libc[.-]/.test(path.basename(library)))
+    .map((library) => path.dirname(library))
+    .flatMap((folder) => [folder, path.join('/usr', folder)])
+    .filter((folder) => existsSync(folder));
+
+type Base = Omit<SandboxedProgram, 'words' | 'memoryMax'>;
+
+const findPython = async (): Promise<Base> => {
+  for (const candidate of candidates()) {
+    const python = await askPython(candidate);
+    if (python === null) continue;
+    const libraries = await librariesOf(python.program);
+    const readable = new Set([...systemFolders(libraries), ...libraries, ...python.library]);
+    const packages = python.library.flatMap((place) => [
+      path.join(place, 'site-packages'),
+      path.join(place, 'dist-packages'),
+    ]);
+    return {
+      program: python.program,
+      readable: [...readable].map((place) => ({ from: place, to: place })),
+      hidden: packages.filter((place) => existsSync(place)),
+      environment: {},
+    };
+  }
+  throw new Error(`python3 does not work here. ${INSTALL}`);
+};
+
+let known: Promise<Base> | null = null;
+
+/** Finds Python once and caches the result; a failed search is repeated at the next call. */
+const knownPython = async (): Promise<Base> => {
+  known ??= findPython();
+  try {
+    return await known;
+  } catch (error) {
+    known = null;
+    throw error;
+  }
+};
+
+type Order = { readonly program: SandboxedProgram; readonly inputs: Inputs };
+
+const orderFor = async (options: EnvironmentOptions): Promise<Order> => {
+  const base = await knownPython();
+  const { settings, inputs, readable, contextBytes } = programInput(options);
+  const inside = `/program/${PROGRAM}`;
+  const program = {
+    ...base,
+    readable: [...base.readable, ...readable, { from: programFile(PROGRAM), to: inside }],
+    words: [...FLAGS, inside, JSON.stringify(settings)],
+    memoryMax: PYTHON_BYTES + CONTEXT_FACTOR * contextBytes + options.memoryMax,
+  };
+  return { program, inputs };
+};
+
+export const python: EnvironmentKind = {
+  name: 'python',
+  language: 'python',
+  async probe() {
+    try {
+      return await probeSandbox({
+        ...(await knownPython()),
+        words: [...FLAGS, '-c', 'pass'],
+        memoryMax: 2 * PYTHON_BYTES,
+      });
+    } catch (error) {
+      // The error message is the answer.
+      return error instanceof Error ? error.message : String(error);
+    }
+  },
+  async start(options) {
+    const { program, inputs } = await orderFor(options);
+    return createEnvironment('Python', () => startProcess(program, inputs, options, (code) => code));
+  },
+};

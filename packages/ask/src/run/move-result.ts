@@ -1,0 +1,41 @@
+import type { MoveResult } from '@pawl/machine/kernel/table';
+import type { CodeAction } from './action.js';
+import type { CodeState, Run, RunIn, RunStateName } from './state.js';
+
+/** The result of a move of this machine. */
+export type Next<N extends RunStateName> = MoveResult<RunIn<N>, CodeAction>;
+
+/** The result of a move that stays in its state. */
+export type Same<S extends CodeState> = MoveResult<S, CodeAction>;
+
+/** The next state and the actions that go with it, in order. */
+export const go = <S extends CodeState>(state: S, ...actions: readonly CodeAction[]): Same<S> => ({
+  state,
+  actions,
+});
+
+/** The unchanged state, and the reason why the event was ignored. */
+export const ignore = <S extends CodeState>(state: S, late: string): Same<S> => ({
+  state,
+  actions: [],
+  late,
+});
+
+/** The same state with another `run`. */
+export const withRun = <S extends CodeState>(state: S, run: Run): S =>
+  // A spread keeps all fields of S and replaces `run` by a value of its own type.
+  ({ ...state, run }) as S;
+
+const letters: Readonly<Record<keyof Run['counters'], string>> = {
+  request: 'r',
+  cell: 'c',
+  timer: 't',
+  read: 'v',
+  policy: 'p',
+};
+
+/** The next id of a kind, e.g. `n0.r3`, and the run with its counter raised. Replay gives the same ids. */
+export const nextId = (run: Run, kind: keyof Run['counters']): readonly [string, Run] => {
+  const count = run.counters[kind] + 1;
+  return [`${run.nodeId}.${letters[kind]}${count}`, { ...run, counters: { ...run.counters, [kind]: count } }];
+};

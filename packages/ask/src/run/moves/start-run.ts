@@ -1,0 +1,110 @@
+import { emptyConversation } from '@pawl/agent/machine/conversation';
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import type { OutsideAction } from '../action.js';
+import type { RunEventOf } from '../event.js';
+import type { Next } from '../move-result.js';
+import { go, ignore, nextId } from '../move-result.js';
+import type { CodeSettings } from '../settings.js';
+import type { Run, RunIn, Task } from '../state.js';
+import { noRepeat } from '../stop-policies.js';
+import { tell } from '../text/conversation.js';
+import { plainWords, taskWords } from '../text/texts-for-model.js';
+import { decide } from './model-call.js';
+
+/** Starts a run: checks the depth, then starts the environment and the first call in parallel. */
+
+type Birth = {
+  readonly nodeId: string;
+  readonly depth: number;
+  /** From this depth on a run is a plain call. Equal to `depth` for a run that must be one. */
+  readonly depthMax: number;
+  readonly settings: CodeSettings;
+  readonly model: string;
+  readonly task: Task;
+  /** The parent's deadline; null if it has none. */
+  readonly deadlineAt: number | null;
+};
+
+/** A run that has not begun. */
+export const newRun = ({
+  nodeId,
+  depth,
+  depthMax,
+  settings,
+  model,
+  task,
+  deadlineAt,
+}: Birth): RunIn<'INIT'> => ({
+  name: 'INIT',
+  work: { kind: 'new' },
+  run: {
+    nodeId,
+    depth,
+    depthMax,
+    settings,
+    model,
+    task,
+    iterationsMax: depth === 0 ? settings.iterationsMax : settings.childIterationsMax,
+    conversation: emptyConversation,
+    characters: 0,
+    environment: 'none',
+    iterations: 0,
+    counters: { request: 0, cell: 0, timer: 0, read: 0, policy: 0 },
+    past: AppendList.empty(),
+    errors: 0,
+    code: noRepeat,
+    output: noRepeat,
+    lastText: '',
+    notes: [],
+    closing: null,
+    deadline: deadlineAt === null ? null : { dueAt: deadlineAt, timerId: null },
+    purse: { left: { usd: null, tokens: null }, unpriced: 0 },
+  },
+});
+
+export const hasStarted = (state: RunIn<'INIT'>): boolean => state.work.kind !== 'new';
+export const ignoreStart = (state: RunIn<'INIT'>): Next<'INIT'> => ignore(state, 'the run has begun already');
+
+export const depthIsReached = ({ run }: RunIn<'INIT'>): boolean => run.depth >= run.depthMax;
+
+/** The time limit of the run's own; Infinity: none. */
+export const timeLimitMs = ({ depth, settings }: Run): number => {
+  const { timeMs } = depth === 0 ? settings.limits : settings.childLimits;
+  return timeMs === 'unlimited' ? Number.POSITIVE_INFINITY : timeMs;
+};
+
+/** The run's own time limit, if it ends sooner than the parent's. */
+const startClock = (before: Run, at: number): { run: Run; actions: readonly OutsideAction[] } => {
+  const timeMs = timeLimitMs(before);
+  if (timeMs === Number.POSITIVE_INFINITY) return { run: before, actions: [] };
+  const dueAt = at + timeMs;
+  if (before.deadline !== null && before.deadline.dueAt <= dueAt) {
+    return { run: before, actions: [] };
+  }
+  const [timerId, run] = nextId(before, 'timer');
+  return {
+    run: { ...run, deadline: { dueAt, timerId } },
+    actions: [{ type: 'ScheduleTimer', timerId, dueAt, delayMs: timeMs }],
+  };
+};
+
+/** Starts a plain call without an environment. */
+export const startPlain = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'SHALLOW_CALL'> => {
+  const { run, actions } = startClock(state.run, event.at);
+  const told = tell(run, 'user', plainWords(run));
+  return go({ name: 'SHALLOW_CALL', run: told, work: decide }, ...actions);
+};
+
+/** Starts the environment and the first model call in parallel. */
+export const startRun = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'INIT'> => {
+  const { run, actions } = startClock(state.run, event.at);
+  const told: Run = { ...tell(run, 'user', taskWords(run)), environment: 'starting' };
+  return go({ ...state, run: told, work: decide }, ...actions, startEnvironment(told));
+};
+
+/** Starts a new environment and reruns the recorded cells in it. */
+export const startEnvironment = ({ task, past }: Run): OutsideAction => ({
+  type: 'StartEnvironment',
+  material: task.kind === 'prompt' ? { kind: 'text', text: task.prompt } : { kind: 'inputs' },
+  past: past.toArray(),
+});

@@ -1,0 +1,151 @@
+import { defaultSettings, type RetrySchedule } from '@pawl/agent/machine/settings';
+import { type Limit, readLimit } from '@pawl/agent/machine/values/limit-value';
+import type { Amount } from './stop-policies.js';
+
+/** Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. */
+
+/** The description of an input for the model, without its text. */
+export type InputFacts = {
+  readonly name: string;
+  /** In the model's words: `text`, `JSON`, … */
+  readonly type: string;
+  /** Size in characters. */
+  readonly characters: number;
+};
+
+/** Where seed 004 and we differ, rule by rule. */
+export type Parity = {
+  /** `on`: content of the answer record, once it is ready, is the answer. */
+  readonly answerRecord: 'on' | 'off';
+  /** `on`: FINAL(text) and FINAL_VAR(name) at the start of a line answer, too. */
+  readonly finalForms: 'off' | 'on';
+  /** Whether FINAL counts inside fenced blocks. */
+  readonly fences: 'ignored' | 'searched';
+  /** The meaning of an empty FINAL(): an empty answer, or the whole reply. */
+  readonly emptyAnswer: 'counts' | 'wholeReply';
+  /** Whether the reply at the limit is evaluated with the environment: its code run, its FINAL_VAR read. */
+  readonly limitAnswer: 'environment' | 'text';
+  /** Whether blocks after the one that made the answer ready still run. */
+  readonly afterReady: 'skipped' | 'run';
+};
+
+const ourParity: Parity = {
+  answerRecord: 'on',
+  finalForms: 'off',
+  fences: 'ignored',
+  emptyAnswer: 'counts',
+  limitAnswer: 'environment',
+  afterReady: 'skipped',
+};
+
+export type RunLimits = { readonly usd: Limit; readonly tokens: Limit; readonly timeMs: Limit };
+const noRunLimits: RunLimits = { usd: 'unlimited', tokens: 'unlimited', timeMs: 'unlimited' };
+
+/** Reads limits from users and older journals: 0 or a missing limit means unlimited. */
+export const readRunLimits = (given: Partial<RunLimits>): RunLimits => {
+  const { usd, tokens, timeMs } = { ...noRunLimits, ...given };
+  return { usd: readLimit(usd), tokens: readLimit(tokens), timeMs: readLimit(timeMs) };
+};
+
+/** The cost of a call: a fixed part, and a part for each character that is sent. */
+export type Rate = {
+  readonly callUsd: number;
+  readonly callTokens: number;
+  readonly characterUsd: number;
+  readonly characterTokens: number;
+};
+
+/**
+ * The estimated cost of a call. A call is refused if less than `expected` is left. `worst` is reserved while the call
+ * is open, so that parallel calls can't overspend together.
+ */
+export type Reserve = {
+  readonly expected: Rate;
+  readonly worst: Rate;
+  /** `estimated`: actual costs of earlier calls count, too, and sub-calls leave their run enough for its answer. */
+  readonly basis: 'stated' | 'estimated';
+};
+
+export type CodeSettings = {
+  /** `provider/name` of the root, and of runs below it. */
+  readonly model: string;
+  readonly subModel: string;
+  /** Models that programs may name beside these two. */
+  readonly models: readonly string[];
+  readonly question: string;
+  readonly inputs: readonly InputFacts[];
+  /** A run at this depth has no environment: it is one plain call. The root is at depth 0. */
+  readonly depthMax: number;
+  readonly iterationsMax: number;
+  /** Maximum characters of a cell's output that the model sees. */
+  readonly outputMax: number;
+  readonly cellDeadlineMs: number;
+  /** Retry settings, with the same meaning as the agent's (agent/moves/retry.ts). */
+  readonly maxRetries: number;
+  readonly retrySchedule: RetrySchedule;
+  readonly retryJitterMs: number;
+  readonly retryAfterCapMs: number;
+  readonly limits: RunLimits;
+  /** Limits of each child run, within its parent's remaining budget. */
+  readonly childLimits: RunLimits;
+  readonly childIterationsMax: number;
+  readonly reserve: Reserve;
+  /** Maximum open model calls in the whole tree. */
+  readonly openCallsMax: number;
+  /** Maximum children with an environment that run in parallel for one sub-call. */
+  readonly parallelRunsMax: number;
+  /** Maximum prompts in one sub-call. */
+  readonly batchMax: number;
+  /** Maximum prompts in the whole tree. */
+  readonly subcallsMax: number;
+  readonly errorsMax: number;
+  readonly repeatedMax: number;
+  readonly sameOutputMax: number;
+  /** `yes`: the user's own predicate is asked before every model call, too. */
+  readonly userPolicy: 'no' | 'yes';
+  readonly parity: Parity;
+};
+
+/** The cost of a call that sends so many characters, at this rate. */
+export const amountAt = (rate: Rate, characters: number): Amount => ({
+  usd: rate.callUsd + characters * rate.characterUsd,
+  tokens: rate.callTokens + Math.ceil(characters * rate.characterTokens),
+});
+
+const defaultRate: Rate = { callUsd: 0, callTokens: 0, characterUsd: 0, characterTokens: 0.25 };
+
+/** All models that programs may name. */
+export const allowedModels = ({ model, subModel, models }: CodeSettings): readonly string[] => [
+  ...new Set([model, subModel, ...models]),
+];
+
+/** The model that a program named, in full or without its provider; null if it may not be used. */
+export const findModel = (settings: CodeSettings, named: string): string | null =>
+  allowedModels(settings).find((id) => id === named || id.endsWith(`/${named}`)) ?? null;
+
+/** The defaults. The models and the question have none: a run always names them. */
+export const defaultCodeSettings: Omit<CodeSettings, 'model' | 'subModel' | 'question'> = {
+  models: [],
+  inputs: [],
+  depthMax: 1,
+  iterationsMax: 30,
+  outputMax: 20_000,
+  cellDeadlineMs: 60_000,
+  maxRetries: defaultSettings.maxRetries,
+  retrySchedule: defaultSettings.retrySchedule,
+  retryJitterMs: defaultSettings.retryJitterMs,
+  retryAfterCapMs: defaultSettings.retryAfterCapMs,
+  limits: noRunLimits,
+  childLimits: noRunLimits,
+  childIterationsMax: 15,
+  reserve: { expected: defaultRate, worst: defaultRate, basis: 'stated' },
+  openCallsMax: 16,
+  parallelRunsMax: 4,
+  batchMax: 1_000,
+  subcallsMax: 10_000,
+  errorsMax: 5,
+  repeatedMax: 3,
+  sameOutputMax: 5,
+  userPolicy: 'no',
+  parity: ourParity,
+};

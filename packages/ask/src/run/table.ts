@@ -1,0 +1,230 @@
+import { late } from '@pawl/machine/kernel/table';
+import * as end from './moves/end-run.js';
+import * as call from './moves/model-call.js';
+import * as reply from './moves/read-reply.js';
+import * as resume from './moves/resume.js';
+import * as cells from './moves/run-cells.js';
+import * as start from './moves/start-run.js';
+import * as subcalls from './moves/subcalls.js';
+import type { CodeTable } from './state-and-event-names.js';
+
+/**
+ * The transition table of code mode: each state and event. The first match wins; a missing cell does not compile.
+ *
+ * `as` is seed 004's name of an edge. An edge between two states without `as` is not part of the seed, and ends its
+ * trace (seed-projection.ts).
+ */
+
+const BEGUN = late('the run has begun already');
+const OVER = late('the run is over');
+const NO_CELL = late('stale: no cell runs here');
+const NO_READING = late('stale: no variable is read here');
+const NO_CALL = late('stale: no model call is open here');
+const NO_WAIT = late('stale: the wait was already over');
+const NO_ASKING = late('stale: no policy was asked here');
+
+const noCell = { CellFinished: NO_CELL, SubcallAsked: NO_CELL, SubcallAnswered: NO_CELL };
+const noTurn = {
+  ModelReplied: NO_CALL,
+  ModelFailed: NO_CALL,
+  CallRefused: NO_CALL,
+  PolicyAnswered: NO_ASKING,
+};
+/** Cells for a state that never has an environment. */
+const noEnvironment = {
+  EnvironmentStarted: late('stale: this run has no environment'),
+  EnvironmentFailed: late('stale: this run has no environment'),
+};
+
+export const table: CodeTable = {
+  states: {
+    INIT: {
+      always: [
+        { when: call.mustStop, to: 'DONE', then: call.stopForPolicy },
+        { when: call.mustAskUser, to: 'INIT', then: call.askUserPolicy },
+        { when: call.mayCall, to: 'INIT', then: call.callModel },
+      ],
+      on: {
+        ...noCell,
+        VariableRead: NO_READING,
+        Started: [
+          { when: start.hasStarted, stay: start.ignoreStart },
+          { when: start.depthIsReached, to: 'SHALLOW_CALL', as: 'DepthExceeded', then: start.startPlain },
+          { to: 'INIT', then: start.startRun },
+        ],
+        ModelReplied: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.isRefusal, to: 'DONE', then: call.endRefused },
+          { to: 'PROMPTING', as: 'LLMResponseReceived', then: reply.takeReply },
+        ],
+        ModelFailed: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.mayRetry, stay: call.waitToRetry },
+          { to: 'DONE', then: call.giveUp },
+        ],
+        CallRefused: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { to: 'DONE', then: call.stopForBudget },
+        ],
+        PolicyAnswered: [
+          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
+          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
+          { when: call.saysFinish, stay: call.finishForUserPolicy },
+          { stay: call.takeGo },
+        ],
+        TimerFired: [
+          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+          { when: call.isRetryTimer, stay: call.tryAgain },
+          { stay: end.ignoreTimer },
+        ],
+        EnvironmentStarted: [
+          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
+          { stay: resume.environmentIsThere },
+        ],
+        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
+        CancelRequested: { to: 'DONE', then: end.cancelRun },
+      },
+    },
+
+    SHALLOW_CALL: {
+      always: [
+        { when: call.mustStop, to: 'DONE', then: call.stopForPolicy },
+        { when: call.mustAskUser, to: 'SHALLOW_CALL', then: call.askUserPolicy },
+        { when: call.mayCall, to: 'SHALLOW_CALL', then: call.callModel },
+      ],
+      on: {
+        ...noCell,
+        ...noEnvironment,
+        Started: BEGUN,
+        VariableRead: NO_READING,
+        ModelReplied: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.isRefusal, to: 'DONE', then: call.endRefused },
+          { to: 'DONE', as: 'LLMResponseReceived', then: reply.endPlain },
+        ],
+        ModelFailed: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.mayRetry, stay: call.waitToRetry },
+          { to: 'DONE', then: call.giveUp },
+        ],
+        CallRefused: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { to: 'DONE', then: call.stopForBudget },
+        ],
+        PolicyAnswered: [
+          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
+          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
+          { stay: call.takeGo },
+        ],
+        TimerFired: [
+          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+          { when: call.isRetryTimer, stay: call.tryAgain },
+          { stay: end.ignoreTimer },
+        ],
+        CancelRequested: { to: 'DONE', then: end.cancelRun },
+      },
+    },
+
+    PROMPTING: {
+      always: [
+        { when: reply.hasProgram, to: 'EXECUTING', as: 'CodeBlocksFound', then: reply.execute },
+        { when: reply.givesAnswer, to: 'DONE', as: 'FinalAnswerFound', then: reply.endWithFinal },
+        { when: reply.hasNothing, to: 'EXECUTING', as: 'CodeBlocksFound', then: reply.execute },
+        { when: reply.namesVariable, to: 'PROMPTING', then: reply.readVariable },
+      ],
+      on: {
+        ...noCell,
+        ...noTurn,
+        Started: BEGUN,
+        VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
+        TimerFired: [{ when: end.isDeadline, to: 'DONE', then: end.stopForTime }, { stay: end.ignoreTimer }],
+        EnvironmentStarted: [
+          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
+          { stay: resume.environmentIsThere },
+        ],
+        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
+        CancelRequested: { to: 'DONE', then: end.cancelRun },
+      },
+    },
+
+    EXECUTING: {
+      always: [
+        { when: cells.blockIsNext, to: 'EXECUTING', then: cells.runBlock },
+        { when: cells.variableIsNext, to: 'EXECUTING', then: reply.readVariable },
+        { when: cells.limitIsAnswered, to: 'DONE', as: 'MaxIterationsReached', then: cells.endWithAnswer },
+        { when: cells.closingIsAnswered, to: 'DONE', then: cells.endWithAnswer },
+        { when: cells.answerIsFound, to: 'DONE', as: 'FinalAnswerFound', then: cells.endWithAnswer },
+        { when: cells.iterationIsOver, to: 'EXECUTING', then: cells.closeIteration },
+        { when: call.mustStop, to: 'DONE', then: call.stopForPolicy },
+        { when: call.mustFinish, to: 'EXECUTING', then: call.askForAnswer },
+        { when: call.mustAskUser, to: 'EXECUTING', then: call.askUserPolicy },
+        { when: call.mayCall, to: 'EXECUTING', then: call.callModel },
+      ],
+      on: {
+        Started: BEGUN,
+        CellFinished: [{ when: cells.isOtherCell, stay: cells.ignoreCell }, { stay: cells.finishCell }],
+        SubcallAsked: [
+          { when: cells.isOtherCell, stay: cells.ignoreCell },
+          { when: subcalls.isRecorded, stay: subcalls.answerFromRecord },
+          { when: subcalls.isUnderWay, stay: subcalls.waitForAnswer },
+          { stay: subcalls.startSubcall },
+        ],
+        SubcallAnswered: [
+          { when: subcalls.isOpen, stay: subcalls.takeAnswer },
+          { stay: subcalls.ignoreAnswer },
+        ],
+        VariableRead: [{ when: reply.isStaleRead, stay: reply.ignoreRead }, { stay: reply.takeVariable }],
+        ModelReplied: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.isRefusal, to: 'DONE', then: call.endRefused },
+          { when: reply.asksForAnswer, stay: reply.takeLastReply },
+          { to: 'PROMPTING', as: 'CodeExecuted', then: reply.takeReply },
+        ],
+        ModelFailed: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { when: call.overflowMayBeCut, stay: call.cutAndDecide },
+          { when: call.mayRetry, stay: call.waitToRetry },
+          { to: 'DONE', then: call.giveUp },
+        ],
+        CallRefused: [
+          { when: call.isStaleReply, stay: call.ignoreReply },
+          { to: 'DONE', then: call.stopForBudget },
+        ],
+        PolicyAnswered: [
+          { when: call.isStaleVerdict, stay: call.ignoreVerdict },
+          { when: call.saysStop, to: 'DONE', then: call.stopForUserPolicy },
+          { when: call.saysFinish, stay: call.finishForUserPolicy },
+          { stay: call.takeGo },
+        ],
+        TimerFired: [
+          { when: end.isDeadline, to: 'DONE', then: end.stopForTime },
+          { when: call.isRetryTimer, stay: call.tryAgain },
+          { stay: end.ignoreTimer },
+        ],
+        EnvironmentStarted: [
+          { when: resume.isUnexpected, stay: resume.ignoreEnvironment },
+          { stay: resume.environmentIsThere },
+        ],
+        EnvironmentFailed: { to: 'DONE', then: end.failEnvironment },
+        CancelRequested: { to: 'DONE', then: end.cancelRun },
+      },
+    },
+
+    DONE: {
+      on: {
+        ...noCell,
+        ...noTurn,
+        Started: OVER,
+        VariableRead: NO_READING,
+        TimerFired: NO_WAIT,
+        EnvironmentStarted: OVER,
+        EnvironmentFailed: OVER,
+        CancelRequested: OVER,
+        ShutdownRequested: OVER,
+        Resumed: OVER,
+      },
+    },
+  },
+
+  defaults: { ShutdownRequested: { stay: end.standDown }, Resumed: { stay: resume.startAgain } },
+};

@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import { realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { openRegular } from '@pawl/agent/platform/files/regular-file';
+import type { Blobs } from '@pawl/agent/ports/journal';
+import type { InputFile } from '../environment-and-journal-types.js';
+import type { InputFacts } from '../run/settings.js';
+
+/** Finds and measures inputs, and verifies on resume that they are unchanged. */
+
+/** Maximum size of all inputs of a run together. */
+export const INPUT_BYTES_MAX = 100 * 1024 * 1024;
+
+/** An input that can't be used. The message is for the user. */
+export class InputError extends Error {
+  override readonly name = 'InputError';
+  readonly kind: 'notFound' | 'folder' | 'notText' | 'tooLarge' | 'changed' | 'unreadable';
+  readonly path: string;
+
+  constructor(kind: InputError['kind'], file: string, message: string) {
+    super(message);
+    this.kind = kind;
+    this.path = file;
+  }
+}
+
+export type RunInput = { readonly file: InputFile; readonly facts: InputFacts };
+
+/** File types by extension, as the model reads them. */
+const types: Readonly<Record<string, string>> = {
+  '.json': 'JSON',
+  '.jsonl': 'JSON lines',
+  '.ndjson': 'JSON lines',
+  '.csv': 'CSV',
+  '.tsv': 'tab-separated values',
+  '.md': 'Markdown',
+  '.html': 'HTML',
+  '.xml': 'XML',
+  '.yaml': 'YAML',
+  '.yml': 'YAML',
+};
+
+const typeOf = (file: string): string => types[path.extname(file).toLowerCase()] ?? 'text';
+
+const sizeText = (bytes: number): string => `${(bytes / (1024 * 1024)).toFixed(1)} MB`;
+
+const tooLarge = (file: string, bytes: number): InputError =>
+  new InputError(
+    'tooLarge',
+    file,
+    `The inputs are too large: with ${file} they have ${sizeText(bytes)}, and at most ${sizeText(INPUT_BYTES_MAX)} fit. Ask about a part of them.`,
+  );
+
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
+
+const asInputError = (file: string, error: unknown): Error => {
+  if (error instanceof InputError) return error;
+  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') {
+    return new InputError('notFound', file, `There is no file ${file}.`);
+  }
+  const why = error instanceof Error ? error.message : String(error);
+  return new InputError('unreadable', file, `The file ${file} can't be read: ${why}.`);
+};
+
+/** The real path and size of a regular file. Anything else is rejected, since a resume could not read it again. */
+const find = async (file: string): Promise<{ readonly real: string; readonly bytes: number }> => {
+  const real = await realpath(file);
+  const facts = await stat(real);
+  if (facts.isFile()) return { real, bytes: facts.size };
+  if (facts.isDirectory()) {
+    throw new InputError(
+      'folder',
+      file,
+      `${file} is a folder: name the files in it, for example ${path.join(file, '*')}.`,
+    );
+  }
+  throw new InputError('unreadable', file, `${file} is no regular file: give its text on stdin, as -.`);
+};
+
+const notText = (file: string): InputError =>
+  new InputError('notText', file, `${file} is not text in UTF-8: convert it first.`);
+
+/** Hash, size and number of characters of a file, in one pass. */
+const measure = async (
+  file: string,
+  real: string,
+): Promise<Omit<InputFile, 'path'> & { readonly characters: number }> => {
+  const sum = createHash('sha256');
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  let [bytes, characters] = [0, 0];
+  const count = (piece?: Buffer): void => {
+    try {
+      characters += decoder.decode(piece, { stream: piece !== undefined }).length;
+    } catch {
+      throw notText(file); // a fatal decoder throws only for invalid UTF-8
+    }
+  };
+  const { file: opened } = await openRegular(real);
+  // No encoding is set, so these are bytes. The stream closes the file.
+  const pieces = opened.createReadStream() as AsyncIterable<Buffer>;
+  for await (const piece of pieces) {
+    sum.update(piece);
+    bytes += piece.length;
+    if (bytes > INPUT_BYTES_MAX) throw tooLarge(file, bytes);
+    count(piece);
+  }
+  count();
+  return { bytes, sha256: sum.digest('hex'), characters };
+};
+
+const measureOne = async (file: string, before: number) => {
+  try {
+    const { real, bytes: found } = await find(file);
+    if (before + found > INPUT_BYTES_MAX) throw tooLarge(file, before + found);
+    return { path: real, ...(await measure(file, real)) };
+  } catch (error) {
+    throw asInputError(file, error);
+  }
+};
+
+/** An input: a file, or a text or JSON value from memory, which is kept in the journal. */
+export type InputSource =
+  /** Its name is its path, unless another one is given: relative if it is inside the run's workspace, else absolute. */
+  | { readonly path: string; readonly name?: string }
+  | { readonly text: string; readonly name: string }
+  /** Anything that `JSON.stringify` takes. */
+  | { readonly json: unknown; readonly name: string };
+
+/** The folder that file names are relative to, and the store for texts from memory. */
+export type InputPlace = { readonly workspace: string; readonly blobs: Blobs };
+
+/** Checks the files without reading them. Rejects with InputError if one is missing or not a regular file. */
+export const findInputs = async (files: readonly string[]): Promise<void> => {
+  for (const file of files) {
+    await find(file).catch((error: unknown) => {
+      throw asInputError(file, error);
+    });
+  }
+};
+
+const nameOf = async (file: string, workspace: string): Promise<string> => {
+  const absolute = path.resolve(file);
+  for (const folder of [path.resolve(workspace), await realpath(workspace)]) {
+    const relative = path.relative(folder, absolute);
+    if (relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`)) return relative;
+  }
+  return absolute;
+};
+
+const keepText = async (given: string, { blobs }: InputPlace, name: string, before: number) => {
+  // Lone surrogates have no UTF-8 encoding.
+  const text = given.replace(/\p{Surrogate}/gu, '\ufffd');
+  const bytes = Buffer.byteLength(text);
+  if (before + bytes > INPUT_BYTES_MAX) throw tooLarge(name, before + bytes);
+  return { path: null, bytes, sha256: await blobs.put(text), characters: text.length };
+};
+
+const jsonOf = (json: unknown, name: string): string => {
+  const text: string | undefined = JSON.stringify(json, null, 2);
+  if (text !== undefined) return text;
+  throw new InputError('notText', name, `${name} is nothing that JSON can say: give a text or a JSON value.`);
+};
+
+const readSource = async (source: InputSource, place: InputPlace, before: number) => {
+  if ('path' in source) {
+    const name = source.name ?? (await nameOf(source.path, place.workspace));
+    return { name, type: typeOf(name), ...(await measureOne(source.path, before)) };
+  }
+  const { name } = source;
+  return 'text' in source
+    ? { name, type: typeOf(name), ...(await keepText(source.text, place, name, before)) }
+    : { name, type: 'JSON', ...(await keepText(jsonOf(source.json, name), place, name, before)) };
+};
+
+/** Makes a name unique: the second `a.txt` becomes `a.txt (2)`. */
+const freshName = (name: string, taken: ReadonlySet<string>): string => {
+  let fresh = name;
+  for (let count = 2; taken.has(fresh); count++) fresh = `${name} (${count})`;
+  return fresh;
+};
+
+/** Measures inputs in order, and gives each a unique name. Rejects with InputError. */
+export const measureInputs = async (
+  sources: readonly InputSource[],
+  place: InputPlace,
+): Promise<readonly RunInput[]> => {
+  const inputs: RunInput[] = [];
+  const taken = new Set<string>();
+  let sum = 0;
+  for (const source of sources) {
+    const { name: wanted, type, characters, ...file } = await readSource(source, place, sum);
+    const name = freshName(wanted, taken);
+    taken.add(name);
+    sum += file.bytes;
+    inputs.push({ file, facts: { name, type, characters } });
+  }
+  return inputs;
+};
+
+const changed = (name: string): InputError =>
+  new InputError(
+    'changed',
+    name,
+    `The input ${name} has changed since the run began, so it can't go on: put the file back as it was, or ask anew.`,
+  );
+
+/** Rejects with InputError if an input has changed since the run began. */
+export const verifyInputs = async (files: readonly InputFile[], blobs: Blobs): Promise<void> => {
+  for (const { path: file, bytes, sha256 } of files) {
+    if (file === null) {
+      if ((await blobs.get(sha256)) === undefined) throw changed(sha256);
+      continue;
+    }
+    const now = await measureOne(file, 0);
+    if (now.bytes !== bytes || now.sha256 !== sha256) throw changed(file);
+  }
+};

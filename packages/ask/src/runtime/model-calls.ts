@@ -1,0 +1,152 @@
+import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
+import { requestMessages } from '@pawl/agent/machine/values/request-messages';
+import type { Redactor } from '@pawl/agent/platform/secrets/redactor';
+import type { Model, TokenUsage } from '@pawl/agent/ports/model';
+import { attempt } from '@pawl/agent/session/attempt';
+import { waitAtMost } from '@pawl/agent/session/clock';
+import { priceUsage, UNKNOWN_USAGE } from '@pawl/agent/session/model/price-usage';
+import {
+  type OpenRequest,
+  OpenRequests,
+  type ReplyEnding,
+  readStream,
+} from '@pawl/agent/session/model/read-stream';
+import type { Post } from '@pawl/agent/session/posted-event-types';
+import type { AskSettings, AskTypes } from '../environment-and-journal-types.js';
+import type { TreeAction } from '../run/action.js';
+import type { Run } from '../run/state.js';
+import { type AskEquipment, GRACE_MS } from './ask-equipment.js';
+
+export type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+type Broken = Exclude<ReplyEnding, Completed>;
+
+const ABORTED = {
+  kind: 'unreachable',
+  message: 'the call was ended',
+  retryable: false,
+  retryAfterMs: null,
+} as const;
+
+/** The part of a reply to store. Tool calls are left out, since code mode offers no tools. */
+const messageOf = (reply: Completed, model: string): AssistantMessage | null => {
+  const parts = reply.parts.filter(
+    (part): part is AssistantPart & typeof part =>
+      part.type !== 'call' && (part.text !== '' || part.metadata !== undefined),
+  );
+  if (parts.length === 0) return null;
+  const cut = reply.stopReason !== 'end' && reply.stopReason !== 'toolUse';
+  return { role: 'assistant', model, cut, parts };
+};
+
+/** The message without secrets. Only texts from inputs and programs can hold one; the model wrote its own replies. */
+const withoutSecrets = (message: Message, redactor: Redactor): Message =>
+  message.role === 'assistant' || redactor.isIdle
+    ? message
+    : { ...message, parts: message.parts.map((part) => ({ ...part, text: redactor.clean(part.text) })) };
+
+/**
+ * Performs the model calls of a tree: CallModel and AbortModel.
+ *
+ * Each call posts exactly one ModelReplied or ModelFailed with its usage, also after an abort.
+ */
+export class TreeCalls {
+  readonly #equipment: AskEquipment;
+  readonly #settings: AskSettings;
+  readonly #post: Post<AskTypes>;
+  readonly #report: (fault: Error) => void;
+  readonly #requests = new OpenRequests();
+
+  /** `report` is called with invalid usage reports of models. */
+  constructor(
+    equipment: AskEquipment,
+    settings: AskSettings,
+    post: Post<AskTypes>,
+    report: (fault: Error) => void,
+  ) {
+    this.#report = report;
+    this.#equipment = equipment;
+    this.#settings = settings;
+    this.#post = post;
+  }
+
+  send(action: CallAction, run: Run): void {
+    const { node, requestId } = action;
+    const calling = attempt(() => this.#call(action, run)).then((called) => {
+      if (called.kind === 'done') return;
+      const message = `the request could not be made: ${called.fault.message}`;
+      const error = { kind: 'malformed', message, retryable: false, retryAfterMs: null } as const;
+      this.#post({
+        type: 'ModelFailed',
+        node,
+        requestId,
+        error,
+        usage: null,
+        jitter: this.#equipment.random(),
+      });
+    });
+    this.#requests.hold(calling);
+  }
+
+  abort(requestId: string): void {
+    this.#requests.abort(requestId);
+  }
+
+  /** Aborts all calls; resolves when the last has reported its usage. */
+  stopAll(): Promise<void> {
+    return this.#requests.stopAll();
+  }
+
+  async #call(action: CallAction, run: Run): Promise<void> {
+    const { requestId, length, purpose } = action;
+    const settings = this.#settings;
+    const { clock, effort, instructions, redactor } = this.#equipment;
+    const model = this.#equipment.model(run.model);
+    const messages = requestMessages(run.conversation, length, model.id);
+    const late: { usage: TokenUsage | null } = { usage: null };
+    const reading = readStream({
+      model,
+      request: {
+        instructions: purpose === 'plain' ? settings.subcallInstructions : instructions,
+        tools: [],
+        messages: messages.map((message) => withoutSecrets(message, redactor)),
+        ...effort,
+      },
+      clock,
+      firstByteMs: settings.firstByteMs,
+      silenceMs: settings.silenceMs,
+      onPiece: () => undefined,
+      onLateUsage: (usage) => {
+        late.usage = usage;
+      },
+      onBadUsage: (why) => this.#report(new Error(why)),
+    });
+    const ending = await this.#requests.follow(requestId, reading);
+    if (ending.type === 'completed') this.#reply(action, ending, model);
+    else this.#fail(action, ending, model, await this.#lastWord(ending, reading, late));
+  }
+
+  /** The usage of a broken call, which is known only when its stream has ended, if at all. */
+  async #lastWord(
+    ending: Broken,
+    reading: OpenRequest,
+    late: { readonly usage: TokenUsage | null },
+  ): Promise<TokenUsage | null> {
+    if (ending.type === 'failed' && ending.usage !== null) return ending.usage;
+    await waitAtMost(this.#equipment.clock, GRACE_MS, reading.silent);
+    return late.usage;
+  }
+
+  #reply({ node, requestId }: CallAction, reply: Completed, model: Model): void {
+    const { stopReason } = reply;
+    const message = messageOf(reply, model.id);
+    const usage = reply.usage === null ? UNKNOWN_USAGE : priceUsage(reply.usage, model.facts.prices);
+    this.#post({ type: 'ModelReplied', node, requestId, message, stopReason, usage });
+  }
+
+  #fail({ node, requestId }: CallAction, ending: Broken, model: Model, tokens: TokenUsage | null): void {
+    const error = ending.type === 'failed' ? ending.error : ABORTED;
+    const usage = tokens === null ? null : priceUsage(tokens, model.facts.prices);
+    this.#post({ type: 'ModelFailed', node, requestId, error, usage, jitter: this.#equipment.random() });
+  }
+}

@@ -1,0 +1,202 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { attempt } from '@pawl/agent/session/attempt';
+import type { Post } from '@pawl/agent/session/posted-event-types';
+import type {
+  AskSettings,
+  AskTypes,
+  Environment,
+  EnvironmentOptions,
+  Subcall,
+} from '../environment-and-journal-types.js';
+import type { Material, TreeAction } from '../run/action.js';
+import type { PastCell } from '../run/cell-types.js';
+import type { AskEquipment } from './ask-equipment.js';
+import { restoreVariables, type Variables } from './restore-variables.js';
+
+/**
+ * The environments of a tree, one per run. Performs StartEnvironment, RunCell, AnswerSubcall, ReadVariable and
+ * CloseEnvironment.
+ *
+ * 1. The actions of one environment run one after the other, after its start.
+ * 2. After CloseEnvironment it posts no more events, and its process, thread and files are removed.
+ */
+
+type Held = {
+  readonly node: string;
+  /** Aborted when the environment must end. */
+  readonly closing: AbortController;
+  /** Resolvers of open sub-calls, by cell and ordinal. */
+  readonly waiting: Map<string, (texts: readonly string[]) => void>;
+  environment: Environment | null;
+  /** Temporary folder for texts that have no file of their own. */
+  folder: string | null;
+  /** The last queued action (rule 1). Never rejects. */
+  last: Promise<void>;
+};
+
+type Inputs = Pick<EnvironmentOptions, 'contexts' | 'names'>;
+
+type ActionOf<T extends TreeAction['type']> = Extract<TreeAction, { readonly type: T }>;
+
+const keyOf = (cellId: string, ordinal: number): string => `${cellId} ${ordinal}`;
+
+export class Environments {
+  readonly #equipment: AskEquipment;
+  readonly #settings: AskSettings;
+  readonly #post: Post<AskTypes>;
+  readonly #held = new Map<string, Held>();
+  readonly #ending = new Set<Promise<void>>();
+
+  constructor(equipment: AskEquipment, settings: AskSettings, post: Post<AskTypes>) {
+    this.#equipment = equipment;
+    this.#settings = settings;
+    this.#post = post;
+  }
+
+  start({ node, material, past }: ActionOf<'StartEnvironment'>): void {
+    this.close(node);
+    const held: Held = {
+      node,
+      closing: new AbortController(),
+      waiting: new Map(),
+      environment: null,
+      folder: null,
+      last: Promise.resolve(),
+    };
+    this.#held.set(node, held);
+    this.#next(held, async () => {
+      const variables = await this.#begin(held, material, past);
+      this.#tell(held, { type: 'EnvironmentStarted', node, variables });
+    });
+  }
+
+  run({ node, cellId, code, deadlineMs }: ActionOf<'RunCell'>): void {
+    this.#with(node, async (held, environment) => {
+      const { signal } = held.closing;
+      const report = await environment.run({ cellId, code, deadlineMs, signal }, (subcall) =>
+        this.#ask(held, cellId, subcall),
+      );
+      held.waiting.clear();
+      this.#tell(held, { type: 'CellFinished', node, cellId, report });
+    });
+  }
+
+  /** Answers a sub-call. The answer is dropped if the cell has ended or was answered already. */
+  answer({ node, cellId, ordinal, texts }: ActionOf<'AnswerSubcall'>): void {
+    this.#held.get(node)?.waiting.get(keyOf(cellId, ordinal))?.(texts);
+  }
+
+  read({ node, readId, variable }: ActionOf<'ReadVariable'>): void {
+    this.#with(node, async (held, environment) => {
+      const value = await environment.read(variable);
+      this.#tell(held, { type: 'VariableRead', node, readId, value });
+    });
+  }
+
+  /** Closes the environment of a run (rule 2). */
+  close(node: string): void {
+    const held = this.#held.get(node);
+    if (held === undefined) return;
+    this.#held.delete(node);
+    held.closing.abort();
+    const ended: Promise<void> = this.#end(held).then(() => void this.#ending.delete(ended));
+    this.#ending.add(ended);
+  }
+
+  /** Closes all environments; resolves when they have ended. */
+  async stopAll(): Promise<void> {
+    for (const node of [...this.#held.keys()]) this.close(node);
+    await Promise.all(this.#ending);
+  }
+
+  #tell(held: Held, event: Parameters<Post<AskTypes>>[0]): void {
+    if (!held.closing.signal.aborted) this.#post(event);
+  }
+
+  /** Queues work after earlier actions. A failure of the work fails the environment. */
+  #next(held: Held, work: () => Promise<void>): void {
+    held.last = held.last.then(async () => {
+      if (held.closing.signal.aborted) return;
+      const worked = await attempt(work);
+      if (worked.kind === 'done') return;
+      const { message } = worked.fault;
+      this.#tell(held, { type: 'EnvironmentFailed', node: held.node, message });
+    });
+  }
+
+  #with(node: string, work: (held: Held, environment: Environment) => Promise<void>): void {
+    const held = this.#held.get(node);
+    if (held === undefined) return;
+    this.#next(held, async () => {
+      if (held.environment !== null) await work(held, held.environment);
+    });
+  }
+
+  async #begin(held: Held, material: Material, past: readonly PastCell[]): Promise<Variables> {
+    const inputs = await this.#inputsOf(held, material);
+    const environment = await this.#open(held, inputs);
+    const { signal } = held.closing;
+    const variables = await restoreVariables(environment, past, {
+      deadlineMs: this.#settings.cellDeadlineMs,
+      signal,
+    });
+    if (variables !== 'lost' || signal.aborted) return variables;
+    await environment.close();
+    await this.#open(held, inputs);
+    return variables;
+  }
+
+  async #open(held: Held, inputs: Inputs): Promise<Environment> {
+    const { outputMax, memoryMax } = this.#settings;
+    const environment = await this.#equipment.environment.start({ ...inputs, outputMax, memoryMax });
+    held.environment = environment;
+    return environment;
+  }
+
+  /** Paths of the inputs. A text without a file is written to a temporary one, removed with the environment. */
+  async #inputsOf(held: Held, material: Material): Promise<Inputs> {
+    if (material.kind === 'text') {
+      return { contexts: [await this.#write(held, 0, material.text)], names: ['prompt'] };
+    }
+    const { files, inputs } = this.#settings;
+    const contexts: string[] = [];
+    for (const [index, { path: file, sha256 }] of files.entries()) {
+      contexts.push(file ?? (await this.#write(held, index, await this.#textOf(sha256))));
+    }
+    return { contexts, names: inputs.map(({ name }) => name) };
+  }
+
+  async #textOf(sha256: string): Promise<string> {
+    const text = await this.#equipment.blobs.get(sha256);
+    if (text === undefined) throw new Error(`the text ${sha256} of an input is missing from the journal`);
+    return text;
+  }
+
+  async #write(held: Held, index: number, text: string): Promise<string> {
+    held.folder ??= await mkdtemp(path.join(tmpdir(), 'pawl-ask-'));
+    const file = path.join(held.folder, `${index}.txt`);
+    await writeFile(file, text, { mode: 0o600 });
+    return file;
+  }
+
+  async #ask(held: Held, cellId: string, subcall: Subcall): Promise<readonly string[]> {
+    if (held.closing.signal.aborted) return [];
+    const { ordinal } = subcall;
+    return new Promise((resolve) => {
+      held.waiting.set(keyOf(cellId, ordinal), resolve);
+      this.#tell(held, { type: 'SubcallAsked', node: held.node, cellId, ...subcall });
+    });
+  }
+
+  async #end(held: Held): Promise<void> {
+    for (const take of held.waiting.values()) take([]);
+    await held.last;
+    await held.environment?.close();
+    if (held.folder === null) return;
+    const { folder } = held;
+    // If the removal fails, the system cleans its temporary files up.
+    await attempt(() => rm(folder, { recursive: true, force: true }));
+  }
+}

@@ -1,0 +1,281 @@
+import { addUsage } from '@pawl/agent/machine/moves/common/count-usage';
+import type { UsageTotals } from '@pawl/agent/machine/state';
+import { tokensOf, type Usage } from '@pawl/agent/machine/values/usage';
+import type { Reserve, RunLimits } from '../run/settings.js';
+import type { Purse } from '../run/state.js';
+import { type Amount, isShort, type Short } from '../run/stop-policies.js';
+import { lineageOf } from './run-ids.js';
+
+/**
+ * The ledger: spent, reserved and remaining amounts, in a tree of accounts, one for each unfinished run.
+ *
+ * 1. The cost of a call is added once to the accounts of its run and all ancestors, when it becomes known: also if the
+ *    call failed or was aborted, or its run has ended. Spent amounts never decrease.
+ * 2. While a call is open, its worst-case cost is reserved in the same accounts. A call whose reserve does not fit
+ *    waits until another one ends. A call may start alone even if its worst case does not fit, since most calls cost
+ *    far less. So a run spends at most its limit plus one reply.
+ * 3. If costs are estimates, actual costs of earlier calls of the same kind count, too: the mean for the usual cost,
+ *    the maximum for the worst case. The first call of a kind then starts alone. Sub-calls leave each ancestor the
+ *    usual cost of its next call, so that it can still answer.
+ * 4. A call of unknown price counts as unpriced; a limit in dollars then refuses every further call.
+ * 5. A call that was open when the process died has an unknown cost. It is counted, and its expected cost is no longer
+ *    available to later calls.
+ */
+
+type Limits = Pick<RunLimits, 'usd' | 'tokens'>;
+
+export type Account = {
+  readonly spent: UsageTotals;
+  readonly calls: number;
+  /** Calls that a crash interrupted, and their expected cost. */
+  readonly unknown: Amount & { readonly calls: number };
+  /** Amount reserved for the open calls of this run and its descendants. */
+  readonly held: Amount;
+  /** Number of these open calls. */
+  readonly open: number;
+  readonly limits: Limits;
+};
+
+type OpenCall = {
+  readonly node: string;
+  /** Calls of the same model for the same purpose. They cost about the same. */
+  readonly kind: string;
+  readonly held: Amount;
+  readonly expected: Amount;
+};
+
+export type Ledger = {
+  readonly accounts: Readonly<Record<string, Account>>;
+  /** Calls without their final event, by request id. */
+  readonly open: Readonly<Record<string, OpenCall>>;
+  /** Costs of finished calls, by kind. */
+  readonly kinds: Readonly<Record<string, Costs>>;
+};
+
+type Costs = { readonly calls: number; readonly total: Amount; readonly dearest: Amount };
+
+export const nothingSpent: UsageTotals = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+  unpriced: 0,
+};
+
+export const emptyLedger: Ledger = { accounts: {}, open: {}, kinds: {} };
+
+const add = (one: Amount, other: Amount, sign: 1 | -1): Amount => ({
+  usd: one.usd + sign * other.usd,
+  tokens: one.tokens + sign * other.tokens,
+});
+
+const larger = (one: Amount, other: Amount): Amount => ({
+  usd: Math.max(one.usd, other.usd),
+  tokens: Math.max(one.tokens, other.tokens),
+});
+
+/** Changes the accounts of a run and its ancestors; closed accounts are skipped. */
+const updateAccounts = (ledger: Ledger, node: string, change: (account: Account) => Account): Ledger => {
+  const accounts = { ...ledger.accounts };
+  for (const id of lineageOf(node)) {
+    const account = accounts[id];
+    if (account !== undefined) accounts[id] = change(account);
+  }
+  return { ...ledger, accounts };
+};
+
+// ---- What is left ----
+
+const DIMENSIONS = ['usd', 'tokens'] as const;
+
+/** The remaining amount of an account, without subtracting reserves; null without a limit. */
+const leftOf = ({ limits, spent, unknown }: Account, dimension: 'usd' | 'tokens'): number | null => {
+  const limit = limits[dimension];
+  if (limit === 'unlimited') return null;
+  const used = dimension === 'usd' ? spent.costUsd : tokensOf(spent);
+  return limit - used - unknown[dimension];
+};
+
+const least = (one: number | null, other: number | null): number | null => {
+  if (one === null) return other;
+  return other === null ? one : Math.min(one, other);
+};
+
+/** The remaining budget of a run, without subtracting reserves: the minimum over the run and its ancestors. */
+export const purseOf = (ledger: Ledger, node: string): Purse => {
+  let left: Purse['left'] = { usd: null, tokens: null };
+  let unpriced = 0;
+  for (const id of lineageOf(node)) {
+    const account = ledger.accounts[id];
+    if (account === undefined) continue;
+    // A limit in dollars can't be checked once a price is unknown. Without such a limit, unknown prices don't matter.
+    if (account.limits.usd !== 'unlimited') unpriced = Math.max(unpriced, account.spent.unpriced);
+    left = {
+      usd: least(left.usd, leftOf(account, 'usd')),
+      tokens: least(left.tokens, leftOf(account, 'tokens')),
+    };
+  }
+  return { left, unpriced };
+};
+
+// ---- Runs ----
+
+export const openAccount = (ledger: Ledger, node: string, limits: Limits): Ledger => {
+  const account: Account = {
+    spent: nothingSpent,
+    calls: 0,
+    unknown: { usd: 0, tokens: 0, calls: 0 },
+    held: { usd: 0, tokens: 0 },
+    open: 0,
+    limits: { usd: limits.usd, tokens: limits.tokens },
+  };
+  return { ...ledger, accounts: { ...ledger.accounts, [node]: account } };
+};
+
+/** Changes the limits of a run. */
+export const limitAccount = (ledger: Ledger, node: string, { usd, tokens }: Limits): Ledger => {
+  const account = ledger.accounts[node];
+  return account === undefined
+    ? ledger
+    : { ...ledger, accounts: { ...ledger.accounts, [node]: { ...account, limits: { usd, tokens } } } };
+};
+
+/** Removes the account of an ended run. Its spent and reserved amounts stay in the accounts of its ancestors. */
+export const closeAccount = (ledger: Ledger, node: string): Ledger => {
+  const { [node]: gone, ...accounts } = ledger.accounts;
+  return { ...ledger, accounts };
+};
+
+// ---- Calls ----
+
+/** A call that wants to start: its run, its kind, its usual and its worst-case cost. */
+export type WantedCall = {
+  readonly node: string;
+  readonly kind: string;
+  readonly expected: Amount;
+  readonly worst: Amount;
+  readonly basis: Reserve['basis'];
+  /** Usual cost of the next call of each ancestor, from the parent up (rule 3). */
+  readonly ancestors: readonly Amount[];
+};
+
+/** Whether a call may start now, must wait until an account has fewer open calls, or can never be paid. */
+export type Permission =
+  | { readonly kind: 'start' }
+  | { readonly kind: 'wait'; readonly accounts: readonly string[] }
+  | { readonly kind: 'refuse'; readonly short: Short };
+
+/** The usual cost of a call of this kind. */
+export const usualCost = (
+  ledger: Ledger,
+  { kind, expected, basis }: Pick<WantedCall, 'kind' | 'expected' | 'basis'>,
+): Amount => {
+  const costs = ledger.kinds[kind];
+  if (costs === undefined || basis === 'stated') return expected;
+  const mean = { usd: costs.total.usd / costs.calls, tokens: costs.total.tokens / costs.calls };
+  return larger(expected, mean);
+};
+
+/** The worst-case cost as far as it is known; null if only a finished call of this kind can show it. */
+const worstOf = (ledger: Ledger, { kind, worst, basis }: WantedCall): Amount | null => {
+  const costs = ledger.kinds[kind];
+  if (costs === undefined) return basis === 'estimated' ? null : worst;
+  return larger(worst, costs.dearest);
+};
+
+/** The amount that sub-calls must leave to the runs at or below each account of the lineage. */
+const leftForAncestors = ({ ancestors }: WantedCall, index: number): Amount =>
+  ancestors.slice(0, index).reduce((sum, one) => add(sum, one, 1), { usd: 0, tokens: 0 });
+
+/** The dimension in which an account can't pay an amount after all open calls have ended; null if it can pay. */
+const shortageIn = (account: Account, needed: Amount): Short | null => {
+  const [usd, tokens] = [leftOf(account, 'usd'), leftOf(account, 'tokens')];
+  if (usd !== null && account.spent.unpriced > 0) return 'unpriced';
+  if (isShort(usd, needed.usd)) return 'usd';
+  return isShort(tokens, needed.tokens) ? 'tokens' : null;
+};
+
+const fitsBeside = (account: Account, worst: Amount | null, kept: Amount): boolean =>
+  DIMENSIONS.every((dimension) => {
+    const left = leftOf(account, dimension);
+    if (left === null) return true;
+    const free = left - account.held[dimension] - kept[dimension];
+    return worst !== null && !isShort(free, worst[dimension]);
+  });
+
+export const permissionFor = (ledger: Ledger, wanted: WantedCall): Permission => {
+  const usual = usualCost(ledger, wanted);
+  const worst = worstOf(ledger, wanted);
+  const full: string[] = [];
+  for (const [index, id] of lineageOf(wanted.node).entries()) {
+    const account = ledger.accounts[id];
+    if (account === undefined) continue;
+    const kept = leftForAncestors(wanted, index);
+    const short = shortageIn(account, add(usual, kept, 1));
+    if (short !== null) return { kind: 'refuse', short };
+    if (account.open > 0 && !fitsBeside(account, worst, kept)) full.push(id);
+  }
+  return full.length === 0 ? { kind: 'start' } : { kind: 'wait', accounts: full };
+};
+
+/** Opens a call and reserves its worst-case cost. */
+export const openCall = (ledger: Ledger, requestId: string, wanted: WantedCall): Ledger => {
+  const { node, kind } = wanted;
+  const expected = usualCost(ledger, wanted);
+  const held = worstOf(ledger, wanted) ?? wanted.worst;
+  const holding = updateAccounts(ledger, node, (account) => ({
+    ...account,
+    held: add(account.held, held, 1),
+    open: account.open + 1,
+  }));
+  return { ...holding, open: { ...holding.open, [requestId]: { node, kind, held, expected } } };
+};
+
+/** Removes an open call and its reserve. */
+const release = (ledger: Ledger, requestId: string, { node, held }: OpenCall): Ledger => {
+  const { [requestId]: gone, ...open } = ledger.open;
+  const freed = updateAccounts(ledger, node, (account) => ({
+    ...account,
+    open: account.open - 1,
+    // Adding and subtracting cents leaves rounding errors, so the reserve is 0 once no call is open.
+    held: account.open === 1 ? { usd: 0, tokens: 0 } : add(account.held, held, -1),
+  }));
+  return { ...freed, open };
+};
+
+const countCost = (before: Costs | undefined, cost: Amount): Costs =>
+  before === undefined
+    ? { calls: 1, total: cost, dearest: cost }
+    : {
+        calls: before.calls + 1,
+        total: add(before.total, cost, 1),
+        dearest: larger(before.dearest, cost),
+      };
+
+/** Ends a call and adds its cost. A second end of the same call is not counted. */
+export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null): Ledger => {
+  const call = ledger.open[requestId];
+  if (call === undefined) return ledger;
+  const freed = release(ledger, requestId, call);
+  const booked = updateAccounts(freed, call.node, (account) => ({
+    ...account,
+    calls: account.calls + 1,
+    spent: usage === null ? account.spent : addUsage(account.spent, usage),
+  }));
+  if (usage === null) return booked;
+  const cost = { usd: usage.costUsd ?? 0, tokens: tokensOf(usage) };
+  return { ...booked, kinds: { ...booked.kinds, [call.kind]: countCost(ledger.kinds[call.kind], cost) } };
+};
+
+/** Closes all open calls after a crash. Their usage is lost, so they count as unknown. */
+export const forgetCalls = (ledger: Ledger): Ledger => {
+  let forgotten: Ledger = ledger;
+  for (const [requestId, call] of Object.entries(ledger.open)) {
+    forgotten = updateAccounts(release(forgotten, requestId, call), call.node, (account) => ({
+      ...account,
+      unknown: { ...add(account.unknown, call.expected, 1), calls: account.unknown.calls + 1 },
+    }));
+  }
+  return forgotten;
+};

@@ -1,0 +1,148 @@
+import type { RequestPurpose } from '@pawl/agent/machine/action';
+import type { StateName, UsageTotals } from '@pawl/agent/machine/state';
+import type { Usage } from '@pawl/agent/machine/values/usage';
+
+/**
+ * Where the time and the money of a session went. All times are in milliseconds on the session's own axis, which begins
+ * with its first event (`SessionClock`).
+ */
+
+/**
+ * `waiting`: for the first piece of a reply; `streaming`: from there to its end; `request`: both, in journals that don't
+ * say when the first piece came. `between`: no process had the session open.
+ */
+export type TimeSpanKind =
+  | 'waiting'
+  | 'streaming'
+  | 'request'
+  | 'retry'
+  | 'compaction'
+  | 'approval'
+  | 'tool'
+  | 'hook'
+  | 'idle'
+  | 'between';
+
+/** One bar of the waterfall. Work that a crash interrupted has a span before it and one after it, with the same id. */
+export type TimeSpan = {
+  readonly kind: TimeSpanKind;
+  /** The id of the request, timer, compaction, call (`batch/call`) or hook; may be empty. */
+  readonly id: string;
+  /** The model, the kind of the error, the tool or the phase of the hook. */
+  readonly name: string;
+  /** One line for people; may be empty. */
+  readonly about: string;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** The journal lines of the events that began and ended it. `endSeq` is null while it goes on. */
+  readonly startSeq: number;
+  readonly endSeq: number | null;
+  /** `interrupted`: the process ended first. `open`: it goes on after the last event. */
+  readonly ending: 'done' | 'interrupted' | 'open';
+};
+
+/** One call of the model. */
+export type RequestFigures = {
+  readonly id: string;
+  readonly purpose: RequestPurpose | 'compaction';
+  readonly model: string;
+  /** From 1; a retry is a request of its own. */
+  readonly attempt: number;
+  /** The journal line after which it was sent, and that of its end; null while it is open. */
+  readonly seq: number;
+  readonly endSeq: number | null;
+  /** When it was sent, in milliseconds since 1970. */
+  readonly at: number;
+  readonly startMs: number;
+  /** null if it is not known when the first piece came, or none came. */
+  readonly firstPieceMs: number | null;
+  readonly endMs: number;
+  /** `stopped`: by the user, a limit or a policy. More than one `sent`: again after a crash, under the same id. */
+  readonly ending: 'completed' | 'failed' | 'stopped' | 'open';
+  readonly sent: number;
+  /** The reason for which the model stopped, or the failure; may be empty. */
+  readonly why: string;
+  /** null if nothing was counted. Its `costUsd` is null if the price is unknown. */
+  readonly usage: Usage | null;
+};
+
+export type ToolFigures = {
+  readonly tool: string;
+  readonly calls: number;
+  /** How often the calls ended how: `ok`, `failed`, `denied`, … */
+  readonly endings: Readonly<Record<string, number>>;
+  /** Sum and longest, without the time between processes. Calls that run side by side are added. */
+  readonly totalMs: number;
+  readonly longestMs: number;
+  /** Waiting for the user's approval. */
+  readonly approvalMs: number;
+  /** What the calls themselves have spent on models. */
+  readonly usage: UsageTotals;
+};
+
+/** `entered` counts arrows into the state. Transient states take no time. */
+export type StateFigures = { readonly state: string; readonly entered: number; readonly totalMs: number };
+
+/**
+ * A time in which no process had the session open. `crashed`: the process before it did not close the session.
+ * `forked`: it ends the part that was copied from the parent.
+ */
+export type ProcessGap = {
+  readonly cause: 'closed' | 'crashed' | 'forked';
+  /** The line of the first event after it. */
+  readonly seq: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** Where the machine was, and what it was doing there. */
+  readonly state: StateName;
+  readonly doing: readonly string[];
+};
+
+/** Usage that a call of a tool has reported: its own model calls. */
+export type CallSpending = {
+  readonly batchId: string;
+  readonly callId: string;
+  readonly tool: string;
+  /** When it was reported, in milliseconds since 1970. */
+  readonly at: number;
+  readonly usage: Usage;
+};
+
+export type SessionFigures = {
+  /** The time of the first event, in milliseconds since 1970, and the length of the axis. */
+  readonly startedAt: number;
+  readonly elapsedMs: number;
+  /** How often the clock was set back between two events. */
+  readonly clockSetBack: number;
+  /** The line of the last event, and the state after it. */
+  readonly seq: number;
+  readonly state: StateName;
+  readonly turns: number;
+  /** By start. */
+  readonly spans: readonly TimeSpan[];
+  /**
+   * The whole axis divided, each moment counted once: a running tool before a question to the user. `other`: moments
+   * between the works of a batch.
+   */
+  readonly time: Readonly<Record<TimeSpanKind | 'other', number>>;
+  readonly requests: readonly RequestFigures[];
+  /** By time, the longest first. */
+  readonly tools: readonly ToolFigures[];
+  readonly states: readonly StateFigures[];
+  readonly gaps: readonly ProcessGap[];
+  /** The sums that the session itself keeps, and limits are compared with. */
+  readonly usage: UsageTotals;
+  /** The part of them that calls of tools have spent, and that hooks have. */
+  readonly spending: readonly CallSpending[];
+  readonly hookUsage: UsageTotals;
+};
+
+/** Share of a prompt's tokens that came from the provider's cache, 0 to 1; null for no tokens. */
+export const cacheShareOf = ({
+  inputTokens,
+  cacheReadTokens,
+  cacheWriteTokens,
+}: Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens'>): number | null => {
+  const all = inputTokens + cacheReadTokens + cacheWriteTokens;
+  return all === 0 ? null : cacheReadTokens / all;
+};

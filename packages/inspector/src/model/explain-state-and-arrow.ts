@@ -1,0 +1,69 @@
+import { machineRules } from '@pawl/agent/machine/documented-rules/documented-rules';
+import { agent } from '@pawl/agent/machine/machine';
+import type { Projection } from '@pawl/verify/projections/projection';
+
+/** What a state or an arrow means: the words of the table and of docs/rules.md. */
+
+export type Explanation = {
+  readonly title: string;
+  readonly about: string;
+  /** Conditions, in the order in which they are tried: `LlmFailed [mayRetry] / scheduleRetry`. */
+  readonly branches: readonly string[];
+  readonly rules: readonly { readonly anchor: string; readonly text: string }[];
+};
+
+const RULES_MAX = 6;
+
+/** Rules that name few states say more about one of them than rules about many: they come first. */
+const rulesAbout = (state: string, events: readonly string[] | null): Explanation['rules'] =>
+  [...machineRules]
+    .filter(
+      ([, rule]) =>
+        rule.states !== 'every' &&
+        rule.states.some((name) => name === state) &&
+        (events === null || rule.events === 'every' || rule.events.some((name) => events.includes(name))),
+    )
+    .sort(([, left], [, right]) => left.states.length - right.states.length)
+    .slice(0, RULES_MAX)
+    .map(([anchor, { text }]) => ({ anchor, text }));
+
+const branchText = ({ event, when, then }: { event: string | null; when: string; then: string }): string =>
+  [event ?? '', when === '' ? '' : `[${when}]`, then === '' ? '' : `/ ${then}`]
+    .filter((word) => word !== '')
+    .join(' ');
+
+export const explainState = (name: string, projection: Projection | null): Explanation => {
+  if (projection !== null) {
+    const ours = projection.ours.states[name];
+    const about = [projection.states[name], ours === undefined ? '' : `Ours: ${ours}`];
+    return { title: name, about: about.filter((text) => text).join('. '), branches: [], rules: [] };
+  }
+  const kind = agent.transient.some((state) => state === name) ? 'Passed at once' : 'Waits for an event';
+  const states: Readonly<Record<string, string>> = agent.states;
+  return {
+    title: name,
+    about: `${states[name] ?? ''}. ${kind}.`,
+    branches: [],
+    rules: rulesAbout(name, null),
+  };
+};
+
+/** `taken`: only the arrow itself; between two resting states it is described by its ends. */
+export const explainArrow = (from: string, to: string, projection: Projection | null): Explanation => {
+  const title = `${from} → ${to}`;
+  if (projection !== null) {
+    const branches = projection.edges
+      .filter((edge) => edge.from === from && edge.to === to)
+      .map(({ event, when, action }) => branchText({ event, when, then: action ?? '' }));
+    return { title, about: '', branches, rules: [] };
+  }
+  const edges = agent.edges.filter((edge) => edge.from === from && edge.to === to && edge.kind === 'go');
+  const events = edges.flatMap(({ event }) => (event === null ? [] : [event]));
+  const states: Readonly<Record<string, string>> = agent.states;
+  return {
+    title,
+    about: `${states[to] ?? ''}.`,
+    branches: edges.map(branchText),
+    rules: rulesAbout(to, events.length === 0 ? null : events),
+  };
+};

@@ -1,0 +1,88 @@
+import type { Message } from '@pawl/agent/machine/message';
+import { requestMessages } from '@pawl/agent/machine/values/request-messages';
+import type { InspectedSession } from '../page-data-types.js';
+import type { SessionHistory } from './session-history.js';
+
+/** The requests to the model, as the runtime made them from the state. */
+
+export type SentRequest = {
+  readonly seq: number;
+  readonly requestId: string;
+  readonly model: string;
+  /** The parts in the order in which providers cache them: tools, instructions, then each message. */
+  readonly parts: readonly RequestPart[];
+};
+
+/** `bytes`: of the text in UTF-8. */
+export type RequestPart = { readonly title: string; readonly text: string; readonly bytes: number };
+
+const encoder = new TextEncoder();
+const bytesOf = (text: string): number => encoder.encode(text).length;
+
+const partOf = (title: string, text: string): RequestPart => ({ title, text, bytes: bytesOf(text) });
+
+/** Requests share their messages: each is written as JSON once. */
+const partsOfMessages = new WeakMap<Message, RequestPart>();
+
+const partOfMessage = (message: Message): RequestPart => {
+  const known = partsOfMessages.get(message);
+  if (known !== undefined) return known;
+  const part = partOf(message.role, JSON.stringify(message, null, 2));
+  partsOfMessages.set(message, part);
+  return part;
+};
+
+/** The last request up to the entry; null if there is none. */
+export const requestAt = (
+  history: SessionHistory,
+  prompt: InspectedSession['prompt'],
+  seq: number,
+): SentRequest | null => {
+  for (let at = Math.min(seq, history.seq); at > 0; at--) {
+    const step = history.stepAt(at);
+    const sent = step?.actions.findLast(({ type }) => type === 'SendLlmRequest');
+    if (step === null || sent?.type !== 'SendLlmRequest') continue;
+    const { conversation, settings } = step.state.session;
+    const messages = requestMessages(conversation, sent.length, settings.model);
+    const parts = [
+      partOf('tools', prompt?.tools ?? '(not in this copy)'),
+      partOf('instructions', prompt?.instructions ?? '(not in this copy)'),
+      ...messages.map(partOfMessage),
+    ];
+    return { seq: at, requestId: sent.requestId, model: settings.model, parts };
+  }
+  return null;
+};
+
+export type SharedPrefix = {
+  /** Bytes from the beginning that are as in the request before, of all. */
+  readonly sharedBytes: number;
+  readonly bytes: number;
+  /** Whole parts that are as before. */
+  readonly parts: number;
+  /** Characters of the first part that differs, up to the difference. */
+  readonly characters: number;
+};
+
+const commonLength = (one: string, other: string): number => {
+  let index = 0;
+  while (index < one.length && index < other.length && one[index] === other[index]) index++;
+  return index;
+};
+
+/** How much of a request a provider's cache could keep: what it has in common with the one before, from the beginning. */
+export const sharedPrefix = (earlier: SentRequest | null, request: SentRequest): SharedPrefix => {
+  const bytes = request.parts.reduce((sum, part) => sum + part.bytes, 0);
+  const before = earlier !== null && earlier.model === request.model ? earlier.parts : [];
+  let sharedBytes = 0;
+  for (const [index, { text, bytes: own }] of request.parts.entries()) {
+    const old = before[index]?.text ?? '';
+    if (old === text) {
+      sharedBytes += own;
+      continue;
+    }
+    const characters = commonLength(old, text);
+    return { sharedBytes: sharedBytes + bytesOf(text.slice(0, characters)), bytes, parts: index, characters };
+  }
+  return { sharedBytes, bytes, parts: request.parts.length, characters: 0 };
+};

@@ -1,0 +1,82 @@
+import type { TimeSpan } from '../figures/session-figures.js';
+
+/**
+ * The axis of the waterfall. Waiting for the user, also for an approval, and the time between processes can take hours;
+ * shortened, each such stretch takes at most a small share of the axis, so that the work can be seen.
+ */
+export type TimeAxis = {
+  /** From milliseconds of the session to 0…1. */
+  position(ms: number): number;
+};
+
+/** The largest share of the work's time that one stretch takes. An approval delays a turn: it stays longer than the others. */
+const STRETCH_SHARE = 0.03;
+const APPROVAL_SHARE = 0.15;
+const STRETCHED: readonly TimeSpan['kind'][] = ['idle', 'between'];
+
+type Stretch = Pick<TimeSpan, 'startMs' | 'endMs'> & { readonly share: number };
+
+/** The times in which approvals were waited for and nothing else went on. */
+const approvalStretches = (spans: readonly TimeSpan[]): readonly Stretch[] => {
+  const turns = spans
+    .filter(({ startMs, endMs }) => endMs > startMs)
+    .flatMap(({ kind, startMs, endMs }) => [
+      { ms: startMs, approvals: kind === 'approval' ? 1 : 0, others: kind === 'approval' ? 0 : 1 },
+      { ms: endMs, approvals: kind === 'approval' ? -1 : 0, others: kind === 'approval' ? 0 : -1 },
+    ])
+    .sort((left, right) => left.ms - right.ms);
+  const stretches: Stretch[] = [];
+  let [approvals, others] = [0, 0];
+  for (const [index, turn] of turns.entries()) {
+    approvals += turn.approvals;
+    others += turn.others;
+    const endMs = turns[index + 1]?.ms ?? turn.ms;
+    if (approvals === 0 || others > 0 || endMs === turn.ms) continue;
+    const last = stretches.at(-1);
+    if (last?.endMs === turn.ms) stretches[stretches.length - 1] = { ...last, endMs };
+    else stretches.push({ startMs: turn.ms, endMs, share: APPROVAL_SHARE });
+  }
+  return stretches;
+};
+
+const stretchesIn = (spans: readonly TimeSpan[]): readonly Stretch[] => {
+  const idle = spans.filter(({ kind }) => STRETCHED.includes(kind));
+  const waits = idle.map(({ startMs, endMs }) => ({ startMs, endMs, share: STRETCH_SHARE }));
+  return [...waits, ...approvalStretches(spans)];
+};
+
+export const timeAxis = (
+  spans: readonly TimeSpan[],
+  elapsedMs: number,
+  scale: 'real' | 'shortened',
+): TimeAxis => {
+  const waits = scale === 'real' ? [] : stretchesIn(spans);
+  const waitMs = waits.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  const workMs = Math.max(0, elapsedMs - waitMs);
+  // Each cut: the wait, what remains of it, and how much was left out before it.
+  let leftBefore = 0;
+  const cuts = waits
+    .toSorted((left, right) => left.startMs - right.startMs)
+    .map(({ startMs, endMs, share }) => {
+      const keptMs = Math.min(endMs - startMs, Math.max(1, workMs * share));
+      const cut = { startMs, endMs, keptMs, leftBefore };
+      leftBefore += endMs - startMs - cut.keptMs;
+      return cut;
+    });
+  const lengthTo = (ms: number): number => {
+    // A session has thousands of waits: the last one that begins before is found by halving.
+    let [low, high] = [0, cuts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((cuts[middle]?.startMs ?? 0) < ms) low = middle + 1;
+      else high = middle;
+    }
+    const cut = cuts[low - 1];
+    if (cut === undefined) return ms;
+    const whole = cut.endMs - cut.startMs;
+    const passed = Math.min(ms, cut.endMs) - cut.startMs;
+    return ms - cut.leftBefore - (whole === 0 ? 0 : passed - (passed / whole) * cut.keptMs);
+  };
+  const length = Math.max(1, lengthTo(elapsedMs));
+  return { position: (ms) => lengthTo(Math.max(0, Math.min(elapsedMs, ms))) / length };
+};

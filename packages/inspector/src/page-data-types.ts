@@ -1,0 +1,43 @@
+import type { StateName, UsageTotals } from '@pawl/agent/machine/state';
+import type { Entry, Header, SessionInfo } from '@pawl/agent/ports/journal';
+
+/** What the inspector's server and an exported file give the page. Types only. */
+
+/** The fixed part of a session. `prompt` is null if its blobs are missing. */
+export type InspectedSession = {
+  readonly header: Header;
+  readonly prompt: { readonly instructions: string; readonly tools: string } | null;
+  /** The Pawl that shows it. */
+  readonly version: string;
+  /** The session's machine differs from this Pawl's: states may differ from those that were. */
+  readonly foreignMachine: boolean;
+};
+
+/** One message of the feed of entries. `caughtUp`: these are the last ones so far. */
+export type FeedPiece =
+  | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly caughtUp: boolean }
+  /** The journal was replaced by a shorter one: start again from the first entry. */
+  | { readonly kind: 'restart' }
+  /** Nothing more will come. */
+  | { readonly kind: 'damaged'; readonly why: string };
+
+/** A session inside an exported file. */
+export type ExportedSession = InspectedSession & {
+  readonly entries: readonly Entry[];
+  /** Why the entries end early; null if they don't. */
+  readonly damage: string | null;
+};
+
+/** One line of the list of sessions. */
+export type SessionSummary = {
+  readonly seq: number;
+  readonly state: StateName;
+  readonly usage: UsageTotals;
+  readonly turns: number;
+  /** Time of the first and the last event. */
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly damage: string | null;
+};
+
+export type SessionList = { readonly version: string; readonly sessions: readonly SessionInfo[] };

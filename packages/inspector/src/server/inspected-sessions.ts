@@ -1,0 +1,109 @@
+import { stat } from 'node:fs/promises';
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import { journalPath } from '@pawl/agent/journal/paths-and-durable-writes';
+import { agentMachine } from '@pawl/agent/journal/read/journaled-agent-machine';
+import type { InspectableStore } from '@pawl/agent/journal/read/read-without-lock';
+import type { Redactor } from '@pawl/agent/platform/secrets/redactor';
+import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
+import type {
+  ExportedSession,
+  FeedPiece,
+  InspectedSession,
+  SessionList,
+  SessionSummary,
+} from '../page-data-types.js';
+import { followJournal } from './follow-journal.js';
+import { redactJson } from './redact-json.js';
+
+export type InspectorPlace = {
+  /** The state folder. */
+  readonly folder: string;
+  readonly version: string;
+  readonly redactor: Redactor;
+};
+
+/** The stored sessions as the inspector shows them: read without locks, with secrets replaced. Writes nothing. */
+export class InspectedSessions {
+  readonly #place: InspectorPlace;
+  readonly #store: InspectableStore;
+  /** Summaries by session, each with the size of the journal that it was made from. */
+  readonly #summaries = new Map<string, { readonly size: number; readonly summary: SessionSummary }>();
+
+  constructor(place: InspectorPlace) {
+    this.#place = place;
+    this.#store = fileJournals({ folder: place.folder });
+  }
+
+  async list(): Promise<SessionList> {
+    const sessions: SessionInfo[] = [];
+    for await (const info of this.#store.list()) sessions.push(this.#clean(info));
+    return { version: this.#place.version, sessions };
+  }
+
+  /** Folds the journal; a second time only if it has changed. */
+  async summary(sessionId: string): Promise<SessionSummary> {
+    const { size } = await stat(this.#pathOf(sessionId));
+    const known = this.#summaries.get(sessionId);
+    if (known?.size === size) return known.summary;
+    const times: { first: number | null; last: number } = { first: null, last: 0 };
+    const { seq, state, damage, header } = await this.#store.replay(sessionId, {
+      visit: ({ event: { at } }) => {
+        times.first ??= at;
+        times.last = Math.max(times.last, at);
+      },
+    });
+    const { usage, counters } = state.session;
+    const startedAt = times.first ?? header.createdAt;
+    const summary = {
+      seq,
+      state: state.name,
+      usage,
+      turns: counters.turn,
+      startedAt,
+      endedAt: Math.max(times.last, startedAt),
+      damage: damage === null ? null : this.#place.redactor.clean(damage.message),
+    };
+    this.#summaries.set(sessionId, { size, summary });
+    return summary;
+  }
+
+  /** The fixed part of a session. Rejects for a session that is not the agent's, or can't be read. */
+  async session(sessionId: string): Promise<InspectedSession> {
+    const { header } = await this.#store.replay(sessionId, { at: 0 });
+    return this.#inspected(header);
+  }
+
+  /** The entries after `seq`, then each one that is added. */
+  async *feed(sessionId: string, seq: number, signal: AbortSignal): AsyncGenerator<FeedPiece, undefined> {
+    for await (const piece of followJournal(this.#pathOf(sessionId), seq, signal)) yield this.#clean(piece);
+  }
+
+  /** The whole session as it is now, for a file. */
+  async exported(sessionId: string): Promise<ExportedSession> {
+    const { header, records, damage } = await this.#store.inspect(sessionId);
+    const entries = records.map(({ entry }) => this.#clean(entry));
+    return { ...(await this.#inspected(header)), entries, damage: damage?.message ?? null };
+  }
+
+  async #inspected(header: Header): Promise<InspectedSession> {
+    const { blobs } = this.#store;
+    const [instructions, tools] = await Promise.all([
+      blobs.get(header.instructions),
+      blobs.get(header.tools),
+    ]);
+    return this.#clean({
+      header,
+      prompt: instructions === undefined || tools === undefined ? null : { instructions, tools },
+      version: this.#place.version,
+      foreignMachine: header.machine !== agentMachine.fingerprint,
+    });
+  }
+
+  #pathOf(sessionId: string): string {
+    return journalPath(this.#place.folder, sessionId);
+  }
+
+  #clean<T>(value: T): T {
+    return redactJson(this.#place.redactor, value);
+  }
+}

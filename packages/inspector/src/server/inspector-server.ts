@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isSessionId } from '@pawl/agent/journal/paths-and-durable-writes';
+import { admit } from './admission.js';
+import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
+import { policyOf } from './page-html.js';
+
+/**
+ * The server behind the inspector's page: on this computer only, for reading only.
+ *
+ * It has no way to write: every answer comes from `InspectedSessions`.
+ */
+
+export type Inspector = {
+  /** The address of the list of sessions, with its token. */
+  readonly address: string;
+  addressOf(sessionId: string): string;
+  close(): Promise<void>;
+};
+
+export type InspectorOptions = InspectorPlace & {
+  /** The built page. */
+  readonly page: string;
+};
+
+const HEADERS = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+};
+
+type Answer = {
+  readonly status: number;
+  readonly type: 'text/html' | 'text/plain' | 'application/json';
+  readonly text: string;
+};
+
+const json = (value: unknown): Answer => ({
+  status: 200,
+  type: 'application/json',
+  text: JSON.stringify(value),
+});
+const NOT_FOUND: Answer = { status: 404, type: 'text/plain', text: 'There is nothing at this address.\n' };
+
+const send = (response: ServerResponse, { status, type, text }: Answer, policy: string): void => {
+  response.writeHead(status, {
+    ...HEADERS,
+    'content-type': `${type}; charset=utf-8`,
+    'content-security-policy': policy,
+  });
+  response.end(text);
+};
+
+const NO_POLICY = "default-src 'none'; frame-ancestors 'none'";
+
+/** The last seq that the reader has: from its own header after a broken connection, else from the address. */
+const seqOf = ({ url = '', headers }: IncomingMessage): number => {
+  const given = headers['last-event-id'] ?? new URLSearchParams(url.split('?')[1]).get('after');
+  const seq = Number(given ?? 0);
+  return Number.isSafeInteger(seq) && seq > 0 ? seq : 0;
+};
+
+/** Resolves when more may be written, or nobody reads any more. */
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    // A reader that has left tells so only once.
+    if (response.closed || response.destroyed) {
+      resolve();
+      return;
+    }
+    const end = (): void => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.on('drain', end).on('close', end);
+  });
+
+class InspectorPages {
+  readonly #sessions: InspectedSessions;
+  readonly #page: Answer;
+  readonly #policy: string;
+  readonly #closing = new AbortController();
+
+  constructor({ page, ...place }: InspectorOptions) {
+    this.#sessions = new InspectedSessions(place);
+    this.#page = { status: 200, type: 'text/html', text: page };
+    this.#policy = `${policyOf(page)}; frame-ancestors 'none'`;
+  }
+
+  /** Ends all feeds. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async answer(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [, first = '', sessionId = '', part = ''] = path.split('/');
+    if (first === '' || first === 'session') return send(response, this.#page, this.#policy);
+    if (first === 'sessions') return send(response, json(await this.#sessions.list()), NO_POLICY);
+    if (first !== 'data' || !isSessionId(sessionId)) return send(response, NOT_FOUND, NO_POLICY);
+    switch (part) {
+      case 'session':
+        return send(response, json(await this.#sessions.session(sessionId)), NO_POLICY);
+      case 'summary':
+        return send(response, json(await this.#sessions.summary(sessionId)), NO_POLICY);
+      case 'feed':
+        return this.#feed(sessionId, request, response);
+      default:
+        return send(response, NOT_FOUND, NO_POLICY);
+    }
+  }
+
+  /** Server-sent events: each message holds some entries, and its id is the seq of the last one. */
+  async #feed(sessionId: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
+    let seq = seqOf(request);
+    response.writeHead(200, {
+      ...HEADERS,
+      'content-type': 'text/event-stream; charset=utf-8',
+      'content-security-policy': NO_POLICY,
+    });
+    response.flushHeaders();
+    for await (const piece of this.#sessions.feed(sessionId, seq, signal)) {
+      if (piece.kind === 'restart') seq = 0;
+      if (piece.kind === 'entries') seq = piece.entries.at(-1)?.seq ?? seq;
+      const flowing = response.write(`id: ${seq}\ndata: ${JSON.stringify(piece)}\n\n`);
+      if (!flowing) await drained(response);
+    }
+    response.end();
+  }
+}
+
+const listen = (server: Server): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: '127.0.0.1', port: 0 }, () => {
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    });
+  });
+
+const faultText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Starts the server. It keeps no process alive by itself. */
+export const startInspector = async (options: InspectorOptions): Promise<Inspector> => {
+  const token = randomBytes(24).toString('base64url');
+  const pages = new InspectorPages(options);
+  let port = 0;
+  const server = createServer((request, response) => {
+    const admission = admit(request, port, token);
+    if (admission.kind === 'refused') {
+      const { status, why } = admission;
+      return send(response, { status, type: 'text/plain', text: `${why}\n` }, NO_POLICY);
+    }
+    // Nothing is lost: the page shows the failure, and every answer can be asked for again.
+    return void pages.answer(admission.path, request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else {
+        const text = `${options.redactor.clean(faultText(error))}\n`;
+        send(response, { status: 422, type: 'text/plain', text }, NO_POLICY);
+      }
+    });
+  });
+  port = await listen(server);
+  server.unref();
+  const address = `http://127.0.0.1:${port}/${token}/`;
+  return {
+    address,
+    addressOf: (sessionId) => `${address}session/${sessionId}`,
+    close: () =>
+      new Promise((resolve) => {
+        pages.close();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};

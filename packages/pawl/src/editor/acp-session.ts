@@ -1,0 +1,313 @@
+import type { ContentBlock, LoadSessionResponse, SessionUpdate, StopReason } from '@agentclientprotocol/sdk';
+import { type ApprovalQuestion, type ApprovalReply, createApprovals } from '@pawl/agent/api/approvals';
+import { liveRights } from '@pawl/agent/api/session-settings';
+import type { Settings } from '@pawl/agent/machine/settings';
+import type { State, UsageTotals } from '@pawl/agent/machine/state';
+import { codeFence } from '@pawl/agent/platform/base/code-fence';
+import type { Stepped, Watcher } from '@pawl/agent/ports/session-input-output';
+import { attempt } from '@pawl/agent/session/attempt';
+import { commandsUpdate, unknownCommandText } from './available-commands.js';
+import { permissionRequest, readAnswer } from './calls/permission-request.js';
+import { changeOption, changePreset, configOptionsOf, modesOf, shownSettings } from './config-options.js';
+import type { AcpHost, OpenedSession } from './host-interface.js';
+import type { Outbox } from './outbox.js';
+import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
+import { askInEditor } from './questions/ask-server-question.js';
+import { ReopenableSession } from './reopenable-session.js';
+import {
+  type Client,
+  type Collected,
+  collectWhileOpening,
+  createUpdates,
+  type SessionOpening,
+} from './replay-into-outbox.js';
+import { noticeUpdate, type SessionUpdates, textUpdate, usageUpdate } from './session-updates.js';
+import { TrustGate } from './trust/trust-gate.js';
+import { answerOf, type PromptUsage, promptUsage, TurnFailed } from './turn-answer.js';
+
+type Parts = {
+  readonly host: AcpHost;
+  readonly client: Client;
+  readonly opened: OpenedSession;
+  /** Opens the session again after it was closed. */
+  readonly openAgain: () => Promise<OpenedSession>;
+  readonly state: State;
+  /** Steps since the session was opened. More are added until the session shows them. */
+  readonly held: Stepped[];
+  readonly collected: Collected;
+};
+
+/** The answer to a prompt. */
+export type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsage };
+
+/**
+ * A session that is open for the client.
+ *
+ * 1. Steps that come before the session is shown to the client wait; so do updates until the answer that names it.
+ * 2. A prompt that is sent while a turn runs steers that turn. Both are answered when it ends.
+ * 3. All updates of a turn are written before its prompt is answered.
+ */
+export class AcpSession {
+  readonly #host: AcpHost;
+  readonly #client: Client;
+  readonly #live: ReopenableSession;
+  readonly #trust: TrustGate;
+  readonly workspace: string;
+  readonly #outbox: Outbox;
+  readonly #approvals: Watcher;
+  #updates: SessionUpdates;
+  #state: State;
+  /** What answers to prompts have counted so far, so that their sum is right when two are answered at once. */
+  #counted: UsageTotals;
+  /** The last entry of the journal that was shown. */
+  #seq: number;
+  /** Whether the conversation so far waits in the outbox: it was collected while the journal was read. */
+  #isCollected: boolean;
+  /** Steps that wait to be shown; null once they are shown as they come. */
+  #held: Stepped[] | null;
+  #cancels = 0;
+  /** The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of that turn. */
+  #cancelled: Promise<unknown> = Promise.resolve();
+
+  private constructor({ host, client, opened, openAgain, state, held, collected }: Parts) {
+    this.#host = host;
+    this.#client = client;
+    const { outbox, updates, seq } = collected;
+    this.#live = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
+    this.#state = state;
+    this.#counted = state.session.usage;
+    this.#held = held;
+    this.workspace = state.session.settings.workspace;
+    this.#outbox = outbox;
+    this.#updates = updates;
+    this.#trust = new TrustGate({
+      host,
+      client,
+      openAgain,
+      live: this.#live,
+      outbox,
+      workspace: this.workspace,
+    });
+    this.#seq = seq ?? 0;
+    this.#isCollected = seq !== null;
+    this.#approvals = createApprovals({
+      onApproval: (question, signal) => this.#ask(question, signal),
+      send: async (input) => (await this.#live.current()).send(input),
+      report: (fault) => this.tell(fault.message),
+    });
+  }
+
+  static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
+    // Nothing is sent before `opened` is there.
+    const collecting = collectWhileOpening(host, client, request, (update) => opened.#notify(update));
+    const held: Stepped[] = [];
+    const warnings: string[] = [];
+    let watcher: Watcher = (stepped) => void held.push(stepped);
+    let warn = (text: string): void => void warnings.push(text);
+    const open = (resume: typeof collecting.resume): Promise<OpenedSession> =>
+      host.open({
+        ...request,
+        resume,
+        watcher: (stepped) => watcher(stepped),
+        warn: (text) => warn(text),
+      });
+    const first = await open(collecting.resume);
+    const state = await first.session.state();
+    const again = { id: first.session.id, visit: null, accept: async () => undefined };
+    const openAgain = (): Promise<OpenedSession> => open({ ...again, rights: liveRights(opened.#state) });
+    const collected = collecting.end();
+    const opened = new AcpSession({ host, client, opened: first, openAgain, state, held, collected });
+    watcher = (stepped) => opened.#see(stepped);
+    warn = (text) => opened.tell(text);
+    for (const warning of warnings) opened.tell(warning);
+    return opened;
+  }
+
+  get id(): string {
+    return this.#live.id;
+  }
+
+  /** Resolves when the session has ended, also by a fault. */
+  get ended(): Promise<void> {
+    return this.#live.ended;
+  }
+
+  /** What the client gets to know when it opens the session. */
+  get settings(): Required<Pick<LoadSessionResponse, 'modes' | 'configOptions'>> {
+    const { settings } = this.#state.session;
+    return { modes: modesOf(settings), configOptions: configOptionsOf(settings, this.#host.models()) };
+  }
+
+  /** Shows a line that is no part of the conversation. */
+  tell(text: string): void {
+    this.#outbox.push(noticeUpdate(text, 'warning', this.#client.features));
+  }
+
+  /** Call after the answer that names the session: from now on updates are sent. */
+  announce(): void {
+    this.#showHeld();
+    this.#outbox.push(commandsUpdate(this.#host.commands, this.#live.prompts));
+    this.#outbox.push(usageUpdate(this.#state));
+    this.#outbox.open();
+  }
+
+  /** Sends the whole conversation so far. What happens meanwhile follows it. */
+  async replay(): Promise<void> {
+    this.#outbox.open();
+    if (this.#isCollected) {
+      this.#isCollected = false;
+      this.#showHeld();
+      return this.#outbox.flushed();
+    }
+    const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
+    /** What is shown already of a session that was open: the end of its replay. */
+    const shown = this.#held === null ? this.#state : null;
+    const at = first === null ? this.#seq : first - 1;
+    this.#held ??= [];
+    this.#updates.stop();
+    const about = { workspace: this.workspace, title: 'unknown' } as const;
+    this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
+    try {
+      if (at > 0)
+        await this.#host.journals.replay(this.id, { at, visit: (step) => this.#updates.replay(step) });
+      this.#updates.endReplay(shown);
+    } finally {
+      this.#showHeld();
+    }
+    await this.#outbox.flushed();
+  }
+
+  /** Runs a turn; resolves with the reason why it ended and its tokens. Throws a BadPrompt or a TurnFailed. */
+  async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<PromptAnswer> {
+    const stopReason = await this.#stopReason(blocks, signal);
+    const { usage } = this.#state.session;
+    const answer = { stopReason, usage: promptUsage(this.#counted, usage) };
+    this.#counted = usage;
+    return answer;
+  }
+
+  async #stopReason(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<StopReason> {
+    const cancels = this.#cancels;
+    const cancel = (): void => this.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      const state = await this.#runTurn(blocks, cancels);
+      await this.#outbox.flushed();
+      if (this.#cancels !== cancels) return 'cancelled';
+      const answer = answerOf(state);
+      if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
+      return answer.stopReason;
+    } catch (fault) {
+      // A turn that was cancelled is answered so, whatever its end threw.
+      if (this.#cancels !== cancels) return 'cancelled';
+      throw fault;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  cancel(): void {
+    this.#cancels += 1;
+    this.#trust.withdraw();
+    // It rejects if the session has ended: then there is nothing to cancel.
+    this.#cancelled = attempt(async () => {
+      const session = await this.#live.current();
+      await session.send({ type: 'CancelTurn' });
+      await session.idle();
+    });
+  }
+
+  async changePreset(preset: string): Promise<void> {
+    await changePreset(await this.#live.current(), preset);
+  }
+
+  async changeOption(id: string, value: string): Promise<void> {
+    await changeOption(await this.#live.current(), id, value);
+  }
+
+  async close(): Promise<void> {
+    this.#cancels += 1;
+    this.#trust.withdraw();
+    this.#updates.stop();
+    await this.#live.close();
+  }
+
+  #notify(update: SessionUpdate): Promise<void> {
+    return this.#client.context.notify('session/update', { sessionId: this.id, update });
+  }
+
+  #see(stepped: Stepped): void {
+    if (this.#held === null) this.#show(stepped);
+    else this.#held.push(stepped);
+  }
+
+  #showHeld(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const stepped of held) this.#show(stepped);
+  }
+
+  #show(stepped: Stepped): void {
+    const before = this.#state.session.settings;
+    const { settings } = stepped.state.session;
+    this.#state = stepped.state;
+    this.#seq = stepped.seq ?? this.#seq;
+    this.#updates.see(stepped);
+    this.#approvals(stepped);
+    if (before !== settings && shownSettings(before) !== shownSettings(settings))
+      this.#showSettings(before, settings);
+  }
+
+  #showSettings(before: Settings, settings: Settings): void {
+    const { modes, configOptions } = this.settings;
+    if (before.preset !== settings.preset && modes !== null)
+      this.#outbox.push({ sessionUpdate: 'current_mode_update', currentModeId: modes.currentModeId });
+    if (configOptions !== null) this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
+  }
+
+  async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
+    const command = commandIn(blocks);
+    const isPrompt = this.#live.prompts.choices.some((choice) => choice.text === command?.name);
+    if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
+    const { text: whole, written, pictures } = readPrompt(blocks, this.workspace);
+    await this.#trust.pass(this.#state);
+    if (this.#cancels !== cancels) return this.#state;
+    const expanded = await expandTyped(this.#live.prompts, written);
+    if (expanded.fault !== null) this.tell(expanded.fault);
+    const text = `${expanded.text}${whole.slice(written.length)}`;
+    const session = await this.#live.current();
+    const images = await keepPictures(pictures, session.keepPicture);
+    await this.#cancelled;
+    if (this.#cancels !== cancels) return this.#state;
+    await session.send({
+      type: 'UserInput',
+      text,
+      mode: 'steer',
+      ...(images.length === 0 ? {} : { images }),
+    });
+    return session.idle();
+  }
+
+  async #runCommand(name: string, words: string): Promise<State> {
+    const { commands } = this.#host;
+    const session = await this.#live.current();
+    const printed = commands.some((command) => command.name === name)
+      ? await this.#host.runCommand(session, name, words)
+      : unknownCommandText(name, commands, this.#live.prompts);
+    if (printed.trim() !== '') this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
+    return session.idle();
+  }
+
+  async #ask(question: ApprovalQuestion, signal: AbortSignal): Promise<ApprovalReply> {
+    const request = await permissionRequest(this.id, question);
+    await this.#outbox.flushed();
+    const options = { cancellationSignal: signal, stopWaitingOnCancel: true };
+    signal.throwIfAborted();
+    const response = await this.#client.context.request('session/request_permission', request, options);
+    const reply = readAnswer(response, question);
+    if (reply !== null) return reply;
+    this.cancel();
+    await this.#cancelled;
+    return { deny: 'the turn was cancelled' };
+  }
+}

@@ -1,0 +1,151 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ContentBlock } from '@agentclientprotocol/sdk';
+import type { Image } from '@pawl/agent/machine/message';
+import { codeFence } from '@pawl/agent/platform/base/code-fence';
+import { isWithin } from '@pawl/agent/platform/files/is-within';
+import type { EditorPrompts } from './host-interface.js';
+
+/** The blocks of a prompt as one text with pictures. */
+
+export type PromptParts = {
+  readonly text: string;
+  /** The part of it that the user wrote, without attached texts; `text` begins with it, or it is empty. */
+  readonly written: string;
+  readonly pictures: readonly Uint8Array[];
+};
+
+/** A prompt that can't be used. The message is for the user. */
+export class BadPrompt extends Error {}
+
+/** The path of a file address, relative to the workspace if it is in it; other addresses as they are. */
+const shownAddress = (uri: string, workspace: string): string => {
+  if (!uri.startsWith('file:')) return uri;
+  try {
+    const url = new URL(uri);
+    const place = url.hash;
+    url.hash = '';
+    url.search = '';
+    const file = fileURLToPath(url);
+    return (isWithin(file, workspace) && file !== workspace ? path.relative(workspace, file) : file) + place;
+  } catch {
+    return uri; // no address of a file on this machine: the model gets it as it was written
+  }
+};
+
+const mention = (uri: string, workspace: string): string => {
+  const address = shownAddress(uri, workspace);
+  return /\s/.test(address) ? `@"${address}"` : `@${address}`;
+};
+
+const isPicture = (mimeType: string | null | undefined): boolean => mimeType?.startsWith('image/') === true;
+
+const bytesOf = (base64: string, number: number): Uint8Array => {
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.length === 0) throw new BadPrompt(`The picture in block ${number} of the prompt is empty.`);
+  return bytes;
+};
+
+/** One block: what stands in its place in the text, what follows the text, and pictures. */
+type Part = {
+  readonly inline: string;
+  /** `mention`: it needs a space to what is beside it. */
+  readonly kind?: 'mention';
+  readonly attached?: string;
+  readonly picture?: Uint8Array;
+};
+
+type Resource = Extract<ContentBlock, { readonly type: 'resource' }>['resource'];
+
+const partOfResource = (resource: Resource, number: number, workspace: string): Part => {
+  const inline = mention(resource.uri, workspace);
+  if ('text' in resource)
+    return {
+      inline,
+      kind: 'mention',
+      attached: `Attached: ${shownAddress(resource.uri, workspace)}\n${codeFence(resource.text)}`,
+    };
+  if (isPicture(resource.mimeType))
+    return { inline, kind: 'mention', picture: bytesOf(resource.blob, number) };
+  const type = resource.mimeType ?? 'an unknown type';
+  return {
+    inline,
+    kind: 'mention',
+    attached: `Not attached: ${shownAddress(resource.uri, workspace)}, which is ${type}`,
+  };
+};
+
+const partOf = (block: ContentBlock, number: number, workspace: string): Part => {
+  switch (block.type) {
+    case 'text':
+      return { inline: block.text };
+    case 'resource_link':
+      return { inline: mention(block.uri, workspace), kind: 'mention' };
+    case 'image':
+      return { inline: '', picture: bytesOf(block.data, number) };
+    case 'resource':
+      return partOfResource(block.resource, number, workspace);
+    case 'audio':
+      throw new BadPrompt("Pawl can't listen to audio. Send the prompt as text.");
+    default:
+      return block satisfies never;
+  }
+};
+
+/** Joins what stands in the text. Editors send a mention without the spaces around it. */
+const joinInline = (parts: readonly Part[]): string => {
+  let text = '';
+  let isAfterMention = false;
+  for (const { inline, kind } of parts) {
+    if (inline === '') continue;
+    const isGlued =
+      kind === 'mention' ? /[^\s(["'`]$/.test(text) : isAfterMention && /^[\p{L}\p{N}]/u.test(inline);
+    text += isGlued ? ` ${inline}` : inline;
+    isAfterMention = kind === 'mention';
+  }
+  return text;
+};
+
+/** Throws a BadPrompt if nothing is in the prompt, or something that can't be sent. */
+export const readPrompt = (blocks: readonly ContentBlock[], workspace: string): PromptParts => {
+  const parts = blocks.map((block, index) => partOf(block, index + 1, workspace));
+  const pictures = parts.flatMap(({ picture }) => (picture === undefined ? [] : [picture]));
+  const written = joinInline(parts);
+  const attached = parts.flatMap((part) => (part.attached === undefined ? [] : [part.attached]));
+  const text = [written, ...attached].join('\n\n');
+  if (text.trim() !== '') return { text, written, pictures };
+  if (pictures.length === 0) throw new BadPrompt('The prompt is empty.');
+  return { text: pictures.length === 1 ? '(a picture)' : '(pictures)', written: '', pictures };
+};
+
+/** Stores the pictures of a prompt. Throws a BadPrompt if one can't be shown to a model. */
+export const keepPictures = async (
+  pictures: readonly Uint8Array[],
+  keep: (bytes: Uint8Array) => Promise<Image>,
+): Promise<readonly Image[]> => {
+  const kept: Image[] = [];
+  for (const picture of pictures) {
+    try {
+      kept.push(await keep(picture));
+    } catch (error) {
+      throw new BadPrompt(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return kept;
+};
+
+/** `/name words` in the first block; null for any other prompt. */
+export const commandIn = ([first]: readonly ContentBlock[]): {
+  readonly name: string;
+  readonly words: string;
+} | null => {
+  const found = first?.type === 'text' ? /^\/([\w:-]+)(?:\s+(.*))?$/s.exec(first.text.trim()) : null;
+  return found === null ? null : { name: found[1] ?? '', words: (found[2] ?? '').trim() };
+};
+
+/** The typed text with its skill, command or prompt in place. */
+export const expandTyped = (
+  prompts: EditorPrompts,
+  typed: string,
+): Promise<{ readonly text: string; readonly fault: string | null }> =>
+  prompts.expands(typed) ? prompts.expand(typed) : Promise.resolve({ text: typed, fault: null });

@@ -1,0 +1,24 @@
+import { isMainThread } from 'node:worker_threads';
+import { hideEnvironment } from '@pawl/agent/platform/secrets/erase-process-environment';
+import { safe } from '@pawl/terminal/safe-text';
+import { routeStrayOutput } from '@pawl/terminal/stray-output';
+import { writeError } from '@pawl/terminal/write';
+import { exitCodes } from './exit-codes.js';
+import { reportError, runCommandLine } from './run-command-line.js';
+import { exitOnSignals } from './signals.js';
+
+/** Entry of the program: prepares the process, runs the command line, exits with its code. */
+
+if (isMainThread) hideEnvironment();
+routeStrayOutput();
+exitOnSignals();
+// Errors outside of any await: in timers, streams, unhandled promises. Those of a worker go to its parent.
+if (isMainThread) process.on('uncaughtException', (error) => process.exit(reportError(error)));
+// The last line always exits. If the event loop empties before, some promise can never settle.
+process.once('beforeExit', () => {
+  writeError(
+    safe`pawl: an internal fault: nothing is left to wait for, and the work is not done. Please report it.\n`,
+  );
+  process.exit(exitCodes.internal);
+});
+void runCommandLine(process.argv.slice(2)).then((exit) => process.exit(exit));

@@ -1,0 +1,125 @@
+import { realpathSync, statSync } from 'node:fs';
+import { refusalOfWorkspace } from '@pawl/agent/api/refuse-workspace';
+import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
+import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
+import { providerOfModel } from '@pawl/agent/models/provider-table';
+import { groupDigits } from '@pawl/agent/platform/base/group-digits';
+import { systemWords } from '@pawl/agent/platform/base/path-error-texts';
+import type { Model } from '@pawl/agent/ports/model';
+import { type ExitCode, exitCodes, Stop } from '../exit-codes.js';
+import { type PicturesWish, picturesOf, type RunFlags } from '../flags.js';
+import type { Configured } from './apply-config.js';
+
+/** Connects the model that flags and environment name, and checks the workspace; for all commands that call a model. */
+
+const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
+  noKey: exitCodes.configuration,
+  unknownProvider: exitCodes.usage,
+  noName: exitCodes.usage,
+  badUrl: exitCodes.configuration,
+  noUrl: exitCodes.configuration,
+  noModel: exitCodes.configuration,
+  noServer: exitCodes.unavailable,
+  badScript: exitCodes.badInput,
+};
+
+/** The model with the user's answer to whether it accepts pictures. */
+const withPictures = (model: Model, pictures: PicturesWish): Model =>
+  pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
+
+/** Connects the named model, or the default one. The path of a scripted model is relative to `folder`. */
+export const connectModel = async (
+  wanted: string | undefined,
+  flags: Pick<RunFlags, 'baseUrl' | 'pictures'> & Pick<Configured, 'variables' | 'reasoningSummaries'>,
+  folder: string,
+): Promise<Model> => {
+  const options = {
+    folder,
+    ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
+    ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
+  };
+  const chosen = await chooseModel(wanted, { ...process.env, ...flags.variables }, options);
+  if (chosen.kind !== 'ok') throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
+  return withPictures(chosen.model, picturesOf(flags));
+};
+
+const providerIn = (modelId: string): string => modelId.slice(0, modelId.indexOf('/'));
+
+/** Connects later models of a session. `--base-url` applies only to models of the first one's provider. */
+export const connectOthers =
+  (first: Model, flags: Parameters<typeof connectModel>[1], folder: string, warn: Warn) =>
+  async (wanted: string): Promise<Model> => {
+    const { baseUrl: _, ...elsewhere } = flags;
+    const isThere = providerIn(wanted) === providerIn(first.id);
+    const model = await connectModel(wanted, isThere ? flags : elsewhere, folder);
+    warnOfUnknown(model, warn);
+    return model;
+  };
+
+/** The real path of the workspace. Throws a `Stop` if it is missing or not a folder. */
+export const realWorkspace = (folder: string): string => {
+  try {
+    const real = realpathSync(folder);
+    if (statSync(real).isDirectory()) return real;
+    throw new Stop(
+      exitCodes.usage,
+      'usage',
+      `The workspace ${folder} is not a folder. Give the folder of your project: --workspace FOLDER.`,
+    );
+  } catch (error) {
+    if (error instanceof Stop) throw error;
+    const why = systemWords(error) ?? (error instanceof Error ? error.message : String(error));
+    throw new Stop(
+      exitCodes.badInput,
+      'badInput',
+      `The workspace ${folder} can't be opened: ${why}. Give the folder of your project: --workspace FOLDER.`,
+    );
+  }
+};
+
+/** As `realWorkspace`, for a session: also throws a `Stop` where other programs would obey what the agent writes. */
+export const sessionWorkspace = (folder: string): string => {
+  const real = realWorkspace(folder);
+  const refusal = refusalOfWorkspace(real, process.env);
+  if (refusal !== null)
+    throw new Stop(exitCodes.usage, 'usage', `${refusal.replace(/\.$/, '')}: --workspace FOLDER.`);
+  return real;
+};
+
+type Patience = Pick<Settings, 'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'>;
+
+/** Timeouts and retries of model calls, as configured: for slow local models, and for tests. */
+export const patience = (configured: Configured): Partial<Patience> => {
+  const { firstByteMs, silenceMs, retryMs } = configured;
+  const count = configured.maxRetries;
+  return {
+    ...retrySettings(
+      count === undefined ? null : Number(count),
+      retryMs === undefined ? null : Number(retryMs),
+    ),
+    ...(firstByteMs === undefined ? {} : { firstByteMs: Number(firstByteMs) }),
+    ...(silenceMs === undefined ? {} : { silenceMs: Number(silenceMs) }),
+  };
+};
+
+/** Receives warnings, one line each, such as an unknown model or a file that is ignored. */
+export type Warn = (text: string) => void;
+
+/** Warns that `--effort` is ignored by a model that does not support it. */
+export const warnOfEffort = ({ id, facts }: Model, effort: Effort | null, warn: Warn): void => {
+  if (effort !== null && effort !== 'auto' && facts.effort === 'none')
+    warn(`${id} has no setting for how much to think: --effort ${effort} is ignored.`);
+};
+
+export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
+  if (facts.tools === 'no') warn(`The server says that ${id} can't call tools: it can only answer.`);
+  if (facts.source !== null) return;
+  const [window, output] = [facts.windowTokens, facts.outputTokensMax].map((count) => groupDigits(count));
+  const price = facts.prices === null ? ', and its price is unknown' : '';
+  const assumed = `a window of ${window} tokens and replies of up to ${output} are assumed${price}.`;
+  const provider = providerOfModel(id);
+  const advice = provider?.ownServer?.contextAdvice ?? null;
+  if (advice !== null)
+    warn(`${provider?.title} does not say how much context it gives ${id}: ${assumed} ${advice}`);
+  else warn(`${id} is not in the catalogue: ${assumed}`);
+};

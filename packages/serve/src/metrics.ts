@@ -1,0 +1,174 @@
+import { turnRuns } from '@pawl/agent/machine/values/turn-running';
+import type { Stepped } from '@pawl/agent/ports/session-input-output';
+
+/**
+ * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have one
+ * (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus writes them.
+ */
+
+type Labels = Readonly<Record<string, string>>;
+
+const labelsText = (labels: Labels): string => {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+};
+
+const escapeValue = (value: string): string =>
+  value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+
+/** Upper bounds in seconds, as the convention for `http.server.request.duration` advises. */
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+type Histogram = { readonly labels: Labels; readonly counts: number[]; count: number; sum: number };
+
+class Family {
+  readonly #name: string;
+  readonly #kind: 'counter' | 'histogram';
+  readonly #head: string;
+  readonly #counters = new Map<string, number>();
+  readonly #histograms = new Map<string, Histogram>();
+
+  constructor(name: string, kind: 'counter' | 'histogram', help: string, unit?: 'seconds') {
+    this.#name = name;
+    this.#kind = kind;
+    const unitLine = unit === undefined ? '' : `# UNIT ${name} ${unit}\n`;
+    this.#head = `# TYPE ${name} ${kind}\n${unitLine}# HELP ${name} ${help}\n`;
+  }
+
+  add(labels: Labels, amount = 1): void {
+    const key = labelsText(labels);
+    this.#counters.set(key, (this.#counters.get(key) ?? 0) + amount);
+  }
+
+  observe(labels: Labels, seconds: number): void {
+    const key = labelsText(labels);
+    const found = this.#histograms.get(key) ?? { labels, counts: SECONDS.map(() => 0), count: 0, sum: 0 };
+    this.#histograms.set(key, found);
+    found.count += 1;
+    found.sum += seconds;
+    for (const [index, bound] of SECONDS.entries())
+      if (seconds <= bound) found.counts[index] = (found.counts[index] ?? 0) + 1;
+  }
+
+  text(): string {
+    return this.#head + (this.#kind === 'counter' ? this.#countersText() : this.#histogramsText());
+  }
+
+  #countersText(): string {
+    return [...this.#counters].map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`).join('');
+  }
+
+  #histogramsText(): string {
+    return [...this.#histograms]
+      .map(([key, { labels, counts, count, sum }]) =>
+        [
+          ...SECONDS.map((bound, index) => this.#bucket(labels, String(bound), counts[index] ?? 0)),
+          this.#bucket(labels, '+Inf', count),
+          `${this.#name}_count${key} ${count}\n${this.#name}_sum${key} ${sum}\n`,
+        ].join(''),
+      )
+      .join('');
+  }
+
+  #bucket(labels: Labels, bound: string, count: number): string {
+    return `${this.#name}_bucket${labelsText({ ...labels, le: bound })} ${count}\n`;
+  }
+}
+
+/** Figures that are looked up when they are asked for. */
+export type NodeGauges = {
+  readonly sessions: { readonly open: number; readonly busy: number };
+  readonly streams: number;
+  /** Bytes that wait in memory for readers of streams. */
+  readonly bufferedBytes: number;
+  readonly requests: number;
+  readonly residentBytes: number;
+};
+
+const gaugeText = (name: string, help: string, values: readonly (readonly [Labels, number])[]): string =>
+  `# TYPE ${name} gauge\n# HELP ${name} ${help}\n${values.map(([labels, value]) => `${name}${labelsText(labels)} ${value}\n`).join('')}`;
+
+const tokenKinds = [
+  ['inputTokens', 'input'],
+  ['outputTokens', 'output'],
+  ['cacheReadTokens', 'cache_read'],
+  ['cacheWriteTokens', 'cache_write'],
+] as const;
+
+export class NodeMetrics {
+  readonly #requests = new Family(
+    'http_server_request_duration_seconds',
+    'histogram',
+    'Duration of answered requests; of a stream, until its end.',
+    'seconds',
+  );
+  readonly #streamsEnded = new Family(
+    'pawl_streams_ended',
+    'counter',
+    'Streams of events that ended, by reason.',
+  );
+  readonly #turns = new Family('pawl_turns', 'counter', 'Turns that ended, by what ended them.');
+  readonly #tools = new Family('pawl_tool_calls', 'counter', 'Calls of tools that ended, by status.');
+  readonly #tokens = new Family('gen_ai_client_token_usage', 'counter', 'Tokens of answered model calls.');
+  readonly #cost = new Family(
+    'pawl_cost_usd',
+    'counter',
+    'Dollars that answered model calls cost, as far as prices are known.',
+  );
+  readonly #failures = new Family('pawl_model_failures', 'counter', 'Model calls that failed, by kind.');
+
+  requestEnded(method: string, route: string, status: number, seconds: number): void {
+    const labels = {
+      http_request_method: method,
+      http_route: route,
+      http_response_status_code: String(status),
+    };
+    this.#requests.observe(labels, seconds);
+  }
+
+  streamEnded(reason: string): void {
+    this.#streamsEnded.add({ reason });
+  }
+
+  /** Counts a step of a session. `wasRunning`: a turn ran before it. */
+  stepped({ event, state }: Stepped, wasRunning: boolean): void {
+    const { model } = state.session.settings;
+    if (event.type === 'LlmCompleted') {
+      for (const [field, kind] of tokenKinds)
+        this.#tokens.add({ gen_ai_token_type: kind, gen_ai_request_model: model }, event.usage[field]);
+      if (event.usage.costUsd !== null) this.#cost.add({ gen_ai_request_model: model }, event.usage.costUsd);
+    }
+    if (event.type === 'LlmFailed') this.#failures.add({ error_type: event.error.kind });
+    if (event.type === 'ToolCompleted') this.#tools.add({ status: event.outcome.status });
+    if (wasRunning && !turnRuns(state))
+      this.#turns.add({ end: state.name === 'WaitingForUserInput' ? state.reason.kind : 'shutdown' });
+  }
+
+  text({ sessions, streams, bufferedBytes, requests, residentBytes }: NodeGauges): string {
+    const families = [
+      this.#requests,
+      this.#streamsEnded,
+      this.#turns,
+      this.#tools,
+      this.#tokens,
+      this.#cost,
+      this.#failures,
+    ];
+    return [
+      ...families.map((family) => family.text()),
+      gaugeText('http_server_active_requests', 'Requests that are being answered, streams among them.', [
+        [{}, requests],
+      ]),
+      gaugeText('pawl_sessions', 'Sessions that are open on this node, by whether they work.', [
+        [{ state: 'busy' }, sessions.busy],
+        [{ state: 'idle' }, sessions.open - sessions.busy],
+      ]),
+      gaugeText('pawl_streams', 'Streams of events that are being read.', [[{}, streams]]),
+      gaugeText('pawl_stream_buffered_bytes', 'Bytes that wait in memory for readers of streams.', [
+        [{}, bufferedBytes],
+      ]),
+      gaugeText('process_resident_memory_bytes', 'Memory of the process.', [[{}, residentBytes]]),
+      '# EOF\n',
+    ].join('');
+  }
+}

@@ -1,0 +1,123 @@
+import type { UserEvent } from '@pawl/agent/machine/event';
+import type { Limits } from '@pawl/agent/machine/settings';
+import type { Input } from '@pawl/agent/ports/session-input-output';
+import { checkInput } from '@pawl/agent/session/check-outside-values';
+import * as v from 'valibot';
+import { ApiFault } from './http/api-fault.js';
+import type { WantedWorkspace } from './workspaces/node-workspaces.js';
+
+/** What clients send, checked. */
+
+const TEXT_MAX = 4_096;
+const positive = v.pipe(v.number(), v.finite('must be a number'), v.gtValue(0, 'must be above 0'));
+const words = v.pipe(v.string(), v.minLength(1, 'must not be empty'), v.maxLength(TEXT_MAX, 'is too long'));
+
+const newSessionSchema = v.strictObject({
+  workspace: v.union(
+    [v.strictObject({ folder: words }), v.strictObject({ repository: words, commit: words })],
+    'must be { "folder": PATH } or { "repository": NAME, "commit": HASH }',
+  ),
+  preset: v.optional(
+    v.literal('plan', 'can only be "plan", which only reads; everything else is the choice of the operator'),
+  ),
+  limits: v.optional(
+    v.strictObject({
+      usd: v.optional(positive),
+      tokens: v.optional(positive),
+      rounds: v.optional(positive),
+      minutes: v.optional(positive),
+    }),
+  ),
+});
+
+const forkSchema = v.strictObject({
+  seq: v.pipe(v.number(), v.integer('must be a whole number'), v.minValue(1, 'must be at least 1')),
+});
+
+const MINUTE_MS = 60_000;
+
+export type NewSessionRequest = {
+  readonly workspace: WantedWorkspace;
+  readonly preset: 'plan' | null;
+  readonly limits: Partial<Limits>;
+};
+
+/** Checks a body. Throws an ApiFault that names the wrong field. */
+const readWith = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> => {
+  const parsed = v.safeParse(schema, body);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  const field = issue.path?.map(({ key }) => String(key)).join('.') ?? 'the body';
+  const why = issue.message.startsWith('Invalid') ? `is not valid (${issue.message})` : issue.message;
+  throw new ApiFault('badRequest', `${field}: ${why}. docs/serve.md has an example of each request.`);
+};
+
+export const readNewSession = (body: unknown): NewSessionRequest => {
+  const { workspace, preset = null, limits = {} } = readWith(newSessionSchema, body);
+  const { usd, tokens, rounds, minutes } = limits;
+  return {
+    workspace,
+    preset,
+    limits: {
+      ...(usd === undefined ? {} : { usd }),
+      ...(tokens === undefined ? {} : { tokens: Math.ceil(tokens) }),
+      ...(rounds === undefined ? {} : { rounds: Math.ceil(rounds) }),
+      ...(minutes === undefined ? {} : { timeMs: Math.ceil(minutes * MINUTE_MS) }),
+    },
+  };
+};
+
+export const readFork = (body: unknown): { readonly seq: number } => readWith(forkSchema, body);
+
+/** The events that a client may send; null for those that it may not, with what to do instead. */
+const inputRules: Readonly<Record<UserEvent['type'], null | string>> = {
+  UserInput: null,
+  ApprovalAnswered: null,
+  CancelTurn: null,
+  CancelTool: null,
+  RetryLast: null,
+  RetryNow: null,
+  EditQueue: null,
+  CompactRequested: null,
+  Start: 'A session starts with its first input.',
+  ApproveBudget:
+    'Limits are set when a session is created. Create one with higher limits, or ask the operator.',
+  SettingsChanged: 'Settings are the choice of the operator.',
+  ShutdownRequested: 'To close the session: POST /v1/sessions/ID/close.',
+  InputFailed: 'It is for programs that read a keyboard.',
+};
+
+const typeOf = (body: unknown): string =>
+  typeof body === 'object' && body !== null && 'type' in body && typeof body.type === 'string'
+    ? body.type
+    : '';
+
+/** An input of a client. `{ "text": … }` is short for a UserInput. */
+export const readInput = (body: unknown): Input => {
+  const isShort = typeof body === 'object' && body !== null && !('type' in body) && 'text' in body;
+  const given = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
+  const type = typeOf(given);
+  if (!Object.hasOwn(inputRules, type)) {
+    const known = Object.entries(inputRules).flatMap(([name, rule]) => (rule === null ? [name] : []));
+    throw new ApiFault('badRequest', `type: must be one of ${known.join(', ')}, or send { "text": "…" }.`);
+  }
+  const rule = inputRules[type as UserEvent['type']]; // it is one of the names
+  if (rule !== null) throw new ApiFault('notAllowed', `A client may not send ${type}. ${rule}`);
+  const input = refuseMalformed(given);
+  if (input.type === 'UserInput' && (input.images ?? []).length > 0)
+    throw new ApiFault('badRequest', 'images: a node takes no pictures. Put the picture into the workspace.');
+  return input;
+};
+
+const refuseMalformed = (given: unknown): Input => {
+  try {
+    return checkInput(given);
+  } catch (error) {
+    if (error instanceof TypeError) throw new ApiFault('badRequest', error.message);
+    throw error;
+  }
+};
+
+/** Whether an input helps a running turn to its end, so that a node that shuts down still takes it. */
+export const endsTurns = ({ type }: Input): boolean =>
+  type === 'CancelTurn' || type === 'CancelTool' || type === 'ApprovalAnswered';

@@ -1,0 +1,235 @@
+import type { Clock } from '@pawl/agent/ports/clock';
+import {
+  BEGIN_UPDATE,
+  CLOSE_STYLES,
+  END_UPDATE,
+  ERASE_BELOW,
+  ERASE_ROW,
+  HIDE_CURSOR,
+  moveDown,
+  moveRight,
+  moveUp,
+  NEXT_ROW,
+  ROW_START,
+  SHOW_CURSOR,
+  WRAP_OFF,
+  WRAP_ON,
+} from './escapes.js';
+import type { Frame } from './frame-type.js';
+import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
+import { columnsOf } from './width.js';
+
+/**
+ * The rows at the bottom of the screen that are redrawn. Everything above them is scroll-back and never changes.
+ *
+ * 1. Printed lines go above the area and into the terminal's own scroll-back. The screen is never cleared; only the rows
+ *    from the area's first row to the end of the screen are erased.
+ * 2. Each change is one write, in one synchronized update, with only the rows that differ. No difference, no write.
+ * 3. At most one write per FRAME_MS. The last frame is always drawn.
+ * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at its top are left out,
+ *    never the rows around the cursor.
+ * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a character differently:
+ *    automatic wrapping is off while it is drawn.
+ */
+export type LiveArea = {
+  /** Prints whole lines above the area. */
+  print(text: Safe): void;
+  /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
+  draw(frame: Frame | (() => Frame)): void;
+  /** Prints all pending lines and removes the area. The cursor is left at the start of an empty line. */
+  clear(): void;
+};
+
+type Size = { readonly columns: number; readonly rows: number };
+
+/**
+ * How the terminal rewraps rows that are too long after the window became narrower: all of them, all except the row with
+ * the cursor, or none.
+ */
+export type Reflow = 'all' | 'aboveCursor' | 'none';
+
+/** How known terminals rewrap. Environment variables tell which terminal it is. */
+export const reflowOf = (environment: NodeJS.ProcessEnv): Reflow => {
+  if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
+  if (environment.TERM === 'linux') return 'none';
+  return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
+};
+
+export type LiveAreaOptions = {
+  write(text: Safe): void;
+  size(): Size;
+  readonly clock: Clock;
+  readonly reflow: Reflow;
+};
+
+const FRAME_MS = 33;
+/** Column of a hidden cursor. */
+const NOWHERE = -1;
+const EMPTY: Frame = { rows: [], cursor: null };
+
+/** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
+const fit = ({ rows, cursor }: Frame, room: number): Frame => {
+  const top = Math.max(0, Math.min(rows.length - room, cursor?.row ?? rows.length));
+  return {
+    rows: rows.slice(top, top + room),
+    cursor: cursor === null ? null : { row: cursor.row - top, column: cursor.column },
+  };
+};
+
+const vertical = (from: number, to: number): Safe => {
+  if (from === to) return safe``;
+  return to < from ? moveUp(from - to) : moveDown(to - from);
+};
+
+/** A row with a style reset at its end. Only styles may control the terminal here. */
+const closed = (row: Safe): Safe => {
+  const kept = keepStyles(row);
+  return kept.includes('\u001b') ? safe`${kept}${CLOSE_STYLES}` : kept;
+};
+
+/** The drawn frame, and the window size at that time. */
+type Shown = {
+  readonly rows: readonly Safe[];
+  readonly row: number;
+  readonly column: number;
+  readonly hidden: boolean;
+  readonly size: Size;
+};
+
+/** Rows between the area's first row and the cursor after the window changed its size. */
+const rowsAboveCursor = ({ rows, row, column }: Shown, { columns }: Size, reflow: Reflow): number => {
+  if (reflow === 'none') return row;
+  const above = rows
+    .slice(0, row)
+    .reduce((sum, text) => sum + Math.max(1, Math.ceil(columnsOf(text) / columns)), 0);
+  return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
+};
+
+/** Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add rows. */
+const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
+  const moves: Safe[] = [];
+  let at = from.row;
+  let last = Math.max(0, from.rows.length - 1);
+  to.rows.forEach((row, index) => {
+    if (from.rows[index] === row && index < from.rows.length) return;
+    if (index > last) {
+      moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
+      last = index;
+    } else moves.push(vertical(at, index));
+    moves.push(ERASE_ROW, closed(row));
+    at = index;
+  });
+  if (from.rows.length > to.rows.length) {
+    // If all rows are gone the cursor stays in the first one.
+    moves.push(vertical(at, to.rows.length), ERASE_BELOW);
+    at = to.rows.length;
+  }
+  return { text: joinSafe(moves), row: at };
+};
+
+/** Number of lines that are already on the screen as the area's first rows. They are not drawn again. */
+const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => {
+  const first = lines.findIndex((line, index) => line !== rows[index]);
+  return first < 0 ? lines.length : first;
+};
+
+class DrawnArea implements LiveArea {
+  readonly #needs: LiveAreaOptions;
+  #shown: Shown;
+  #wanted: Frame | (() => Frame) = EMPTY;
+  #lines: readonly Safe[] = [];
+  #drawnAt = Number.NEGATIVE_INFINITY;
+  #cancelTimer: (() => void) | null = null;
+
+  constructor(needs: LiveAreaOptions) {
+    this.#needs = needs;
+    this.#shown = { rows: [], row: 0, column: 0, hidden: false, size: needs.size() };
+  }
+
+  print(text: Safe): void {
+    this.#lines = [...this.#lines, ...text.split('\n')];
+    this.#soon(); // a frame drawn in the same tick writes them too
+  }
+
+  draw(frame: Frame | (() => Frame)): void {
+    this.#wanted = frame;
+    if (this.#needs.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
+    else this.#soon();
+  }
+
+  clear(): void {
+    this.#wanted = EMPTY;
+    this.#flush();
+  }
+
+  #soon(): void {
+    const { clock } = this.#needs;
+    const waitMs = Math.max(0, this.#drawnAt + FRAME_MS - clock.now());
+    this.#cancelTimer ??= clock.after(waitMs, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    const size = this.#needs.size();
+    const moved = this.#followWindow(size);
+    const printed = this.#printLines();
+    const change = joinSafe([moved, printed, this.#drawRows(size)]);
+    if (change === '') return;
+    this.#drawnAt = this.#needs.clock.now();
+    this.#needs.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
+  }
+
+  /** After a change of the window's size: erases the area wherever it moved to. It is then drawn again. */
+  #followWindow(size: Size): Safe {
+    const before = this.#shown;
+    if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
+    this.#shown = { ...before, rows: [], row: 0, column: 0, size };
+    if (before.rows.length === 0) return safe``;
+    const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#needs.reflow));
+    return safe`${vertical(up, 0)}${ERASE_BELOW}`;
+  }
+
+  #printLines(): Safe {
+    if (this.#lines.length === 0) return safe``;
+    const kept = alreadyShown(this.#lines, this.#shown.rows);
+    const rest = this.#lines.slice(kept);
+    this.#lines = [];
+    const room = this.#makeRoom(kept, rest.length === 0);
+    return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
+  }
+
+  /** Moves to the row of the first new line. Rows that are already right become scroll-back unchanged. */
+  #makeRoom(kept: number, all: boolean): Safe {
+    const { rows, row } = this.#shown;
+    if (all && kept < rows.length) {
+      this.#shown = { ...this.#shown, rows: rows.slice(kept), row: row - kept };
+      return safe``;
+    }
+    this.#shown = { ...this.#shown, rows: [], row: 0, column: 0 };
+    if (rows.length === 0) return ROW_START;
+    return kept < rows.length
+      ? safe`${vertical(row, kept)}${ERASE_BELOW}`
+      : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
+  }
+
+  #drawRows(size: Size): Safe {
+    const before = this.#shown;
+    const wanted = typeof this.#wanted === 'function' ? this.#wanted() : this.#wanted;
+    const frame = fit(wanted, Math.max(1, size.rows - 1));
+    const { text, row } = changeRows(before, frame);
+    const hidden = frame.cursor === null && frame.rows.length > 0;
+    const cursor = frame.cursor ?? { row, column: NOWHERE };
+    const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
+    const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
+    const move =
+      moves && frame.cursor !== null ? safe`${vertical(row, cursor.row)}${ROW_START}${right}` : safe``;
+    const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
+    const change = hidden === before.hidden ? safe`` : visible;
+    this.#shown = { rows: frame.rows, ...cursor, hidden, size };
+    const rows = text === '' ? text : safe`${WRAP_OFF}${text}${WRAP_ON}`;
+    return joinSafe([rows, move, change]);
+  }
+}
+
+export const createLiveArea = (needs: LiveAreaOptions): LiveArea => new DrawnArea(needs);

@@ -1,0 +1,148 @@
+import type { Action } from '@pawl/agent/machine/action';
+import { brokenRule } from '@pawl/agent/machine/broken-rule-text';
+import type { Event } from '@pawl/agent/machine/event';
+import { requiredRequestFaults } from '@pawl/agent/machine/invariants/must-call-model-invariants';
+import { stateFaults } from '@pawl/agent/machine/invariants/state-invariants';
+import { stepFaults } from '@pawl/agent/machine/invariants/step-invariants';
+import { initialState } from '@pawl/agent/machine/machine';
+import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import { isBusy } from '@pawl/agent/machine/values/turn-running';
+import { presetRules } from '@pawl/agent/policy/preset-rules';
+import type { FiniteModel } from '@pawl/machine/explorer/explore-states';
+import type { Edge, Step } from '@pawl/machine/kernel/step-types';
+import type { Projection, ProjectionEdge } from '../projections/projection.js';
+import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
+import { adversarialEvents } from './adversarial-events.js';
+import type { Configuration } from './configurations/configuration.js';
+import { replyOf } from './configurations/model-replies.js';
+import { deepEqual } from './deep-equal.js';
+import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
+import { pendingResponses } from './pending-responses.js';
+import { stateKeyFor } from './state-key.js';
+import { userEvents } from './user-events.js';
+
+/** The agent's machine with its environment, as a model for the explorer. */
+
+/** The machine under test: the agent's own, or one with a planted fault. */
+export type AgentMachine = {
+  readonly step: (state: State, event: Event) => Step<State, Action>;
+  readonly ignored: readonly { readonly state: string; readonly event: string }[];
+};
+
+/** The edges that an exploration has taken so far. */
+export type CoveredArrows = {
+  readonly edges: Set<Edge>;
+  /** Edges of all projections. */
+  readonly arrows: Set<ProjectionEdge>;
+};
+
+export const settingsOf = ({ preset, patch, bounds }: Configuration): Settings => {
+  const { limits, ...others } = patch;
+  return {
+    ...defaultSettings,
+    model: 'test/model',
+    workspace: '/project',
+    rules: presetRules[preset],
+    maxRetries: bounds.retries,
+    ...others,
+    limits: { ...defaultSettings.limits, ...limits },
+  };
+};
+
+const sceneryOf = (configuration: Configuration, machine: AgentMachine): ExplorationContext => {
+  const settings = settingsOf(configuration);
+  return {
+    configuration,
+    bounds: configuration.bounds,
+    settings,
+    replies: configuration.replies.map((kind) => replyOf(kind, settings.limits)),
+    ignored: new Set(machine.ignored.map(({ state, event }) => `${state}/${event}`)),
+  };
+};
+
+export const modelOf = (
+  configuration: Configuration,
+  machine: AgentMachine,
+  projections: readonly Projection[],
+): { readonly model: FiniteModel<ExplorationNode, ExplorationEvent>; readonly seen: CoveredArrows } => {
+  const scenery = sceneryOf(configuration, machine);
+  const seen: CoveredArrows = { edges: new Set(), arrows: new Set() };
+  const model: FiniteModel<ExplorationNode, ExplorationEvent> = {
+    initial: {
+      state: initialState(scenery.settings),
+      cursors: initialCursors(projections),
+      costlyLeft: configuration.bounds.budgetStops,
+      now: 0,
+    },
+    labels: (node) => [
+      ...pendingResponses(node, scenery),
+      ...userEvents(node, scenery),
+      ...adversarialEvents(node, scenery),
+    ],
+    next: (node, label) => take(node, label, machine, projections, seen),
+    keyOf: stateKeyFor(configuration),
+    faultsOf: (node, from, { event }) => {
+      const again = machine.step(from.state, event);
+      return deepEqual(node.state, again.state)
+        ? []
+        : [brokenRule('deterministic', 'the same step twice gives two answers')];
+    },
+    goals: [
+      {
+        name: 'the prompt, by what the world owes and the user may do',
+        holds: ({ state }) => state.name === 'WaitingForUserInput',
+        via: ({ by }) => by !== 'fate',
+      },
+      {
+        name: 'the end of the turn, or a question to the user, by what the world owes alone',
+        holds: ({ state }) => !isBusy(state) || asks(state),
+        via: ({ by }) => by === 'world',
+      },
+    ],
+  };
+  return { model, seen };
+};
+
+const asks = (state: State): boolean =>
+  state.name === 'ExecutingTools' && state.calls.some(({ status }) => status === 'awaitingApproval');
+
+const take = (
+  node: ExplorationNode,
+  { event, costly }: ExplorationEvent,
+  machine: AgentMachine,
+  projections: readonly Projection[],
+  seen: CoveredArrows,
+): { readonly node: ExplorationNode; readonly faults: readonly string[] } => {
+  const before = node.state;
+  const taken = machine.step(before, event);
+  for (const edge of taken.path) seen.edges.add(edge);
+  const faults = [
+    ...stateFaults(before, event, taken),
+    ...stepFaults(before, event, taken),
+    ...requiredRequestFaults(before, event, taken),
+  ];
+  // A refused event is not a step of any seed's machine.
+  const isRefused = taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
+  const cursors = isRefused ? node.cursors : follow(node, event, taken, projections, faults, seen);
+  const isUnmoved =
+    taken.state === before && cursors.every((cursor, index) => cursor === node.cursors[index]);
+  if (isUnmoved && !costly && event.at === node.now) return { node, faults };
+  const costlyLeft = node.costlyLeft - (costly ? 1 : 0);
+  return { node: { state: taken.state, cursors, costlyLeft, now: event.at }, faults };
+};
+
+/** Checks the step against every projection and adds the faults. */
+const follow = (
+  { state, cursors }: ExplorationNode,
+  event: Event,
+  taken: Step<State, Action>,
+  projections: readonly Projection[],
+  faults: string[],
+  seen: CoveredArrows,
+): ExplorationNode['cursors'] => {
+  const followed = checkRefinements(projections, cursors, state, event, taken);
+  faults.push(...followed.faults);
+  for (const arrow of followed.reached) seen.arrows.add(arrow);
+  return followed.cursors;
+};

@@ -1,0 +1,40 @@
+import type { Event } from '@pawl/agent/machine/event';
+import type { Settings } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import type { ProjectionCursor } from '../projections/projection.js';
+import type { Bounds, Configuration } from './configurations/configuration.js';
+import type { ModelReply } from './configurations/model-replies.js';
+
+/** A node of an exploration: the machine's state, the cursors of the projections, the rest of the budget stops. */
+export type ExplorationNode = {
+  readonly state: State;
+  readonly cursors: readonly ProjectionCursor[];
+  /** Costly replies and usage reports that may still come. */
+  readonly costlyLeft: number;
+  /** The time of the last event, in milliseconds. */
+  readonly now: number;
+};
+
+/**
+ * An event that can happen in a node. `world`: a response to work in flight. `user`: an act of the user. `fate`:
+ * adversarial, that is late, duplicate, misplaced, or a crash.
+ */
+export type ExplorationEvent = {
+  readonly by: 'world' | 'user' | 'fate';
+  readonly event: Event;
+  readonly costly: boolean;
+};
+
+/** The data from which the events of a configuration are made. */
+export type ExplorationContext = {
+  readonly configuration: Configuration;
+  readonly bounds: Bounds;
+  readonly settings: Settings;
+  readonly replies: readonly ModelReply[];
+  /** Pairs of state and event without an edge: `state/event`. */
+  readonly ignored: ReadonlySet<string>;
+};
+
+export const world = (event: Event, costly = false): ExplorationEvent => ({ by: 'world', event, costly });
+export const user = (event: Event): ExplorationEvent => ({ by: 'user', event, costly: false });
+export const fate = (event: Event, costly = false): ExplorationEvent => ({ by: 'fate', event, costly });

@@ -1,0 +1,250 @@
+import type { Call } from '@pawl/agent/machine/call';
+import { holdsResults } from '@pawl/agent/machine/conversation';
+import { hasSessionLimit } from '@pawl/agent/machine/moves/budget';
+import { isSpendingId } from '@pawl/agent/machine/moves/common/count-usage';
+import { remainingTimer } from '@pawl/agent/machine/moves/common/timers';
+import { utf8Bytes } from '@pawl/agent/machine/moves/common/truncate-text';
+import { mayHaveChanged } from '@pawl/agent/machine/moves/tools/finish-batch';
+import { spendingIn } from '@pawl/agent/machine/moves/tools/start-calls';
+import { isEnded } from '@pawl/agent/machine/moves/tools/tool-batch';
+import type { Dimension, Grant, Limits, Settings } from '@pawl/agent/machine/settings';
+import type { In, SessionData, State } from '@pawl/agent/machine/state';
+import type { Limit } from '@pawl/agent/machine/values/limit-value';
+import { turnRuns } from '@pawl/agent/machine/values/turn-running';
+import { tokensOf } from '@pawl/agent/machine/values/usage';
+import { isRequest } from './adversarial-events.js';
+import type { Configuration } from './configurations/configuration.js';
+import type { ExplorationNode } from './exploration-node.js';
+
+/**
+ * The key of a node: a text of everything that decides its future. Nodes with the same key are one node.
+ *
+ * Sound means: from two nodes of the same key the same labels lead, up to the names of ids, to nodes of the same key,
+ * over the same arrows, with the same faults. Why each thing that is left out may be left out:
+ *
+ * 1. Ids. The machine compares ids for equality, and makes new ones that it has never used; labels name what is in
+ *    flight, or what never is again. So only what is in flight counts, not what it is called.
+ * 2. Times. The machine reads the clock only to tell what is left of the turn's timer: only that is kept. Everything
+ *    else that has a time waits for its timer, by id.
+ * 3. Texts. No move reads what a text says. Read are: whether the message at the end holds results, one that is too
+ *    long, text of the user (none, one, several: moves treat all texts alike), anything else; whether streamed text is
+ *    blank; how many messages could be summarised (0, 1, enough: the number only grows until a summary makes it 0 or
+ *    1). All older messages are closed, and closed messages are never read again.
+ * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few or nearly all of
+ *    them, and what is told in between stays below a thousand, since a shortest way to a node is short: which
+ *    thresholds are passed is decided by the last report.
+ * 5. Usage. It matters against limits. Only as many replies and bills cost something as the bounds say, so dollars and
+ *    tokens are counted exactly where there is a limit, and ignored where there is none. Bills that may still come
+ *    count only while one may still cost something, and not more of them than that.
+ * 6. What counts per turn is set anew when a turn begins: between turns it is left out.
+ * 7. Why the machine waits is told to the user, and read once: whether it was for a budget.
+ * 8. How a call ended matters for two things: whether it may have changed something, as the setting `hooks` counts it
+ *    (which no world here changes under way), and whether its text is too long to be sent twice.
+ */
+export const stateKeyFor = ({ changes }: Configuration): ((node: ExplorationNode) => string) => {
+  // Patches are made of settings: their names are names of settings.
+  const changing = [...new Set(changes.flatMap((patch) => Object.keys(patch) as (keyof Settings)[]))];
+  return ({ state, cursors, costlyLeft, now }) => {
+    const { session } = state;
+    const { settings } = session;
+    let key = `${stateKey(state)}|${sessionKey(state)}|${limitsKey(settings.limits)}`;
+    for (const name of changing) key += JSON.stringify(settings[name]);
+    key += turnRuns(state) ? `|${turnKey(session, now)}` : `|${betweenTurnsKey(session)}`;
+    if (costlyLeft > 0) key += `|${costlyLeft}${billsKey(state, costlyLeft)}`;
+    for (const { state: place } of cursors) key += `|${place}`;
+    return key;
+  };
+};
+
+const limitsKey = (limits: Limits): string => {
+  const { usd, tokens, timeMs, rounds, truncation, repeats, errors, sameResults } = limits;
+  return `${usd},${tokens},${timeMs},${rounds},${truncation},${repeats},${errors},${sameResults}`;
+};
+
+// ---- The state's own part ----
+
+const stateKey = (state: State): string => {
+  switch (state.name) {
+    case 'WaitingForUserInput':
+      return `W${state.reason.kind === 'budget' ? 'b' : ''}${state.next}`;
+    case 'CallingLlm': {
+      const { purpose, attempt, partial, call } = state;
+      const shown = partial === '' ? '-' : partial.trim() === '' ? ' ' : 't';
+      return `C${purpose}${attempt}${shown}${call.mode === 'open' ? '' : call.cause}`;
+    }
+    case 'Error':
+      return `E${state.purpose}${state.attempt}${state.error.kind === 'empty' ? 'e' : ''}`;
+    case 'ExecutingTools':
+      return batchKey(state);
+    case 'PostToolsHook':
+      return `H${state.phase}${state.tree}${state.mutated.length > 0 ? 'm' : ''}${state.prepared === undefined ? '' : 'p'}`;
+    case 'Compacting': {
+      const { mode } = state;
+      if (mode.kind === 'idle') return `Ki${mode.resume}`;
+      return mode.kind === 'mid' ? 'Km' : `Ko${mode.purpose}${mode.attempt}`;
+    }
+    default:
+      return state.name;
+  }
+};
+
+const batchKey = (state: In<'ExecutingTools'>): string => {
+  const { phase, session } = state;
+  let key = `X${phase.mode}`;
+  if (phase.mode === 'cancelling') key += phase.cause + (phase.graceTimerId === null ? '' : 'g');
+  for (const call of state.calls) key += `,${callKey(call, session.settings)}`;
+  return key;
+};
+
+const callKey = (call: Call, settings: Settings): string => {
+  const { tool, verdict } = call.judged;
+  if (isEnded(call)) {
+    const changed = mayHaveChanged(call, settings.hooks);
+    return `${changed ? 'ended*' : 'ended'}${isLong(call.outcome.text, settings.resultCutBytes) ? 'l' : ''}`;
+  }
+  const kind = `${tool}${verdict.kind === 'ok' ? '' : verdict.kind}`;
+  switch (call.status) {
+    case 'queued':
+      return `${kind}q${call.allowed}`;
+    case 'previewing':
+      return `${kind}p`;
+    case 'awaitingApproval':
+      return `${kind}a`;
+    case 'starting':
+      return `${kind}s${call.allowed}${call.graceTimerId === null ? '' : 'g'}`;
+    case 'running':
+      return `${kind}r${call.graceTimerId === null ? '' : 'g'}`;
+    default:
+      return call satisfies never;
+  }
+};
+
+const isLong = (text: string, bytes: number): boolean => text.length * 4 > bytes && utf8Bytes(text) > bytes;
+
+// ---- The session ----
+
+const grantedTo = (grant: Grant): string => {
+  switch (grant.scope) {
+    case 'shape':
+      return grant.shape;
+    case 'prefix':
+      return grant.words.join(' ');
+    case 'session':
+      return grant.group ?? '';
+    default:
+      return grant satisfies never;
+  }
+};
+
+/** Whether an abandoned call has not reported its usage. */
+const hasOpenBill = (state: State): boolean => {
+  const running = spendingIn(state);
+  return state.session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
+};
+
+const sessionKey = (state: State): string => {
+  const { session } = state;
+  const { conversation, queue, settings, usage, grants, slices } = session;
+  const { limits } = settings;
+  let key = `${Math.min(conversation.closed.length, 3)}${openKey(session)}`;
+  for (const item of queue) key += item.mode === 'steer' ? 's' : 'f';
+  key += session.mayCompact === 'yes' ? 'y' : 'n';
+  key += sizeKey(session);
+  if (session.notes.length > 0) key += '!';
+  if (hasSessionLimit(session) && hasOpenBill(state)) key += '?';
+  if (limits.usd !== 'unlimited') key += `$${usage.costUsd}/${slices.usd}`;
+  if (limits.tokens !== 'unlimited') key += `#${tokensOf(usage)}/${slices.tokens}`;
+  for (const grant of grants) key += `+${grant.tool}${grant.scope}${grantedTo(grant)}${grant.needs ?? ''}`;
+  return key;
+};
+
+/** The last message: results, long results, texts of the user (up to two), other parts. */
+const openKey = ({ conversation, settings }: SessionData): string => {
+  if (conversation.open === null) return '-';
+  let own = 0;
+  let other = '';
+  let long = '';
+  for (const part of conversation.open.parts) {
+    if (part.type === 'result') {
+      if (isLong(part.text, settings.resultCutBytes)) long = 'l';
+    } else if (part.origin === 'user') own = Math.min(own + 1, 2);
+    else other = 'o';
+  }
+  return `${holdsResults(conversation) ? 'r' : ''}${long}${own}${other}`;
+};
+
+/** The thresholds that the conversation exceeds. */
+const sizeKey = ({ contextTokens, settings }: SessionData): string => {
+  const { windowTokens, compactAtRatio, compactMidRatio } = settings;
+  if (contextTokens >= windowTokens) return '3';
+  if (contextTokens > windowTokens * compactMidRatio) return '2';
+  return contextTokens > windowTokens * compactAtRatio ? '1' : '0';
+};
+
+// ---- The turn ----
+
+/** A count up to its limit: larger counts are never read, and without a limit none is. */
+const upTo = (count: number, limit: Limit): number => (limit === 'unlimited' ? 0 : Math.min(count, limit));
+
+const turnKey = ({ turn, settings, emptyReplies }: SessionData, now: number): string => {
+  const { limits } = settings;
+  const rounds = upTo(turn.rounds, limits.rounds);
+  const truncations = upTo(turn.truncations, limits.truncation);
+  const empty = upTo(emptyReplies, settings.emptyRetries);
+  // The clock is only set to times at which a timer is due: few values.
+  const left =
+    turn.timeLimit === null
+      ? ''
+      : `@${remainingTimer(turn.timeLimit, now).delayMs}/${turn.timeLimit.delayMs}`;
+  const warned = turn.warned.filter((dimension) => limitOf(limits, dimension) !== 'unlimited');
+  const finishing = turn.finishing === 'no' ? '' : `f${turn.finishing}`;
+  return `${rounds}.${truncations}.${empty}${left}${warned.join()}${streaksKey(turn.streaks, limits)}${finishing}`;
+};
+
+const streaksKey = (streaks: SessionData['turn']['streaks'], limits: Limits): string => {
+  if ([limits.repeats, limits.errors, limits.sameResults].every((limit) => limit === 'unlimited')) return '';
+  const { calls, results } = streaks;
+  const counts = [
+    upTo(streaks.repeats, limits.repeats),
+    upTo(streaks.errors, limits.errors),
+    upTo(streaks.sameResults, limits.sameResults),
+  ];
+  return `~${calls},${results},${counts.join()}`;
+};
+
+/** Warnings about session limits come once, also across turns. */
+const betweenTurnsKey = ({ turn, settings: { limits } }: SessionData): string =>
+  turn.warned
+    .filter((dimension) => dimension === 'usd' || dimension === 'tokens')
+    .filter((dimension) => limits[dimension] !== 'unlimited')
+    .join();
+
+const limitOf = (limits: Limits, dimension: Dimension): Limit =>
+  dimension === 'time' ? limits.timeMs : limits[dimension];
+
+// ---- Bills ----
+
+/** Open usage reports: of running work, and the number of ended requests, up to those that may still cost something. */
+const billsKey = (state: State, costlyLeft: number): string => {
+  const current = currentBill(state);
+  let others = 0;
+  let own = '';
+  for (const id of state.session.unaccounted) {
+    if (id === current) own = 'b';
+    else if (isRequest(id)) others += 1;
+  }
+  return `${own}${Math.min(others, costlyLeft)}`;
+};
+
+const currentBill = (state: State): string => {
+  switch (state.name) {
+    case 'CallingLlm':
+      return state.requestId;
+    case 'PostToolsHook':
+      return state.hookId;
+    case 'Compacting':
+      return state.compactionId;
+    default:
+      return '';
+  }
+};

@@ -1,0 +1,186 @@
+import type { CallPreview, JudgedCall } from '@pawl/agent/machine/call';
+import type { Event, On } from '@pawl/agent/machine/event';
+import type { HookVerdicts } from '@pawl/agent/machine/values/hook-verdict';
+import type { Usage } from '@pawl/agent/machine/values/usage';
+import type { Configuration } from './configurations/configuration.js';
+
+/**
+ * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same events, as far as
+ * explorations make them: calls have a tool and an id, usage has input, output and cost.
+ */
+
+const quoted = (text: string): string => JSON.stringify(text);
+
+/** `tokens=10+0 cost=0` */
+const usageWords = (usage: Usage | null): readonly string[] =>
+  usage === null ? [] : [`tokens=${usage.inputTokens}+${usage.outputTokens}`, `cost=${usage.costUsd ?? '?'}`];
+
+/** `grep(c1)`; `edit!(c1)` has a bad argument. */
+const callWord = ({ tool, callId, verdict }: JudgedCall): string =>
+  `${tool}${verdict.kind === 'invalid' ? '!' : ''}(${callId})`;
+
+const replyWords = ({
+  requestId,
+  message,
+  calls,
+  stopReason,
+  usage,
+}: On<'LlmCompleted'>): readonly string[] => {
+  if (message === null) return [requestId, 'unreadable', ...usageWords(usage)];
+  const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const usual = calls.length > 0 ? 'toolUse' : 'end';
+  return [
+    requestId,
+    ...(text === '' ? [] : ['says', quoted(text)]),
+    ...(calls.length === 0 ? [] : ['calls', ...calls.map(callWord)]),
+    ...(stopReason === usual ? [] : [`stop=${stopReason}`]),
+    ...usageWords(usage),
+  ];
+};
+
+const hookWords = (event: On<'HookCompleted'>): readonly string[] => [
+  event.hookId,
+  ...event.commits.map(({ subject }) => `commit=${quoted(subject)}`),
+  ...event.changedFiles.map((file) => `file=${file}`),
+  ...(event.dirty ? ['dirty'] : []),
+  ...(event.note === '' ? [] : [`note=${quoted(event.note)}`]),
+  ...(event.warning === '' ? [] : [`warning=${quoted(event.warning)}`]),
+  ...(event.proceed ? [] : ['veto']),
+  ...usageWords(event.usage),
+];
+
+const answerWords = ({ batchId, callId, answer, scope }: On<'ApprovalAnswered'>): readonly string[] => {
+  if (answer.kind === 'deny') return [batchId, callId, 'deny', quoted(answer.reason)];
+  return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
+};
+
+const previewWords = (preview: CallPreview): readonly string[] => {
+  switch (preview.kind) {
+    case 'change':
+      return ['change', quoted(preview.diff)];
+    case 'refused':
+      return ['refused', quoted(preview.text)];
+    case 'none':
+      return ['none'];
+    default:
+      return preview satisfies never;
+  }
+};
+
+/** The arguments of an event in a trace line. */
+const wordsOf = (event: Event): readonly string[] => {
+  switch (event.type) {
+    case 'CompactRequested':
+      return event.instructions === undefined ? [] : [quoted(event.instructions)];
+    case 'Start':
+    case 'RetryLast':
+    case 'RetryNow':
+    case 'CancelTurn':
+    case 'ShutdownRequested':
+      return [];
+    case 'UserInput':
+      return [quoted(event.text), ...(event.mode === 'followUp' ? ['followUp'] : [])];
+    case 'EditQueue':
+      return event.items.flatMap(({ inputId, mode, text }) => [inputId, mode, quoted(text)]);
+    case 'CancelTool':
+    case 'ToolStarted':
+      return [event.batchId, event.callId];
+    case 'ApproveBudget':
+      return [event.dimension, String(event.limit)];
+    case 'ApprovalAnswered':
+      return answerWords(event);
+    case 'SettingsChanged':
+      return [JSON.stringify(event.patch)];
+    case 'InputFailed':
+      return [quoted(event.message)];
+    case 'Resumed':
+      return [String(event.epoch)];
+    case 'TimerFired':
+      return [event.timerId];
+    case 'HookCompleted':
+      return hookWords(event);
+    case 'HookPrepared':
+      return [event.hookId, event.effect.kind === 'file' ? event.effect.path : event.effect.ref];
+    case 'HookFailed':
+      return [event.hookId, quoted(event.message)];
+    case 'UsageReported':
+      return [event.usageId, ...usageWords(event.usage)];
+    case 'UserHooksRan':
+      return [event.moment, event.requestId ?? 'none', ...verdictWords(event.verdicts)];
+    case 'CompactionCompleted':
+      return [event.compactionId, quoted(event.summary), ...usageWords(event.usage)];
+    case 'CompactionFailed':
+      return [event.compactionId, quoted(event.message), ...usageWords(event.usage)];
+    default:
+      return workWords(event);
+  }
+};
+
+/** What hooks say: the notes and the objections. */
+const verdictWords = (verdicts: HookVerdicts): readonly string[] =>
+  verdicts.flatMap(({ note, decision, reason = '' }) => [
+    ...(note === undefined ? [] : [`note=${quoted(note)}`]),
+    ...(decision === 'allow' ? [] : [`${decision}=${quoted(reason)}`]),
+  ]);
+
+type WorkEvent = Extract<
+  Event,
+  {
+    readonly type:
+      | ('TextDelta' | 'ReasoningDelta' | 'ToolCallDelta' | 'LlmCompleted' | 'LlmFailed' | 'PolicyStopped')
+      | ('CallPreviewed' | 'ToolProgress' | 'ToolCompleted' | 'ToolsFailed');
+  }
+>;
+
+/** The arguments of events from model calls and tools. */
+const workWords = (event: WorkEvent): readonly string[] => {
+  switch (event.type) {
+    case 'TextDelta':
+    case 'ReasoningDelta':
+      return [event.requestId, quoted(event.text)];
+    case 'ToolCallDelta':
+      return [event.requestId, event.tool, quoted(event.text)];
+    case 'LlmCompleted':
+      return replyWords(event);
+    case 'LlmFailed': {
+      const { kind, message, retryAfterMs } = event.error;
+      const wait = retryAfterMs === null ? [] : [`retryAfter=${retryAfterMs}`];
+      return [event.requestId, kind, quoted(message), ...wait, ...usageWords(event.usage)];
+    }
+    case 'PolicyStopped':
+      return [event.requestId, quoted(event.why)];
+    case 'CallPreviewed':
+      return [event.batchId, event.callId, ...previewWords(event.preview)];
+    case 'ToolProgress':
+      return [event.batchId, event.callId, quoted(event.text)];
+    case 'ToolCompleted':
+      return [event.batchId, event.callId, event.outcome.status, quoted(event.outcome.text)];
+    case 'ToolsFailed':
+      return [event.batchId, quoted(event.message)];
+    default:
+      return event satisfies never;
+  }
+};
+
+/** One trace line: `@1200 UserInput "text"`. The time is left out if it equals `clock`. */
+export const eventLine = (event: Event, clock: number): string =>
+  [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...wordsOf(event)].join(' ');
+
+/** A path through a configuration as a trace, beginning with the faults at its end. */
+export const traceOf = (
+  { name, preset, patch, bounds }: Configuration,
+  faults: readonly string[],
+  events: readonly Event[],
+): string => {
+  const settings = JSON.stringify({ maxRetries: bounds.retries, ...patch });
+  const lines = [
+    `# Found in the configuration '${name}': ${faults.join('; ').replaceAll('\n', ' ')}.`,
+    `! ${preset} ${settings}`,
+  ];
+  let clock = 0;
+  for (const event of events) {
+    lines.push(`> ${eventLine(event, clock)}`, '');
+    clock = event.at;
+  }
+  return `${lines.join('\n').trimEnd()}\n`;
+};

@@ -1,0 +1,18 @@
+import type { Settings } from '@pawl/agent/machine/settings';
+import { loom } from './seed-loom.js';
+import { minimal } from './seed-minimal.js';
+import { sketch } from './seed-sketch.js';
+import { tools } from './seed-tools-mode.js';
+
+/** Named settings for `--profile`. */
+
+export type ProfileName = 'minimal' | 'loom' | 'sketch' | 'tools' | 'full';
+
+export const profiles: Readonly<Record<ProfileName, Partial<Settings>>> = {
+  minimal: minimal.settings,
+  loom: loom.settings,
+  sketch: sketch.settings,
+  tools: tools.settings,
+  /** Everything that the machine can do after tools. */
+  full: { hooks: 'mutating', formatter: 'onChanges', autoCommit: 'on' },
+};

@@ -1,0 +1,170 @@
+import { noLimits } from '@pawl/agent/machine/settings';
+import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
+import type { Projection } from './projection.js';
+import { type ArrowRow, arrowRows, arrowsOf } from './rows-to-edges.js';
+
+/** Seed 000: a small coding agent, as its text describes it. */
+
+export const states = {
+  WaitingForUserInput: 'Idle, ready for user message',
+  CallingLlm: 'Making API request (tracks retry count)',
+  ProcessingLlmResponse: 'Transient state parsing LLM response',
+  ExecutingTools: 'Running tool calls from LLM',
+  Error: 'Recoverable error, will retry',
+  ShuttingDown: 'Terminal state',
+};
+
+export const events = {
+  UserInput: 'User submitted a message',
+  LlmCompleted: 'API call succeeded',
+  LlmError: 'API call failed',
+  ToolCompleted: 'Tool finished executing',
+  RetryTimeout: 'Retry delay elapsed',
+  ShutdownRequested: 'User requested quit',
+};
+
+export const actions = {
+  SendLlmRequest: 'Call Claude API',
+  ExecuteTools: 'Run specified tools',
+  DisplayText: 'Show text to user',
+  DisplayError: 'Show error to user',
+  PromptForInput: 'Wait for user input',
+  ScheduleRetry: 'Wait then send RetryTimeout',
+  WaitForEvent: 'No action needed',
+  Shutdown: 'Terminate',
+};
+
+/** The diagram and the retry logic of the text. */
+export const callAndRetry: readonly ArrowRow[] = [
+  ['WaitingForUserInput', 'UserInput', '', 'CallingLlm', 'SendLlmRequest'],
+  ['CallingLlm', 'LlmCompleted', '', 'ProcessingLlmResponse', null],
+  ['CallingLlm', 'LlmError', 'retries < 3', 'Error', 'ScheduleRetry'],
+  ['CallingLlm', 'LlmError', 'retries = 3', 'WaitingForUserInput', 'DisplayError'],
+  ['ProcessingLlmResponse', null, 'has tools', 'ExecutingTools', 'ExecuteTools'],
+  ['ProcessingLlmResponse', null, 'no tools, some text', 'WaitingForUserInput', 'DisplayText'],
+  ['ProcessingLlmResponse', null, 'no tools, no text', 'WaitingForUserInput', 'PromptForInput'],
+  ['ExecutingTools', 'ToolCompleted', 'some left', 'ExecutingTools', 'WaitForEvent'],
+  ['Error', 'RetryTimeout', '', 'CallingLlm', 'SendLlmRequest'],
+];
+
+/** From any state, one row each. */
+export const shutdowns = (names: readonly string[]): readonly ArrowRow[] =>
+  names.map((name) => [name, 'ShutdownRequested', '', 'ShuttingDown', 'Shutdown']);
+
+export const ours = {
+  states: {
+    WaitingForUserInput: 'WaitingForUserInput; Ready before it',
+    CallingLlm: 'CallingLlm; Compacting when a message waits for it, or within a turn',
+    ProcessingLlmResponse: 'ProcessingLlmResponse',
+    ExecutingTools: 'ExecutingTools; PostToolsHook, until it ends',
+    Error: 'Error',
+    ShuttingDown: 'ShuttingDown',
+  },
+  events: {
+    UserInput: 'UserInput; what releases a queued message',
+    LlmCompleted: 'LlmCompleted',
+    LlmError: 'LlmFailed; a stop that the seed does not know',
+    ToolCompleted: 'ToolCompleted; a call that ends without having run',
+    RetryTimeout: 'TimerFired of the retry timer, RetryNow',
+    ShutdownRequested: 'ShutdownRequested',
+  },
+  actions: {
+    SendLlmRequest: 'SendLlmRequest',
+    ExecuteTools: 'ExecuteTools, PreviewCall, RequestApproval',
+    DisplayText: 'DisplayText',
+    DisplayError: 'DisplayError; the DisplayNotice of a stop',
+    PromptForInput: 'PromptForInput',
+    ScheduleRetry: 'ScheduleTimer',
+    WaitForEvent: 'no action',
+    Shutdown: 'Shutdown',
+  },
+};
+
+const edges = arrowsOf([
+  ...arrowRows('text', ...callAndRetry),
+  ...arrowRows('text', ['ExecutingTools', 'ToolCompleted', 'all done', 'CallingLlm', 'SendLlmRequest']),
+  ...arrowRows('text', ...shutdowns(Object.keys(states))),
+]);
+
+const begin = { state: 'WaitingForUserInput' };
+
+const refused = { event: 'LlmError', to: 'WaitingForUserInput', action: 'DisplayError' };
+
+export const plain: SeedWords = {
+  edges,
+  begin,
+  waits: 'WaitForEvent',
+  schedules: 'ScheduleRetry',
+  completed: 'LlmCompleted',
+  failed: 'LlmError',
+  retried: 'RetryTimeout',
+  hooked: 'HooksCompleted',
+  runs: 'RunPostToolsHooks',
+  hook: 'hidden',
+  streams: null,
+  origins: 'none',
+  answers: { text: 'DisplayText', none: 'PromptForInput' },
+  warns: null,
+  refusals: {
+    CallingLlm: [refused],
+    ProcessingLlmResponse: [{ event: null, to: 'WaitingForUserInput', action: 'PromptForInput' }],
+    ExecutingTools: [
+      { event: 'ToolCompleted', to: 'CallingLlm', action: 'SendLlmRequest', supposed: true },
+      refused,
+    ],
+    Error: [{ event: 'RetryTimeout', to: 'CallingLlm', action: 'SendLlmRequest', supposed: true }, refused],
+  },
+  witnesses: {
+    SendLlmRequest: ['SendLlmRequest', 'StartCompaction'],
+    ExecuteTools: ['ExecuteTools', 'PreviewCall', 'RequestApproval', 'DisplayToolResult'],
+    DisplayText: ['DisplayText'],
+    DisplayError: ['DisplayError', 'DisplayNotice', 'DisplayWarning'],
+    DisplayWarning: ['DisplayWarning'],
+    PromptForInput: ['PromptForInput', 'SendLlmRequest', 'StartCompaction'],
+    RunPostToolsHooks: ['RunHook'],
+    ScheduleRetry: ['ScheduleTimer'],
+    Shutdown: ['Shutdown'],
+  },
+};
+
+/** 000: three retries after 1 s, 2 s and 3 s; no hook, no limits. */
+export const minimal: Projection = {
+  name: 'minimal',
+  title: 'Seed 000: a small coding agent',
+  seeds: ['000'],
+  states,
+  events,
+  actions,
+  initial: 'WaitingForUserInput',
+  ends: ['ShuttingDown'],
+  transient: ['ProcessingLlmResponse'],
+  edges,
+  unreached: unreachedArrow,
+  ours,
+  stands: {
+    Ready: ['WaitingForUserInput'],
+    WaitingForUserInput: ['WaitingForUserInput'],
+    CallingLlm: ['CallingLlm'],
+    Error: ['Error'],
+    ExecutingTools: ['ExecutingTools'],
+    PostToolsHook: ['ExecutingTools'],
+    Compacting: ['WaitingForUserInput', 'CallingLlm'],
+    ShuttingDown: ['ShuttingDown'],
+  },
+  settings: {
+    maxRetries: 3,
+    retrySchedule: { kind: 'linear', stepMs: 1_000 },
+    retryJitterMs: 0,
+    emptyRetries: 0,
+    limits: noLimits,
+    autoRearm: 'off',
+    // The seed never compacts. Ours compacts only when no request would fit otherwise.
+    compactAtRatio: 1,
+    compactMidRatio: 1,
+    hooks: 'never',
+    formatter: 'off',
+    autoCommit: 'off',
+  },
+  begin,
+  project: projectSeed(plain),
+};

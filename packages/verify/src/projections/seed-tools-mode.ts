@@ -1,0 +1,158 @@
+import type { Action } from '@pawl/agent/machine/action';
+import type { Event } from '@pawl/agent/machine/event';
+import type { Dimension } from '@pawl/agent/machine/settings';
+import type { State } from '@pawl/agent/machine/state';
+import { toolsMode } from '@pawl/agent/machine/tools-mode';
+import type { Edge, Step } from '@pawl/machine/kernel/step-types';
+import type { Projection, ProjectionCursor, ProjectionStep } from './projection.js';
+import { arrowRows, arrowsOf, stepFinder } from './rows-to-edges.js';
+
+/**
+ * Tools mode of seed 004: one turn of our machine.
+ *
+ * 1. Every turn is a run of the seed. It begins in INIT when its first call is sent.
+ * 2. The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state.
+ * 3. A stop that the seed reports as an exception (cancel, failure, shutdown, a stop before the first reply) ends the run
+ *    without a step. The next run begins in INIT.
+ */
+
+const [INIT, PROMPTING, EXECUTING, DONE] = ['INIT', 'PROMPTING', 'EXECUTING_TOOLS', 'DONE'] as const;
+
+const edges = arrowsOf([
+  ...arrowRows(
+    'text',
+    [INIT, 'LLMResponseReceived', '', PROMPTING, null],
+    [PROMPTING, 'ToolCallsFound', '', EXECUTING, null],
+    [PROMPTING, 'NoToolCalls', '', DONE, null],
+    [PROMPTING, 'PolicyStop', '', DONE, null],
+    [EXECUTING, 'ToolsExecuted', '', PROMPTING, null],
+    [EXECUTING, 'PolicyStop', '', DONE, null],
+  ),
+  ...arrowRows('code', [EXECUTING, 'MaxIterationsReached', '', DONE, null]),
+]);
+const find = stepFinder(edges);
+
+/** The name that the seed's policies give to the stop. */
+const stopOf = (dimension: Dimension | 'no'): string =>
+  dimension === 'rounds' ? 'MaxIterationsReached' : 'PolicyStop';
+
+class Run {
+  at: string;
+  readonly steps: ProjectionStep[] = [];
+
+  constructor(at: string) {
+    this.at = at;
+  }
+
+  say(event: string, to: string): void {
+    this.steps.push(find(this.at, { event, to, action: null }));
+    this.at = to;
+  }
+
+  /** There are no steps before the first reply (rule 3) and after the end. */
+  stop(event: string): void {
+    if (this.at === EXECUTING) this.say(event, DONE);
+  }
+}
+
+/** Whether some call of the reply was not skipped, so that tools ran before the policy stopped the run. */
+const someTried = (actions: readonly Action[]): boolean =>
+  actions.some((action) => action.type === 'DisplayToolResult' && action.status !== 'skipped');
+
+type Seen = { readonly before: State; readonly event: Event; readonly step: Step<State, Action> };
+
+const dimensionOf = ({ step }: Seen): Dimension | 'no' =>
+  step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'
+    ? step.state.reason.dimension
+    : 'no';
+
+/** Rule 2. */
+const takeReply = (run: Run, { before }: Seen): void => {
+  const { finishing } = before.session.turn;
+  if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);
+  else if (finishing === 'no') run.say('ToolsExecuted', PROMPTING);
+  else run.say(stopOf(finishing), DONE);
+};
+
+const takeCalls = (run: Run, { step }: Seen): void => {
+  if (run.at !== PROMPTING) return;
+  const stopped = step.path.some((edge) => edge.to === 'BudgetExceeded') && !someTried(step.actions);
+  if (stopped) run.say('PolicyStop', DONE);
+  else run.say('ToolCallsFound', EXECUTING);
+};
+
+const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
+  if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
+  else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
+    // A reply after a cancel is kept, but the run has ended.
+    const drained = seen.before.name === 'CallingLlm' && seen.before.call.mode === 'draining';
+    if (!drained) takeReply(run, seen);
+    if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.say('NoToolCalls', DONE);
+  } else if (edge.to === 'ExecutingTools') takeCalls(run, seen);
+  else if (edge.to === 'BudgetExceeded') run.stop(stopOf(dimensionOf(seen)));
+  else if (edge.to === 'Cancelled' && seen.event.type === 'PolicyStopped') run.stop('PolicyStop');
+  else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown') run.at = INIT;
+};
+
+const project = (cursor: ProjectionCursor, before: State, event: Event, step: Step<State, Action>) => {
+  const run = new Run(cursor.state);
+  for (const edge of step.path) takeEdge(run, edge, { before, event, step });
+  return { cursor: run.at === cursor.state ? cursor : { state: run.at }, steps: run.steps };
+};
+
+/** Projection to tools mode of seed 004. */
+export const tools: Projection = {
+  name: 'tools',
+  title: 'Seed 004: RLM, tools mode',
+  seeds: ['004'],
+  states: {
+    INIT: 'Build conversation, validate tools',
+    PROMPTING: 'Call LLM with tools available',
+    EXECUTING_TOOLS: 'Execute tool calls',
+    DONE: 'Terminal: return result',
+  },
+  events: {
+    LLMResponseReceived: 'The model answered',
+    ToolCallsFound: 'LLM requested tool invocations',
+    ToolsExecuted: 'All tool calls completed',
+    NoToolCalls: 'LLM returned text without tool calls (final answer)',
+    PolicyStop: 'Custom StoppingPolicy requested termination',
+    MaxIterationsReached: 'Iteration limit hit',
+  },
+  actions: {},
+  initial: INIT,
+  ends: [DONE],
+  transient: [PROMPTING],
+  edges,
+  unreached: {},
+  ours: {
+    states: {
+      INIT: 'CallingLlm of the user’s message, up to its reply',
+      PROMPTING: 'ProcessingLlmResponse',
+      EXECUTING_TOOLS: 'ExecutingTools, PostToolsHook, CheckingBudget, CallingLlm with the results',
+      DONE: 'WaitingForUserInput',
+    },
+    events: {
+      LLMResponseReceived: 'LlmCompleted',
+      ToolCallsFound: 'LlmCompleted with calls',
+      ToolsExecuted: 'LlmCompleted after results',
+      NoToolCalls: 'LlmCompleted without calls',
+      PolicyStop: 'a limit other than rounds; PolicyStopped',
+      MaxIterationsReached: 'the limit of rounds',
+    },
+    actions: {},
+  },
+  stands: {
+    Ready: [INIT],
+    WaitingForUserInput: [INIT, DONE],
+    CallingLlm: [INIT, EXECUTING],
+    Error: [INIT, EXECUTING],
+    ExecutingTools: [EXECUTING],
+    PostToolsHook: [EXECUTING],
+    Compacting: [INIT, EXECUTING, DONE],
+    ShuttingDown: [INIT],
+  },
+  settings: toolsMode,
+  begin: { state: INIT },
+  project,
+};

@@ -1,0 +1,148 @@
+import type { State } from '@pawl/agent/machine/state';
+import type { Clock } from '@pawl/agent/ports/clock';
+import { createClock } from '@pawl/agent/session/clock';
+import type { Caller } from './disk/caller-type.js';
+import type { Disk } from './disk/disk.js';
+import type { CrashPlan } from './disturbances/plan-crash.js';
+import type { World } from './world.js';
+
+/** Operations that need room on the disk. */
+const NEEDS_ROOM = new Set(['write', 'writeFile', 'appendFile', 'mkdir', 'link']);
+const SYNCS = new Set(['fsync', 'fdatasync']);
+
+/** What a life is doing, beside the state of its session. */
+type Doing = 'creating' | 'opening' | 'running';
+
+/**
+ * One process, from its start to its end. After its end nothing of it has an effect: what it waits for never comes.
+ *
+ * Each call of the world is a point at which it can crash; the plan of the session says after how many of them.
+ */
+export class Life implements Caller {
+  readonly world: World;
+  readonly number: number;
+  readonly clock: Clock;
+  isDead = false;
+  doing: Doing = 'creating';
+  /** The state after the last durable step; null before the session is open. */
+  state: State | null = null;
+  /** Entries are being written. */
+  isAppending = false;
+  /** A write of the journal has failed. */
+  hasFailedToWrite = false;
+  /** The disk is full, and entries are in reserved space: they are durable, but nothing may be started any more. */
+  hasUsedReserve = false;
+  /** An error of the disk was injected. */
+  hasMetDiskFault = false;
+  /** Undoes what another program has done to the journal of this life; null if nothing was done. */
+  restoreJournal: (() => void) | null = null;
+  /** Meets no faults: it only looks. */
+  isQuiet = false;
+  /** Requests that nobody has aborted, and all. */
+  requests = 0;
+  requestsMade = 0;
+  /** Steady time at which timers were set, and their delays. */
+  readonly timers = new Map<string, { readonly at: number; readonly delayMs: number }>();
+  readonly #crash: CrashPlan | null;
+  #points = 0;
+
+  constructor(world: World, number: number, crash: CrashPlan | null) {
+    this.world = world;
+    this.number = number;
+    this.#crash = crash;
+    const { timeline } = world;
+    this.clock = createClock({
+      wall: () => world.wallNow(),
+      steady: () => timeline.now,
+      after: (delayMs, ring) => this.after(delayMs, ring),
+    });
+  }
+
+  get disk(): Disk {
+    return this.world.disk;
+  }
+
+  now(): number {
+    return this.world.wallNow();
+  }
+
+  /** A point at which the process may crash. */
+  point(place: string): void {
+    if (this.isDead || this.world.isHealed || this.#crash === null) return;
+    if (!this.#counts(this.#crash, place)) return;
+    this.#points += 1;
+    if (this.#points === this.#crash.points) this.die(place);
+  }
+
+  #counts({ from }: CrashPlan, place: string): boolean {
+    if (from === 'opening') return true;
+    if (from === 'syncing') return place === 'fdatasync';
+    if (from === 'naming') return place === 'fsync';
+    return this.doing === 'running' && (from === 'running' || this.state?.name === from);
+  }
+
+  die(place: string): void {
+    this.isDead = true;
+    this.world.say(`life ${this.world.lives} ends: ${place}`);
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    return this.world.timeline.after(delayMs, run, this);
+  }
+
+  pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(delayMs, resolve);
+    });
+  }
+
+  enter(operation: string, isBlocking: boolean): string | null {
+    this.point(operation);
+    const { plan, isHealed } = this.world;
+    if (!this.isQuiet) this.world.operations += 1;
+    if (plan.diskFault === null || isHealed || this.isDead || this.isQuiet) return null;
+    const { code, at, isAtSync } = plan.diskFault;
+    if (this.world.operations < at || this.world.diskFaultsLeft === 0) return null;
+    const fits =
+      code === 'EMFILE'
+        ? operation === 'open'
+        : code === 'EIO'
+          ? SYNCS.has(operation) || (!isAtSync && operation !== 'open' && operation !== 'stat')
+          : NEEDS_ROOM.has(operation);
+    if (!fits) return null;
+    this.world.diskFaultsLeft -= 1;
+    this.hasMetDiskFault = true;
+    this.world.say(`${code} at ${operation}`);
+    this.#meetFault(code, operation, isBlocking);
+    return code;
+  }
+
+  #meetFault(code: string, operation: string, isBlocking: boolean): void {
+    const { world } = this;
+    if (code === 'EMFILE') world.meet('EMFILE at an open');
+    if (code === 'EIO' && SYNCS.has(operation)) world.meet('EIO at a sync');
+    if (code === 'EIO' && operation === 'fdatasync' && !isBlocking)
+      world.meet('sync failed in another thread');
+    if (code !== 'ENOSPC') return;
+    if (this.doing === 'opening') world.meet('ENOSPC while opening');
+    const hasResult = [...world.calls.values()].some(
+      ({ result, isCompleted }) => result !== null && !isCompleted,
+    );
+    if (hasResult && operation === 'write') world.meet('ENOSPC at a result');
+  }
+
+  /** Now and then a sync blocks for long, so that the journal syncs in another thread. */
+  block(): void {
+    const { choices, plan, timeline } = this.world;
+    timeline.pass(choices.chance(plan.slowDisk ? 0.5 : 0.1) ? 4 : 0.02);
+  }
+
+  writesShort(): boolean {
+    return !this.isQuiet && this.world.choices.chance(0.02);
+  }
+
+  later(run: () => void): void {
+    const { choices, plan } = this.world;
+    this.world.timeline.plan(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4), run, this);
+  }
+}

@@ -1,0 +1,106 @@
+import { defaultSettings, noLimits, retrySettings, type Settings } from '@pawl/agent/machine/settings';
+import { presetRules } from '@pawl/agent/policy/preset-rules';
+import type { Choices } from './random-choices.js';
+
+/** The disk fails: once at its n-th operation, or it is full from then on for a while. */
+type DiskFault = {
+  readonly code: 'ENOSPC' | 'EIO' | 'EMFILE';
+  readonly at: number;
+  /** So many operations that need room fail. */
+  readonly length: number;
+  /** An EIO waits for a sync. */
+  readonly isAtSync: boolean;
+};
+
+/** What is decided about a session before it begins. */
+export type SessionPlan = {
+  readonly settings: Settings;
+  /** Lives that end in a crash, at most. */
+  readonly crashes: number;
+  /** Acts of the user, at most. */
+  readonly acts: number;
+  readonly diskFault: DiskFault | null;
+  /** Shares of requests and tool calls that go wrong. */
+  readonly modelFaults: number;
+  readonly toolFaults: number;
+  /** Calls per reply, at most, and rounds of calls in a row. */
+  readonly callsMax: number;
+  /** Whether a power cut may leave holes in what was not synced. */
+  readonly holes: boolean;
+  /** Whether the output that watches the session is closed at some time. */
+  readonly closesOutput: boolean;
+  /** Whether the clock of the wall jumps. */
+  readonly clockJumps: boolean;
+  /** Whether syncs are so slow that the journal syncs in another thread. */
+  readonly slowDisk: boolean;
+  /** Whether another program changes the journal while the session is open. */
+  readonly journalChange: boolean;
+  /** Whether much comes together while it waits to retry: inputs, crashes, and a clock that is set. */
+  readonly isAboutRetries: boolean;
+};
+
+const settingsFor = (choices: Choices): Settings => {
+  const usd = choices.chance(0.2) ? 0.002 + choices.share() * 0.01 : ('unlimited' as const);
+  const tokens = choices.chance(0.1) ? choices.between(500, 4_000) : ('unlimited' as const);
+  const hooks = choices.chance(0.4);
+  return {
+    ...defaultSettings,
+    model: 'simulated/model',
+    workspace: '/workspace',
+    ...retrySettings(choices.pick(2, 1, 4), null),
+    windowTokens: choices.pick(128_000, 4_000),
+    compactAtRatio: choices.pick(0.8, 0.3),
+    outputCutBytes: choices.pick(30_720, 600),
+    limits: {
+      ...noLimits,
+      rounds: 12,
+      truncation: 2,
+      usd,
+      tokens,
+      timeMs: choices.chance(0.1) ? 90_000 : 'unlimited',
+    },
+    queueOnCancel: choices.pick('hold', 'restore', 'send'),
+    atLimit: choices.pick('stop', 'finish'),
+    hooks: hooks ? 'mutating' : 'never',
+    formatter: hooks && choices.chance(0.5) ? 'onChanges' : 'off',
+    autoCommit: hooks && choices.chance(0.7) ? 'on' : 'off',
+    rules: choices.pick(presetRules.auto, presetRules.careful),
+  };
+};
+
+const diskFaultFor = (choices: Choices): DiskFault => ({
+  code: choices.pick('ENOSPC', 'EIO', 'EMFILE'),
+  at: choices.between(1, 140),
+  length: choices.pick(1, 3, 40),
+  isAtSync: choices.chance(0.5),
+});
+
+const anyPlan = (choices: Choices): SessionPlan => ({
+  settings: settingsFor(choices),
+  crashes: choices.pick(0, 1, 1, 2, 3),
+  acts: choices.between(1, 5),
+  diskFault: choices.chance(0.25) ? diskFaultFor(choices) : null,
+  modelFaults: choices.pick(0, 0.15, 0.4),
+  toolFaults: choices.pick(0, 0.15, 0.4),
+  callsMax: choices.pick(1, 2, 3),
+  holes: choices.chance(0.1),
+  closesOutput: choices.chance(0.1),
+  clockJumps: choices.chance(0.3),
+  slowDisk: choices.chance(0.15),
+  journalChange: choices.chance(0.1),
+  isAboutRetries: false,
+});
+
+const aboutRetries: Partial<SessionPlan> = {
+  isAboutRetries: true,
+  crashes: 3,
+  acts: 6,
+  diskFault: null,
+  clockJumps: true,
+  journalChange: false,
+};
+
+export const planFor = (choices: Choices): SessionPlan => {
+  const plan = anyPlan(choices);
+  return choices.chance(0.02) ? { ...plan, ...aboutRetries } : plan;
+};

@@ -1,0 +1,144 @@
+import { fileJournals } from '@pawl/agent/journal/file-store';
+import { codeOf } from '@pawl/agent/journal/journal-error';
+import { agentMachine } from '@pawl/agent/journal/read/journaled-agent-machine';
+import type { State } from '@pawl/agent/machine/state';
+import type { Header, Journal, JournalStore } from '@pawl/agent/ports/journal';
+import type { Job, Jobs } from '@pawl/agent/ports/tool';
+import { createRuntime, type LocalRuntime } from '@pawl/agent/session/in-process-runtime';
+import { checkReplay, reservedBytes, SESSION_ID, unacknowledgedIn } from './checks/journal.js';
+import { recordUnacknowledged } from './checks/steps.js';
+import { disturbClock } from './disturbances/disturb-clock.js';
+import { simulatedHooks } from './parts/after-tool-hooks.js';
+import { SUMMARISE, simulatedModel } from './parts/model.js';
+import { simulatedTools } from './parts/tools.js';
+import type { Life } from './process-life.js';
+import type { World } from './world.js';
+
+/** The production runtime, on the ports of one life. */
+
+const jobs = (): Jobs => {
+  const list: Job[] = [];
+  return {
+    add: (start) => {
+      const job = start(`job-${list.length + 1}`);
+      list.push(job);
+      return job;
+    },
+    restore: (job) => void list.push(job),
+    get: (jobId) => list.find((job) => job.jobId === jobId),
+    list: () => list,
+  };
+};
+
+/** Notes when the journal refuses a write, or has used reserved space: after that nothing may happen any more. */
+const watchedJournal = (life: Life, journal: Journal): Journal => ({
+  ...journal,
+  get seq() {
+    return journal.seq;
+  },
+  get full() {
+    return journal.full ?? null;
+  },
+  append: async (drafts) => {
+    life.isAppending = true;
+    disturbClock(life, drafts.at(-1)?.state ?? null); // the events have their times, and no timer of theirs is set yet
+    try {
+      await journal.append(drafts);
+      if ((journal.full ?? null) === null) return;
+      life.hasUsedReserve = true;
+      life.world.meet('entries in reserved space');
+    } catch (error) {
+      life.hasFailedToWrite = true;
+      if (!life.isDead) await checkRefusal(life, journal, drafts, error);
+      throw error;
+    } finally {
+      life.isAppending = false;
+    }
+  },
+});
+
+/** After a failed write the journal takes nothing more; and what it refuses did not fit into reserved space. */
+const checkRefusal = async (
+  { world }: Life,
+  journal: Journal,
+  drafts: Parameters<Journal['append']>[0],
+  error: unknown,
+): Promise<void> => {
+  const isFull = error instanceof Error && codeOf(error.cause) === 'ENOSPC';
+  if (isFull && reservedBytes(world) > 0)
+    world.violate('reserve-is-used', 'entries were refused, and reserved space was not given back');
+  const isTaken = await journal.append(drafts).then(
+    () => true,
+    () => false,
+  );
+  if (isTaken)
+    world.violate('no-effect-after-failed-write', 'the journal takes entries after a failed write');
+};
+
+export type SimulatedProcess = {
+  readonly runtime: LocalRuntime;
+  /** The state that the journal led to when it was opened; null before. */
+  opened(): State | null;
+};
+
+const watchedStore = (life: Life, folder: string, onOpened: (state: State) => void): JournalStore => {
+  const snapshots = { every: 10, later: (work: () => void) => void life.after(1, work) };
+  const store = fileJournals({ folder, checkEvery: 8, snapshots });
+  return {
+    ...store,
+    create: async (header: Header) => watchedJournal(life, await store.create(header)),
+    open: async (sessionId) => {
+      let first = Number.POSITIVE_INFINITY;
+      const visit = ({ seq }: { readonly seq: number }): void => {
+        first = Math.min(first, seq);
+      };
+      const opened = await store.open(sessionId, { visit, visitLast: 0 });
+      if (opened.journal.seq > 0 && first > 1) life.world.meet('resume from a snapshot');
+      checkReplay(life.world, opened.journal.seq, opened.state);
+      recordUnacknowledged(life.world, unacknowledgedIn(life.world, opened.journal.seq));
+      if (opened.tornTail !== null) life.world.meet('torn tail');
+      onOpened(opened.state);
+      return { ...opened, journal: watchedJournal(life, opened.journal) };
+    },
+  };
+};
+
+/** EPIPE is the end of a reader of ours: the session goes on without it. */
+const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
+
+export const startProcess = (life: Life, folder: string): SimulatedProcess => {
+  const { world } = life;
+  let opened: State | null = null;
+  const model = simulatedModel(life);
+  const runtime = createRuntime({
+    journals: watchedStore(life, folder, (state) => {
+      opened = state;
+      life.state = null;
+      life.hasFailedToWrite = false;
+      life.hasUsedReserve = false;
+    }),
+    clock: life.clock,
+    machine: agentMachine.fingerprint,
+    equip: async () => ({
+      model: () => model,
+      tools: simulatedTools(life),
+      files: new Map<string, string>(),
+      jobs: jobs(),
+      compactionInstructions: () => SUMMARISE,
+      hooks: simulatedHooks(life),
+    }),
+    newSessionId: () => SESSION_ID,
+    random: () => world.choices.share(),
+    report: (fault) => {
+      if (!life.isDead && !isExpected(fault))
+        world.violate('known-end', `a fault was reported: ${fault.stack ?? fault.message}`);
+    },
+  });
+  return { runtime, opened: () => opened };
+};
+
+/** A watcher whose output is closed. */
+export const closedOutput = (world: World) => (): void => {
+  world.meet('EPIPE at a watcher');
+  throw new Error('EPIPE: nobody reads this any more');
+};
